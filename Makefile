@@ -1,8 +1,8 @@
 # The entry points; `make help` lists them. CMake does the building (CMakePresets.json).
 
 JOBS ?= $(shell nproc)
-# Rooms whose tests run several threads at once; they are what the thread sanitizer looks at.
-THREADED := runtime backends/cpu backends/discrete data train
+# Modules whose tests run several threads at once; they are what the thread sanitizer looks at.
+THREADED := runtime backends/cpu backends/discrete datasets corpora tokenizers strategy training
 empty :=
 space := $(empty) $(empty)
 THREADED_TARGETS := $(addprefix test_,$(subst /,_,$(THREADED)))

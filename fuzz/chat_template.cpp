@@ -1,6 +1,6 @@
 // A chat template, then, behind a NUL, a record (or else a fixed one): what compiles renders to valid UTF-8
 // or fails with a line, the same each time, and its spans lie in the text in order.
-#include "data/chat/chat_template.h"
+#include "templates/chat_template.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace {
 
-constexpr plimsoll::ChatLimits kLimits{
+constexpr plimsoll::templates::ChatLimits kLimits{
     .max_output_bytes = 1 << 20, .max_memory_bytes = 16 << 20, .max_steps = 200'000};
 
 constexpr std::string_view kRecord =
@@ -24,9 +24,9 @@ constexpr std::string_view kRecord =
     "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
     "chat_template_kwargs": {"n": 3, "s": "a b", "l": [3, 1, 2], "d": {"k": true}}})";
 
-void check_record(const plimsoll::ChatTemplate& chat, std::string_view record, bool prompt) {
-  plimsoll::ChatText out, again;
-  const auto skip = plimsoll::AssistantSpans::kSkip;
+void check_record(const plimsoll::templates::ChatTemplate& chat, std::string_view record, bool prompt) {
+  plimsoll::templates::ChatText out, again;
+  const auto skip = plimsoll::templates::AssistantSpans::kSkip;
   const plimsoll::Status status = chat.render(record, prompt, out, skip);
   PLIMSOLL_CHECK(chat.render(record, prompt, again, skip).ok() == status.ok(), "fails now and then");
   if (!status) {
@@ -34,11 +34,11 @@ void check_record(const plimsoll::ChatTemplate& chat, std::string_view record, b
     return;
   }
   PLIMSOLL_CHECK(out.text == again.text, "another text the second time");
-  PLIMSOLL_CHECK(plimsoll::utf8_error_at(out.text) < 0, "broken UTF-8 rendered");
+  PLIMSOLL_CHECK(plimsoll::io::utf8_error_at(out.text) < 0, "broken UTF-8 rendered");
   if (!chat.render(record, prompt, again)) return;
   PLIMSOLL_CHECK(out.text == again.text, "spans change the text");
   size_t at = 0;
-  for (const plimsoll::TextSpan& span : again.assistant) {
+  for (const plimsoll::templates::TextSpan& span : again.assistant) {
     PLIMSOLL_CHECK(span.begin >= at && span.end > span.begin && span.end <= out.text.size(), "an odd span");
     at = span.end;
   }
@@ -50,9 +50,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   plimsoll::silence_notes();
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t end = std::min(input.find('\0'), input.size());
-  const auto chat = plimsoll::ChatTemplate::parse(input.substr(0, end), "template",
-                                                  {{"bos_token", "<s>"}, {"eos_token", "</s>"}},
-                                                  {.now = 1735689600, .limits = kLimits});
+  const auto chat = plimsoll::templates::ChatTemplate::parse(input.substr(0, end), "template",
+                                                             {{"bos_token", "<s>"}, {"eos_token", "</s>"}},
+                                                             {.now = 1735689600, .limits = kLimits});
   if (!chat) {
     PLIMSOLL_CHECK(!chat.error().what.empty(), "a failure without its reason");
     return 0;

@@ -12,7 +12,7 @@
 
 namespace {
 
-using plimsoll::train::CheckpointManifest;
+using plimsoll::checkpoints::CheckpointManifest;
 
 void check_accepted(const CheckpointManifest& manifest) {
   for (const auto& file : manifest.files) {
@@ -24,10 +24,10 @@ void check_accepted(const CheckpointManifest& manifest) {
     PLIMSOLL_CHECK(at == file.bytes && file.name.find('/') == std::string::npos, file.name);
   }
   std::string text, again;
-  plimsoll::train::write_checkpoint_text(manifest, text);
-  const auto read = plimsoll::train::parse_checkpoint(text);
+  plimsoll::checkpoints::write_checkpoint_text(manifest, text);
+  const auto read = plimsoll::checkpoints::parse_checkpoint(text);
   PLIMSOLL_CHECK(read.ok(), "a manifest that does not read back: " + text);
-  plimsoll::train::write_checkpoint_text(*read, again);
+  plimsoll::checkpoints::write_checkpoint_text(*read, again);
   PLIMSOLL_CHECK(again == text, "a manifest that reads back differently: " + text);
 }
 
@@ -35,11 +35,11 @@ void check_accepted(const CheckpointManifest& manifest) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string text(reinterpret_cast<const char*>(data), size);
-  if (const auto manifest = plimsoll::train::parse_checkpoint(text)) check_accepted(*manifest);
+  if (const auto manifest = plimsoll::checkpoints::parse_checkpoint(text)) check_accepted(*manifest);
   // What stands behind the last bracket is the checksum; made right, it opens the way to the rest.
   text.resize(text.rfind(']') == std::string::npos ? 0 : text.rfind(']') + 1);
   text += ",\n\"checksum\": \"";
-  text += plimsoll::checksum_text(plimsoll::checksum(text)) + "\"}\n";
-  if (const auto manifest = plimsoll::train::parse_checkpoint(text)) check_accepted(*manifest);
+  text += plimsoll::io::checksum_text(plimsoll::io::checksum(text)) + "\"}\n";
+  if (const auto manifest = plimsoll::checkpoints::parse_checkpoint(text)) check_accepted(*manifest);
   return 0;
 }

@@ -11,17 +11,17 @@
 #include "models/gpt2_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const auto config =
-      plimsoll::parse_config_json(std::string_view(reinterpret_cast<const char*>(data), size), "config.json");
+  const auto config = plimsoll::io::parse_config_json(
+      std::string_view(reinterpret_cast<const char*>(data), size), "config.json");
   if (!config) return 0;
-  const std::string text = plimsoll::to_json(config->fields());
-  const auto again = plimsoll::parse_config_json(text, "again");
-  PLIMSOLL_CHECK(again.ok() && plimsoll::to_json(again->fields()) == text,
+  const std::string text = plimsoll::io::to_json(config->fields());
+  const auto again = plimsoll::io::parse_config_json(text, "again");
+  PLIMSOLL_CHECK(again.ok() && plimsoll::io::to_json(again->fields()) == text,
                  "JSON that reads back differently: " + text);
   (void)config->model_type();
-  for (const auto parse :
-       {plimsoll::parse_llama_config, plimsoll::parse_mistral_config, plimsoll::parse_qwen2_config,
-        plimsoll::parse_qwen3_config, plimsoll::parse_smollm3_config}) {
+  for (const auto parse : {plimsoll::models::parse_llama_config, plimsoll::models::parse_mistral_config,
+                           plimsoll::models::parse_qwen2_config, plimsoll::models::parse_qwen3_config,
+                           plimsoll::models::parse_smollm3_config}) {
     const auto decoder = parse(*config);
     if (!decoder) continue;
     PLIMSOLL_CHECK(decoder->num_parameters() > 0);
@@ -30,6 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const float frequency : decoder->rope.inverse_frequencies(decoder->head_dim))
       PLIMSOLL_CHECK(std::isfinite(frequency));
   }
-  if (const auto gpt2 = plimsoll::parse_gpt2_config(*config)) PLIMSOLL_CHECK(gpt2->num_parameters() > 0);
+  if (const auto gpt2 = plimsoll::models::parse_gpt2_config(*config))
+    PLIMSOLL_CHECK(gpt2->num_parameters() > 0);
   return 0;
 }

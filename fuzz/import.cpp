@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                      "a key has two fates: " + report.key.name);
     const auto again = importing::import_run(files, from);
     PLIMSOLL_CHECK(again.ok() && again->run_file == imported->run_file, "another run file the second time");
-    (void)plimsoll::to_json(importing::import_event(*imported));
+    (void)plimsoll::io::to_json(importing::import_event(*imported));
   }
   return 0;
 }

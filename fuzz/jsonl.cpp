@@ -15,18 +15,18 @@
 #include <vector>
 
 #include "base/check.h"
-#include "data/labelled/labelled_example.h"
-#include "data/text/example_reader.h"
-#include "data/text/json_scan.h"
-#include "data/text/parse_example.h"
-#include "data/tokenizer/unicode.h"
+#include "corpora/example_reader.h"
+#include "corpora/json_scan.h"
+#include "corpora/labelled/labelled_example.h"
+#include "corpora/parse_example.h"
 #include "io/json.h"
 #include "io/json_cursor.h"
+#include "tokenizers/unicode.h"
 
 namespace {
 
-using plimsoll::Example;
-using plimsoll::ExampleKind;
+using plimsoll::corpora::Example;
+using plimsoll::corpora::ExampleKind;
 
 struct Outcome {
   std::vector<Example> examples;
@@ -48,8 +48,8 @@ std::string file_of(std::string_view name, std::string_view content) {
   return path;
 }
 
-Outcome read(const std::string& path, plimsoll::OnError on_error) {
-  plimsoll::ReaderOptions options;
+Outcome read(const std::string& path, plimsoll::corpora::OnError on_error) {
+  plimsoll::corpora::ReaderOptions options;
   options.on_error = on_error;
   options.max_record_bytes = 300;
   options.piece_bytes = 40;
@@ -58,8 +58,9 @@ Outcome read(const std::string& path, plimsoll::OnError on_error) {
     return at == text.npos ? 0 : at;
   };
   Outcome outcome;
-  auto reader = plimsoll::ExampleReader::open(std::vector{path}, options);
-  PLIMSOLL_CHECK(reader.ok() || on_error == plimsoll::OnError::kFail, "a file that is there is refused");
+  auto reader = plimsoll::corpora::ExampleReader::open(std::vector{path}, options);
+  PLIMSOLL_CHECK(reader.ok() || on_error == plimsoll::corpora::OnError::kFail,
+                 "a file that is there is refused");
   outcome.failed = !reader.ok();
   for (Example example; !outcome.failed;) {
     const auto more = (*reader)->next(example);
@@ -75,8 +76,8 @@ Outcome read(const std::string& path, plimsoll::OnError on_error) {
 
 void check_record(const std::string& record) {
   if (record.empty()) return;
-  PLIMSOLL_CHECK(plimsoll::utf8_error_at(record) == -1, "a conversation that is no UTF-8");
-  plimsoll::text::JsonScanner scanner(record);
+  PLIMSOLL_CHECK(plimsoll::io::utf8_error_at(record) == -1, "a conversation that is no UTF-8");
+  plimsoll::corpora::JsonScanner scanner(record);
   std::string_view value;
   PLIMSOLL_CHECK(scanner.value(value) && scanner.expect_end() && scanner.lone_surrogates().empty(), record);
 }
@@ -93,13 +94,13 @@ void check_example(const Example& example, bool is_json) {
 /// here belongs to the start of a file and to no line.
 void compare(std::string_view line) {
   Example example;
-  const auto bad = plimsoll::text::parse_example(line, "text", example);
-  if (line.find('\0') != line.npos || plimsoll::tokenizer::valid_utf8_prefix(line) != line.size()) return;
+  const auto bad = plimsoll::corpora::parse_example(line, "text", example);
+  if (line.find('\0') != line.npos || plimsoll::tokenizers::valid_utf8_prefix(line) != line.size()) return;
   if (line.starts_with("\xEF\xBB\xBF")) return;
-  const auto tree = plimsoll::parse_json(line);
-  if (!tree || tree->kind != plimsoll::Tree::Kind::kMap) return;
-  const plimsoll::Tree* text = tree->find("text");
-  const bool expected = text && text->kind == plimsoll::Tree::Kind::kString;
+  const auto tree = plimsoll::io::parse_json(line);
+  if (!tree || tree->kind != plimsoll::io::Tree::Kind::kMap) return;
+  const plimsoll::io::Tree* text = tree->find("text");
+  const bool expected = text && text->kind == plimsoll::io::Tree::Kind::kString;
   PLIMSOLL_CHECK(bad.has_value() == !expected, bad ? bad->error.message() : "accepted");
   if (expected) PLIMSOLL_CHECK(example.text == text->text, "another text");
 }
@@ -107,15 +108,16 @@ void compare(std::string_view line) {
 /// The same line as one with a label.
 void check_labelled(std::string_view line) {
   constexpr int64_t kVocabulary = 1000;
-  plimsoll::LabelledExample example;
-  const auto bad = plimsoll::parse_labelled_example(line, {.vocab_size = kVocabulary}, example);
+  plimsoll::corpora::LabelledExample example;
+  const auto bad = plimsoll::corpora::parse_labelled_example(line, {.vocab_size = kVocabulary}, example);
   if (bad) {
     PLIMSOLL_CHECK(!bad->error.what.empty() && !bad->error.hint.empty(), "an error without words");
     return;
   }
-  PLIMSOLL_CHECK(example.label.kind != plimsoll::RawLabelKind::kAbsent, "an example without a label");
+  PLIMSOLL_CHECK(example.label.kind != plimsoll::corpora::RawLabelKind::kAbsent,
+                 "an example without a label");
   for (const float value : example.label.values) PLIMSOLL_CHECK(std::isfinite(value), "a label beyond f32");
-  PLIMSOLL_CHECK(plimsoll::utf8_error_at(example.label.name) == -1, "a name that is no UTF-8");
+  PLIMSOLL_CHECK(plimsoll::io::utf8_error_at(example.label.name) == -1, "a name that is no UTF-8");
   for (const int32_t id : example.ids)
     PLIMSOLL_CHECK(example.has_ids && id >= 0 && id < kVocabulary, "an id beyond the vocabulary");
 }
@@ -128,7 +130,7 @@ void check_lines(std::string_view content) {
     const std::string_view line = content.substr(begin, end - begin);
     compare(line);
     check_labelled(line);
-    if (!plimsoll::text::parse_example(line, "", example)) check_example(example, true);
+    if (!plimsoll::corpora::parse_example(line, "", example)) check_example(example, true);
     begin = end + 1;
   }
 }
@@ -139,8 +141,8 @@ void check_file(std::string_view name, std::string_view content) {
                        (content.starts_with("\x28\xB5\x2F\xFD") || content.substr(1, 3) == "\x2A\x4D\x18");
   if (is_zstd) return;
   const std::string path = file_of(name, content);
-  const Outcome strict = read(path, plimsoll::OnError::kFail);
-  const Outcome lenient = read(path, plimsoll::OnError::kSkip);
+  const Outcome strict = read(path, plimsoll::corpora::OnError::kFail);
+  const Outcome lenient = read(path, plimsoll::corpora::OnError::kSkip);
   PLIMSOLL_CHECK(!lenient.failed && strict.failed == (lenient.skipped > 0), "the two modes differ");
   PLIMSOLL_CHECK(strict.failed || strict.examples.size() == lenient.examples.size());
   for (const Example& example : lenient.examples) check_example(example, name != "a.txt");

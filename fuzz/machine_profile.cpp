@@ -1,6 +1,6 @@
 // A machine's profile, as calibrate keeps it in a folder that anything may write to: what is taken is a
 // profile that plans can go by, and can be kept again.
-#include "planner/machine_profile.h"
+#include "planner/cost/machine_profile.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "base/check.h"
-#include "data/dataset.h"
+#include "datasets/dataset.h"
 #include "memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const MemoryFile file(".npy");
   const auto header =
-      plimsoll::parse_npy_header(std::as_bytes(std::span(data, size)), static_cast<int64_t>(size));
+      plimsoll::io::parse_npy_header(std::as_bytes(std::span(data, size)), static_cast<int64_t>(size));
   if (header)
     PLIMSOLL_CHECK(header->data_offset >= 0 && header->num_elements() >= 0 &&
                    header->data_offset + header->num_elements() * header->element_bytes <=
@@ -25,8 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<std::string> paths = {file.path()};
   const int64_t length =
       header && header->rank == 2 && header->columns > 0 && header->columns < 4096 ? header->columns : 3;
-  const auto dataset =
-      plimsoll::Dataset::open(paths, {.sequence_length = length, .vocab_size = 300, .keep_tail = true});
+  const auto dataset = plimsoll::datasets::Dataset::open(
+      paths, {.sequence_length = length, .vocab_size = 300, .keep_tail = true});
   if (!dataset) return 0;
   PLIMSOLL_CHECK(header.ok(), "a dataset over a header that is refused");
   std::vector<int32_t> tokens(static_cast<size_t>(length));

@@ -62,7 +62,7 @@ std::vector<FuzzedPart> sound_parts(std::string_view state, bool is_fp4) {
 
 /// A file of the parts: what its header says, which fuzz_safetensors reads from text, and its payloads.
 struct FuzzedFile {
-  plimsoll::SafetensorsHeader header;
+  plimsoll::io::SafetensorsHeader header;
   std::string payload;
 };
 
@@ -85,11 +85,11 @@ FuzzedFile file_of(const std::vector<FuzzedPart>& parts, const uint8_t* how, std
       file.payload +=
           fill.empty() ? std::string_view("\x01") : fill.substr(0, offset + size - file.payload.size());
     const int64_t rows = how[i] / 8;
-    plimsoll::SafetensorsTensor tensor{std::string(part.name),
-                                       std::string(part.dtype),
-                                       {part.elements},
-                                       static_cast<int64_t>(offset),
-                                       static_cast<int64_t>(size)};
+    plimsoll::io::SafetensorsTensor tensor{std::string(part.name),
+                                           std::string(part.dtype),
+                                           {part.elements},
+                                           static_cast<int64_t>(offset),
+                                           static_cast<int64_t>(size)};
     if (part.name == "b.weight" && rows > 0 && part.elements % rows == 0)
       tensor.shape = {rows, part.elements / rows};
     file.header.tensors.push_back(std::move(tensor));
@@ -124,10 +124,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool is_fp4 = data[9] % 2 == 1;
   const std::string_view state = rest.starts_with('{') ? rest : std::string_view(kSoundState);
   FuzzedFile made = file_of(sound_parts(state, is_fp4), data, rest);
-  const auto file = plimsoll::SafetensorsFile::of_header(
-      plimsoll::ReadFile::of_bytes("model.safetensors", std::as_bytes(std::span(made.payload))),
+  const auto file = plimsoll::io::SafetensorsFile::of_header(
+      plimsoll::io::ReadFile::of_bytes("model.safetensors", std::as_bytes(std::span(made.payload))),
       std::move(made.header));
-  std::vector<plimsoll::WeightRef> refs;
+  std::vector<plimsoll::io::WeightRef> refs;
   for (const auto& tensor : file.tensors()) refs.push_back({&file, &tensor});
   const auto found = find_quantized(refs);
   if (!found) {

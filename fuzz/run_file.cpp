@@ -25,20 +25,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const std::string text = parts.front();
   parts.erase(parts.begin());
-  const auto run = plimsoll::parse_run_config(text, "run.yaml", parts);
+  const auto run = plimsoll::settings::parse_run_config(text, "run.yaml", parts);
   if (!run) {
     PLIMSOLL_CHECK(!run.error().what.empty(), "an error that says nothing");
     return 0;
   }
-  const std::string yaml = plimsoll::run_config_yaml(*run);
-  const auto again = plimsoll::parse_run_config(yaml, "recorded.yaml");
+  const std::string yaml = plimsoll::settings::run_config_yaml(*run);
+  const auto again = plimsoll::settings::parse_run_config(yaml, "recorded.yaml");
   PLIMSOLL_CHECK(again.ok(), "the recorded run is refused:\n" + yaml + "\n" + again.error().message());
-  PLIMSOLL_CHECK(plimsoll::run_config_yaml(*again) == yaml,
+  PLIMSOLL_CHECK(plimsoll::settings::run_config_yaml(*again) == yaml,
                  "the recorded run reads back differently:\n" + yaml);
   if (!run->model.path.empty()) return 0;  // would read files
-  if (const auto config = plimsoll::load_model_config(run->model)) {
-    (void)plimsoll::parse_llama_config(*config);
-    (void)plimsoll::parse_gpt2_config(*config);
+  if (const auto config = plimsoll::settings::load_model_config(run->model)) {
+    (void)plimsoll::models::parse_llama_config(*config);
+    (void)plimsoll::models::parse_gpt2_config(*config);
   }
   return 0;
 }

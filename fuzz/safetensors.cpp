@@ -21,7 +21,7 @@
 
 namespace {
 
-using plimsoll::Tree;
+using plimsoll::io::Tree;
 
 /// A tensor as the slow reading sees it; offsets within the payload.
 struct Expected {
@@ -62,7 +62,7 @@ std::optional<Expected> read_tensor(const Tree& entry, int64_t payload_bytes) {
   tensor.dtype = dtype->text;
   tensor.begin = offsets[0];
   tensor.end = offsets[1];
-  const int bits = plimsoll::safetensors_dtype_bits(tensor.dtype);
+  const int bits = plimsoll::io::safetensors_dtype_bits(tensor.dtype);
   if (bits == 0 || tensor.begin > tensor.end || tensor.end > payload_bytes ||
       !takes(bits, tensor.shape, tensor.end - tensor.begin))
     return std::nullopt;
@@ -92,7 +92,7 @@ std::optional<ExpectedTensors> read_slowly(std::string_view json, int64_t payloa
   if (!json.starts_with('{')) return std::nullopt;
   // The JSON reader takes a zero byte for the end of the text.
   if (json.find('\0') != std::string_view::npos) return std::nullopt;
-  const auto tree = plimsoll::parse_json(json);
+  const auto tree = plimsoll::io::parse_json(json);
   if (!tree) return std::nullopt;
   ExpectedTensors tensors;
   for (const auto& [name, entry] : tree->members) {
@@ -109,8 +109,8 @@ std::optional<ExpectedTensors> read_slowly(std::string_view json, int64_t payloa
 }
 
 void open_as_file(const uint8_t* data, size_t size, size_t num_tensors) {
-  const auto file = plimsoll::SafetensorsFile::open(
-      plimsoll::ReadFile::of_bytes("model.safetensors", std::as_bytes(std::span(data, size))));
+  const auto file = plimsoll::io::SafetensorsFile::open(
+      plimsoll::io::ReadFile::of_bytes("model.safetensors", std::as_bytes(std::span(data, size))));
   PLIMSOLL_CHECK(file.ok(), "a header that is accepted in a file that is not");
   PLIMSOLL_CHECK(file->tensors().size() == num_tensors);
   std::vector<std::byte> payload;
@@ -129,12 +129,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto file_bytes = static_cast<int64_t>(size);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size));
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  (void)plimsoll::recognise_format(text.substr(0, 256));
-  const auto length = plimsoll::safetensors_header_bytes(bytes.first(std::min<size_t>(size, 8)), file_bytes);
+  (void)plimsoll::io::recognise_format(text.substr(0, 256));
+  const auto length =
+      plimsoll::io::safetensors_header_bytes(bytes.first(std::min<size_t>(size, 8)), file_bytes);
   if (!length) return 0;
   const std::string_view json = text.substr(8, static_cast<size_t>(*length));
   const AllocationBound bound;
-  const auto header = plimsoll::parse_safetensors_header(json, file_bytes);
+  const auto header = plimsoll::io::parse_safetensors_header(json, file_bytes);
   // An entry of the metadata takes 64 bytes, however short; a list of them grows by doubling.
   const auto entries = static_cast<size_t>(std::count(json.begin(), json.end(), ':'));
   bound.check(json.size(), json.find("__metadata__") != std::string_view::npos ? 128 * entries : 0);

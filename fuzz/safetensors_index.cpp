@@ -15,14 +15,14 @@
 
 namespace {
 
-using plimsoll::Tree;
+using plimsoll::io::Tree;
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
 /// Only what reads as a Tree can be compared: a tensor that stands twice is found when shards are opened.
 std::optional<Entries> read_slowly(std::string_view json) {
   // The JSON reader takes a zero byte for the end of the text.
   if (json.find('\0') != std::string_view::npos) return std::nullopt;
-  const auto tree = plimsoll::parse_json(json);
+  const auto tree = plimsoll::io::parse_json(json);
   if (!tree || tree->kind != Tree::Kind::kMap) return std::nullopt;
   const Tree* map = tree->find("weight_map");
   if (!map || map->kind != Tree::Kind::kMap) return std::nullopt;
@@ -42,15 +42,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view json(reinterpret_cast<const char*>(data), size);
   int64_t visited = 0;
   const AllocationBound bound;
-  const auto counted = plimsoll::visit_safetensors_index(json, [&](const std::string&, const std::string&) {
-    ++visited;
-    return plimsoll::Status(plimsoll::Ok{});
-  });
+  const auto counted =
+      plimsoll::io::visit_safetensors_index(json, [&](const std::string&, const std::string&) {
+        ++visited;
+        return plimsoll::Status(plimsoll::Ok{});
+      });
   bound.check(size);
   if (!counted) PLIMSOLL_CHECK(!counted.error().what.empty(), "an error that says nothing");
   Entries entries;
   const auto status =
-      plimsoll::visit_safetensors_index(json, [&](const std::string& name, const std::string& file) {
+      plimsoll::io::visit_safetensors_index(json, [&](const std::string& name, const std::string& file) {
         PLIMSOLL_CHECK(file.find('/') == std::string::npos && file != "..", "a file outside the folder");
         entries.emplace_back(name, file);
         return plimsoll::Status(plimsoll::Ok{});

@@ -1,7 +1,7 @@
 // Token shards and pack indices. Checksums would stop nearly every input at the door, so that the first byte
 // says which of them are made to fit: what lies behind them has to hold by itself. A file that is accepted
 // reads as a slow decoder reads it; one that verifies is written again with the same documents.
-#include "data/shard.h"
+#include "datasets/shard.h"
 
 #include <unistd.h>
 
@@ -17,9 +17,9 @@
 
 #include "allocation_bound.h"
 #include "base/check.h"
-#include "data/packed_dataset.h"
-#include "data/packing_file.h"
-#include "data/shard_header.h"
+#include "datasets/packed_dataset.h"
+#include "datasets/packing_file.h"
+#include "datasets/shard_header.h"
 #include "io/checksum.h"
 #include "memory_file.h"
 

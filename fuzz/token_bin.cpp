@@ -1,6 +1,6 @@
 // nanoGPT's and llm.c's .bin files: what is accepted lies within the file, and every token of it can be read
 // or is refused for its id.
-#include "data/token_bin.h"
+#include "datasets/token_bin.h"
 
 #include <algorithm>
 #include <array>
@@ -11,20 +11,21 @@
 #include <vector>
 
 #include "base/check.h"
-#include "data/token_source.h"
+#include "datasets/token_source.h"
 #include "memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const MemoryFile file(".bin");
   const auto bytes = std::as_bytes(std::span(data, size));
-  const auto header = plimsoll::parse_token_bin(
-      bytes.first(std::min<size_t>(size, plimsoll::kTokenBinPrefixBytes)), static_cast<int64_t>(size));
+  const auto header = plimsoll::datasets::parse_token_bin(
+      bytes.first(std::min<size_t>(size, plimsoll::datasets::kTokenBinPrefixBytes)),
+      static_cast<int64_t>(size));
   if (header)
     PLIMSOLL_CHECK(header->num_elements() >= 0 &&
                    header->data_offset + header->num_elements() * header->element_bytes ==
                        static_cast<int64_t>(size));
   file.hold(std::as_bytes(std::span(data, size)));
-  const auto source = plimsoll::TokenSource::open(file.path(), 300);
+  const auto source = plimsoll::datasets::TokenSource::open(file.path(), 300);
   PLIMSOLL_CHECK(source.ok() == (header.ok() && header->num_elements() > 0), "two readers disagree");
   if (!source) return 0;
   std::array<std::byte, 16> scratch = {};

@@ -9,16 +9,16 @@
 
 #include "base/check.h"
 #include "base/note.h"
-#include "data/tokenizer/tokenizer.h"
-#include "data/tokenizer/unicode.h"
+#include "tokenizers/tokenizer.h"
+#include "tokenizers/unicode.h"
 
 namespace {
 
 void check_utf8(const std::string& text) {
-  PLIMSOLL_CHECK(plimsoll::tokenizer::valid_utf8_prefix(text) == text.size(), "broken UTF-8 decoded");
+  PLIMSOLL_CHECK(plimsoll::tokenizers::valid_utf8_prefix(text) == text.size(), "broken UTF-8 decoded");
 }
 
-void check_text(const plimsoll::Tokenizer& tokenizer, std::string_view text) {
+void check_text(const plimsoll::tokenizers::Tokenizer& tokenizer, std::string_view text) {
   std::vector<int32_t> ids;
   std::vector<int32_t> again;
   const bool encoded = tokenizer.encode(text, true, ids).ok();
@@ -29,7 +29,7 @@ void check_text(const plimsoll::Tokenizer& tokenizer, std::string_view text) {
     PLIMSOLL_CHECK(id >= 0 && id < tokenizer.vocab_size(), "an id beyond the vocabulary");
   check_utf8(tokenizer.decode(ids, false));
   check_utf8(tokenizer.decode(ids, true));
-  plimsoll::DecodeStream stream(tokenizer, false);
+  plimsoll::tokenizers::DecodeStream stream(tokenizer, false);
   for (size_t i = 0; i < ids.size() && i < 200; ++i) check_utf8(stream.push(ids[i]));
   check_utf8(stream.finish());
 }
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   plimsoll::silence_notes();
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t end = std::min(input.find('\0'), input.size());
-  const auto tokenizer = plimsoll::Tokenizer::parse(input.substr(0, end), "tokenizer.json");
+  const auto tokenizer = plimsoll::tokenizers::Tokenizer::parse(input.substr(0, end), "tokenizer.json");
   if (!tokenizer) return 0;
   check_text(**tokenizer, input.substr(std::min(end + 1, input.size())));
   check_text(**tokenizer, input);

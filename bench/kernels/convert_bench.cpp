@@ -55,44 +55,50 @@ void in_turn(benchmark::State& state, Arrays& a, double bytes, const auto& work)
   state.counters["of_copy"] = bytes / working / (2 * static_cast<double>(copied) / copying);
 }
 
-void encode_in_turn(benchmark::State& state, Format format, size_t n, Rounding rounding) {
+void encode_in_turn(benchmark::State& state, numerics::Format format, size_t n, numerics::Rounding rounding) {
   Arrays a(n);
   const auto codes =
-      std::span(a.codes).first(static_cast<size_t>(encoded_bytes(format, static_cast<int64_t>(n))));
+      std::span(a.codes).first(static_cast<size_t>(numerics::encoded_bytes(format, static_cast<int64_t>(n))));
   in_turn(state, a, static_cast<double>(4 * n + codes.size()),
-          [&] { encode(format, a.x, codes, {.rounding = rounding}); });
+          [&] { numerics::encode(format, a.x, codes, {.rounding = rounding}); });
 }
 
-void decode_in_turn(benchmark::State& state, Format format, size_t n) {
+void decode_in_turn(benchmark::State& state, numerics::Format format, size_t n) {
   Arrays a(n);
   const auto codes =
-      std::span(a.codes).first(static_cast<size_t>(encoded_bytes(format, static_cast<int64_t>(n))));
-  encode(format, a.x, codes);
-  in_turn(state, a, static_cast<double>(4 * n + codes.size()), [&] { decode(format, codes, a.y); });
+      std::span(a.codes).first(static_cast<size_t>(numerics::encoded_bytes(format, static_cast<int64_t>(n))));
+  numerics::encode(format, a.x, codes);
+  in_turn(state, a, static_cast<double>(4 * n + codes.size()), [&] { numerics::decode(format, codes, a.y); });
 }
 
-void quantize_in_turn(benchmark::State& state, Scheme scheme, size_t n) {
+void quantize_in_turn(benchmark::State& state, numerics::Scheme scheme, size_t n) {
   Arrays a(n);
   const int64_t cols = 1024, rows = static_cast<int64_t>(n) / cols;
-  const auto codes = std::span(a.codes).first(static_cast<size_t>(rows * code_row_bytes(scheme, cols)));
+  const auto codes =
+      std::span(a.codes).first(static_cast<size_t>(rows * numerics::code_row_bytes(scheme, cols)));
   const auto scales = std::span(a.scales).first(
-      static_cast<size_t>(scale_rows(scheme, rows) * scale_cols(scheme, cols) * scale_bytes(scheme)));
+      static_cast<size_t>(numerics::scale_rows(scheme, rows) * numerics::scale_cols(scheme, cols) *
+                          numerics::scale_bytes(scheme)));
   in_turn(state, a, static_cast<double>(4 * n + codes.size() + scales.size()), [&] {
-    const auto tensor = tensor_scale(scheme, info(scheme).has_tensor_scale ? largest_magnitude(a.x) : 0);
-    quantize(scheme, tensor, a.x, rows, cols, codes, scales);
+    const auto tensor = numerics::tensor_scale(
+        scheme, numerics::info(scheme).has_tensor_scale ? numerics::largest_magnitude(a.x) : 0);
+    numerics::quantize(scheme, tensor, a.x, rows, cols, codes, scales);
   });
 }
 
-void dequantize_in_turn(benchmark::State& state, Scheme scheme, size_t n) {
+void dequantize_in_turn(benchmark::State& state, numerics::Scheme scheme, size_t n) {
   Arrays a(n);
   const int64_t cols = 1024, rows = static_cast<int64_t>(n) / cols;
-  const auto codes = std::span(a.codes).first(static_cast<size_t>(rows * code_row_bytes(scheme, cols)));
+  const auto codes =
+      std::span(a.codes).first(static_cast<size_t>(rows * numerics::code_row_bytes(scheme, cols)));
   const auto scales = std::span(a.scales).first(
-      static_cast<size_t>(scale_rows(scheme, rows) * scale_cols(scheme, cols) * scale_bytes(scheme)));
-  const auto tensor = tensor_scale(scheme, info(scheme).has_tensor_scale ? largest_magnitude(a.x) : 0);
-  quantize(scheme, tensor, a.x, rows, cols, codes, scales);
+      static_cast<size_t>(numerics::scale_rows(scheme, rows) * numerics::scale_cols(scheme, cols) *
+                          numerics::scale_bytes(scheme)));
+  const auto tensor = numerics::tensor_scale(
+      scheme, numerics::info(scheme).has_tensor_scale ? numerics::largest_magnitude(a.x) : 0);
+  numerics::quantize(scheme, tensor, a.x, rows, cols, codes, scales);
   in_turn(state, a, static_cast<double>(4 * n + codes.size() + scales.size()),
-          [&] { dequantize(scheme, tensor, codes, scales, rows, cols, a.y); });
+          [&] { numerics::dequantize(scheme, tensor, codes, scales, rows, cols, a.y); });
 }
 
 void add(const std::string& name, const auto& body) {
@@ -105,19 +111,19 @@ void add(const std::string& name, const auto& body) {
 }
 
 const bool kRegistered = [] {
-  for (const FormatInfo& f : formats()) {
+  for (const numerics::FormatInfo& f : numerics::formats()) {
     const std::string name(f.name);
-    const Format format = f.format;
+    const numerics::Format format = f.format;
     add(name + "/encode", [format](benchmark::State& state, size_t n) {
-      encode_in_turn(state, format, n, Rounding::kNearestEven);
+      encode_in_turn(state, format, n, numerics::Rounding::kNearestEven);
     });
     add(name + "/decode", [format](benchmark::State& state, size_t n) { decode_in_turn(state, format, n); });
-    if (format == Format::kBf16 || format == Format::kE4m3)
+    if (format == numerics::Format::kBf16 || format == numerics::Format::kE4m3)
       add(name + "/stochastic", [format](benchmark::State& state, size_t n) {
-        encode_in_turn(state, format, n, Rounding::kStochastic);
+        encode_in_turn(state, format, n, numerics::Rounding::kStochastic);
       });
   }
-  for (const SchemeInfo& s : schemes())
+  for (const numerics::SchemeInfo& s : numerics::schemes())
     if (s.block_rows > 0) {
       add(std::string(s.name) + "/quantize",
           [scheme = s.scheme](benchmark::State& state, size_t n) { quantize_in_turn(state, scheme, n); });

@@ -121,10 +121,11 @@ void count(benchmark::State& state, const Shape& s) {
       benchmark::Counter(operations * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void run_ours(benchmark::State& state, const Shape& s, GemmArgs g) {
-  g.past_caches = beyond_caches(s.m * s.n, g.c_dtype);
-  static ThreadPool pool(num_threads());
-  const int64_t bytes = gemm_workspace_bytes(s.m, s.n, s.k, pool.num_threads(), {g.precision, g.c_dtype});
+void run_ours(benchmark::State& state, const Shape& s, cpu::GemmArgs g) {
+  g.past_caches = cpu::beyond_caches(s.m * s.n, g.c_dtype);
+  static cpu::ThreadPool pool(num_threads());
+  const int64_t bytes =
+      cpu::gemm_workspace_bytes(s.m, s.n, s.k, pool.num_threads(), {g.precision, g.c_dtype});
   std::vector<std::byte> memory(static_cast<size_t>(bytes) + 64);
   void* at = memory.data();
   size_t room = memory.size();
@@ -134,8 +135,8 @@ void run_ours(benchmark::State& state, const Shape& s, GemmArgs g) {
   count(state, s);
 }
 
-GemmArgs arguments(const Shape& s, const Operands& x) {
-  GemmArgs g{.m = s.m, .n = s.n, .k = s.k};
+cpu::GemmArgs arguments(const Shape& s, const Operands& x) {
+  cpu::GemmArgs g{.m = s.m, .n = s.n, .k = s.k};
   g.a = {x.a.data(), s.a_transposed ? 1 : x.a_stride, s.a_transposed ? x.a_stride : 1};
   g.b = {x.b.data(), s.b_transposed ? 1 : x.b_stride, s.b_transposed ? x.b_stride : 1};
   g.c_row_stride = s.n;
@@ -145,7 +146,7 @@ GemmArgs arguments(const Shape& s, const Operands& x) {
 
 void ours(benchmark::State& state, const Shape& s) {
   Operands x(s);
-  GemmArgs g = arguments(s, x);
+  cpu::GemmArgs g = arguments(s, x);
   g.c = x.c.data();
   run_ours(state, s, g);
 }
@@ -164,8 +165,8 @@ struct Bf16Operands {
 void ours_bf16(benchmark::State& state, const Shape& s) {
   Operands x(s);
   const Bf16Operands low(x);
-  GemmArgs g = arguments(s, x);
-  g.precision = Precision::kBf16;
+  cpu::GemmArgs g = arguments(s, x);
+  g.precision = settings::Precision::kBf16;
   g.a.data = low.a.data(), g.a.dtype = ir::DType::kBf16;
   g.b.data = low.b.data(), g.b.dtype = ir::DType::kBf16;
   g.c = x.c.data();  // room enough

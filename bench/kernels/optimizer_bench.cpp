@@ -27,7 +27,7 @@ double seconds() {
 /// An update over memory of its own, in place.
 class Update {
  public:
-  Update(CpuDevice& device, const std::string& rule) : device_(device) {
+  Update(cpu::CpuDevice& device, const std::string& rule) : device_(device) {
     const ir::TensorType matrix{ir::DType::kF32, {kRows, kCols}};
     std::vector<ir::TensorType> types = {matrix, matrix};
     ir::Attrs attrs{{"group", int64_t{0}}};
@@ -77,7 +77,7 @@ class Update {
     return {reinterpret_cast<std::byte*>(at), type, ir::dense_strides(type.shape)};
   }
 
-  CpuDevice& device_;
+  cpu::CpuDevice& device_;
   ir::Op op_;
   std::vector<std::vector<float>> memory_;
   std::vector<runtime::TensorRef> in_, out_;
@@ -85,7 +85,7 @@ class Update {
 };
 
 void in_turn(benchmark::State& state, const std::string& rule) {
-  CpuDevice device(static_cast<int>(state.range(0)));
+  cpu::CpuDevice device(static_cast<int>(state.range(0)));
   Update adamw(device, "adamw"), other(device, rule);
   double base = 0, own = 0;
   for (auto _ : state) {

@@ -63,7 +63,7 @@ void fill(const ir::TensorType& type, std::byte* to) {
 /// y = x W^T, or the product with W for the input's gradient.
 class Product {
  public:
-  Product(CpuDevice& device, const Map& map, ir::DType weight, bool gradient) : device_(device) {
+  Product(cpu::CpuDevice& device, const Map& map, ir::DType weight, bool gradient) : device_(device) {
     const int64_t from = gradient ? map.out : map.in, to = gradient ? map.in : map.out;
     const ir::TensorType x{ir::DType::kBf16, {kTokens, from}}, w{weight, {map.out, map.in}};
     op_.def = ops::find_op("linear");
@@ -90,7 +90,7 @@ class Product {
     fill(type, memory_.back().data.get());
     return {memory_.back().data.get(), type, ir::dense_strides(type.shape)};
   }
-  CpuDevice& device_;
+  cpu::CpuDevice& device_;
   ir::Op op_;
   std::vector<QuantizedMemory> memory_;
   std::vector<runtime::TensorRef> in_, out_;
@@ -105,8 +105,8 @@ double median(std::vector<double> values) {
 
 void quantized_product(benchmark::State& state, const Map& map, ir::DType weight, bool gradient) {
   const char* text = std::getenv("PLIMSOLL_BENCH_THREADS");
-  CpuDevice device(text == nullptr ? 2 : std::atoi(text));
-  Product coded(device, map, weight, gradient), plain(device, map, ir::DType::kBf16, gradient);
+  cpu::CpuDevice device(text == nullptr ? 2 : std::atoi(text));
+  Product coded(device, map, weight, gradient), settings::plain(device, map, ir::DType::kBf16, gradient);
   std::vector<double> ours, theirs;
   for (int i = 0; i < 3; ++i) coded.run(), plain.run();
   for (auto _ : state) {

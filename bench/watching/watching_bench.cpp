@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "base/process.h"
-#include "cli/profile_run.h"
+#include "cli/profile/profile_run.h"
 #include "io/scratch_folder.h"
-#include "train/profile.h"
-#include "train/run_folder.h"
-#include "train/run_memory.h"
-#include "train/run_monitor.h"
+#include "profiling/profile.h"
+#include "telemetry/run_folder.h"
+#include "telemetry/run_memory.h"
+#include "telemetry/run_monitor.h"
 
 namespace plimsoll {
 namespace {
@@ -52,17 +52,17 @@ double quartile(std::vector<double> values, size_t of_four) {
 }
 
 /// Seconds of `count` plain steps.
-double plain(train::Trainer& trainer, int64_t count) {
+double plain(training::Trainer& trainer, int64_t count) {
   const double start = now_seconds();
   for (int64_t i = 0; i < count; ++i) (void)must(trainer.step());
   return now_seconds() - start;
 }
 
-double profiled(train::Trainer& trainer, int64_t count) {
+double profiled(training::Trainer& trainer, int64_t count) {
   // The first one looks up what is the same for all.
-  const train::Profile profile = must(train::profile_steps(
+  const profiling::Profile profile = must(profiling::profile_steps(
       trainer, {.schedule = {.wait = 0, .warmup = 1, .active = count, .skip_first = 0, .repeat = 1}}));
-  const train::ProfiledStep& last = profile.steps.back();
+  const profiling::ProfiledStep& last = profile.steps.back();
   return last.start + last.seconds - profile.steps.front().start;
 }
 
@@ -79,12 +79,12 @@ class Telling {
   double steps(int64_t count) {
     const double start = now_seconds();
     for (int64_t i = 0; i < count; ++i) {
-      const train::StepEvent event = must(trainer_.step());
+      const telemetry::StepEvent event = must(trainer_.step());
       const double told = now_seconds();
       events_.step(event);
       folder_.step(event);
       memory_.after("step", event.step);
-      if (const Tree machine = monitor_.after(event.step); !machine.is_null()) events_.event(machine);
+      if (const io::Tree machine = monitor_.after(event.step); !machine.is_null()) events_.event(machine);
       telling_ += now_seconds() - told;
     }
     return now_seconds() - start;
@@ -92,11 +92,11 @@ class Telling {
   [[nodiscard]] double telling_seconds() const { return telling_; }
 
  private:
-  train::Trainer& trainer_;
-  train::Events events_{/*json=*/false};
-  train::RunFolder folder_;
-  train::RunMemory memory_;
-  train::RunMonitor monitor_;
+  training::Trainer& trainer_;
+  telemetry::Events events_{/*json=*/false};
+  telemetry::RunFolder folder_;
+  telemetry::RunMemory memory_;
+  telemetry::RunMonitor monitor_;
   double telling_ = 0;
 };
 
@@ -111,7 +111,7 @@ void print_ratios(const std::string& what, const std::vector<double>& ratios, do
 }
 
 template <typename Watched>
-void compare(const std::string& what, train::Trainer& trainer, int64_t block, Watched&& watched) {
+void compare(const std::string& what, training::Trainer& trainer, int64_t block, Watched&& watched) {
   std::vector<double> ratios, seconds;
   for (size_t pair = 0; goes_on(pair); ++pair) {
     const bool first = pair % 2 == 0;
@@ -125,14 +125,16 @@ void compare(const std::string& what, train::Trainer& trainer, int64_t block, Wa
 }
 
 /// Another session of the same run, every `every`th of whose steps is verified.
-std::unique_ptr<cli::OpenRun> verified_run(RunConfig config, int64_t every, train::Events& events) {
+std::unique_ptr<cli::OpenRun> verified_run(settings::RunConfig config, int64_t every,
+                                           telemetry::Events& events) {
   config.debug.verify_steps = every;
   auto opened = must(cli::open_run(config, events));
   (void)plain(*opened->trainer, 2);
   return opened;
 }
 
-void verify(train::Trainer& trainer, const RunConfig& config, train::Events& events, double step) {
+void verify(training::Trainer& trainer, const settings::RunConfig& config, telemetry::Events& events,
+            double step) {
   constexpr int64_t kEvery = 50;
   constexpr double kLongest = 2;  // seconds of kEvery steps
   const bool whole = step * kEvery < kLongest;
@@ -162,14 +164,14 @@ int run(int argc, char** argv) {
   }
   const std::string mode = argv[1];
   std::vector<std::string> overrides(argv + 3, argv + argc);
-  const ScratchFolder folder = must(ScratchFolder::create("watching"));
+  const io::ScratchFolder folder = must(io::ScratchFolder::create("watching"));
   if (mode == "events") overrides.emplace_back("report_to=tensorboard");
-  const RunConfig config =
-      cli::short_run(must(load_run_config(argv[2], overrides)), 1'000'000, folder.path());
-  train::Events events(/*json=*/false);
+  const settings::RunConfig config =
+      cli::short_run(must(settings::load_run_config(argv[2], overrides)), 1'000'000, folder.path());
+  telemetry::Events events(/*json=*/false);
   events.mute();
   const auto opened = must(cli::open_run(config, events));
-  train::Trainer& trainer = *opened->trainer;
+  training::Trainer& trainer = *opened->trainer;
   const double step = plain(trainer, kWarmup) / kWarmup;
   const auto block = std::max<int64_t>(1, static_cast<int64_t>(kBlockSeconds / step));
   if (mode == "verify") {

@@ -9,7 +9,7 @@
 #include "io/tensor_convert.h"
 #include "ops/block_values.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 Values transpose(const Values& m, size_t rows, size_t columns) {
   Values t(m.size());
@@ -18,16 +18,16 @@ Values transpose(const Values& m, size_t rows, size_t columns) {
   return t;
 }
 
-Result<Values> read_values(const SafetensorsFile& file, const SafetensorsTensor& tensor, int64_t first,
-                           int64_t count) {
-  const FloatFormat format = *float_format(tensor.dtype);
-  std::vector<std::byte> raw(static_cast<size_t>(count * element_bytes(format)));
-  PLIMSOLL_TRY(file.read(tensor, first * element_bytes(format), raw));
+Result<Values> read_values(const io::SafetensorsFile& file, const io::SafetensorsTensor& tensor,
+                           int64_t first, int64_t count) {
+  const io::FloatFormat format = *io::float_format(tensor.dtype);
+  std::vector<std::byte> raw(static_cast<size_t>(count * io::element_bytes(format)));
+  PLIMSOLL_TRY(file.read(tensor, first * io::element_bytes(format), raw));
   Values values(static_cast<size_t>(count));
-  convert_to_f32(format, raw.data(), values.data(), count);
+  io::convert_to_f32(format, raw.data(), values.data(), count);
   return values;
 }
-Result<Values> read_values(const SafetensorsFile& file, const SafetensorsTensor& tensor) {
+Result<Values> read_values(const io::SafetensorsFile& file, const io::SafetensorsTensor& tensor) {
   return read_values(file, tensor, 0, tensor.num_elements());
 }
 
@@ -193,4 +193,4 @@ Result<double> LoadedChange::product(int64_t row, const Values& base,
   return change_.weight * sum;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -8,7 +8,7 @@
 #include "io/model_weights.h"
 #include "models/model.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 class BaseTensor;
 
@@ -18,20 +18,20 @@ using Values = std::vector<float>;
 Values transpose(const Values& m, size_t rows, size_t columns);
 
 /// Elements of a tensor of a file as f32.
-Result<Values> read_values(const SafetensorsFile& file, const SafetensorsTensor& tensor, int64_t first,
-                           int64_t count);
-Result<Values> read_values(const SafetensorsFile& file, const SafetensorsTensor& tensor);
+Result<Values> read_values(const io::SafetensorsFile& file, const io::SafetensorsTensor& tensor,
+                           int64_t first, int64_t count);
+Result<Values> read_values(const io::SafetensorsFile& file, const io::SafetensorsTensor& tensor);
 
 /// What one adapter does to one tensor of the base, by the tensors that are there.
 struct AdapterChange {
-  const SafetensorsFile* file = nullptr;
-  const SafetensorsTensor *a = nullptr, *b = nullptr;  ///< W + scale B A
-  const SafetensorsTensor* magnitude = nullptr;        ///< with them: DoRA's
-  const SafetensorsTensor* whole = nullptr;            ///< in place of W
-  const SafetensorsTensor* b_bias = nullptr;           ///< a bias + scale b
-  const SafetensorsTensor* rows = nullptr;             ///< in place of W's rows of `tokens`
-  std::vector<int64_t> tokens = {};                    ///< ascending
-  double weight = 1;                                   ///< of this adapter among several
+  const io::SafetensorsFile* file = nullptr;
+  const io::SafetensorsTensor *a = nullptr, *b = nullptr;  ///< W + scale B A
+  const io::SafetensorsTensor* magnitude = nullptr;        ///< with them: DoRA's
+  const io::SafetensorsTensor* whole = nullptr;            ///< in place of W
+  const io::SafetensorsTensor* b_bias = nullptr;           ///< a bias + scale b
+  const io::SafetensorsTensor* rows = nullptr;             ///< in place of W's rows of `tokens`
+  std::vector<int64_t> tokens = {};                        ///< ascending
+  double weight = 1;                                       ///< of this adapter among several
   double scale = 1;
   int64_t rank = 0;
   bool transposed = false;  ///< W is [in, out]; of a table [rows, width] likewise A runs along its rows
@@ -74,4 +74,4 @@ class LoadedChange {
   std::vector<double> gains_;  ///< empty: no magnitudes
 };
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

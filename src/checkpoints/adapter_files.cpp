@@ -23,7 +23,7 @@
 #include "runtime/session.h"
 #include "settings/lora_settings.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 constexpr int64_t kValuesAtOnce = 4096;  // values at once, a multiple of Philox' four
@@ -61,7 +61,7 @@ class Misfits {
     std::string text;
     for (const auto& [kind, names] : kinds_)
       add_misfits(text, names, kind, [](const std::string& name) { return name; });
-    const std::string base = base_named_by(folder_of(file));
+    const std::string base = io::base_named_by(io::folder_of(file));
     return Error{ErrorCode::kBadData, "the adapter does not fit the model: " + text, file,
                  base.empty() ? "an adapter belongs to the base that it was trained on; this one names none"
                               : "this adapter was trained on " + base + ": name that as the model"};
@@ -71,17 +71,17 @@ class Misfits {
   std::map<std::string, std::vector<std::string>> kinds_;
 };
 
-Status read_tensor(const SafetensorsFile& file, const SafetensorsTensor& tensor, const StoredTensor& to,
-                   runtime::Session& session) {
-  const FloatFormat format = *float_format(tensor.dtype);
-  const int64_t stored = element_bytes(format), count = tensor.num_elements();
+Status read_tensor(const io::SafetensorsFile& file, const io::SafetensorsTensor& tensor,
+                   const StoredTensor& to, runtime::Session& session) {
+  const io::FloatFormat format = *io::float_format(tensor.dtype);
+  const int64_t stored = io::element_bytes(format), count = tensor.num_elements();
   std::array<std::byte, static_cast<size_t>(kValuesAtOnce) * 8> raw;
   std::array<float, kValuesAtOnce> values;
   for (int64_t at = 0; at < count; at += kValuesAtOnce) {
     const auto n = static_cast<size_t>(std::min(kValuesAtOnce, count - at));
     const auto bytes = std::span(raw).first(n * static_cast<size_t>(stored));
     PLIMSOLL_TRY(file.read(tensor, at * stored, bytes));
-    convert_to_f32(format, bytes.data(), values.data(), static_cast<int64_t>(n));
+    io::convert_to_f32(format, bytes.data(), values.data(), static_cast<int64_t>(n));
     PLIMSOLL_TRY(
         session.write(to.range.state, std::as_bytes(std::span(values).first(n)), to.range.offset + at * 4));
   }
@@ -89,7 +89,7 @@ Status read_tensor(const SafetensorsFile& file, const SafetensorsTensor& tensor,
 }
 
 /// PEFT saves an adapted embedding's or head's own weight beside the adapter; it does not learn.
-bool is_copy_of_base(const models::Model& model, const SafetensorsTensor& tensor) {
+bool is_copy_of_base(const models::Model& model, const io::SafetensorsTensor& tensor) {
   constexpr std::string_view kRoot = "base_model.model.", kCopy = ".base_layer.weight";
   if (!tensor.name.starts_with(kRoot) || !tensor.name.ends_with(kCopy)) return false;
   const std::string module =
@@ -101,7 +101,7 @@ bool is_copy_of_base(const models::Model& model, const SafetensorsTensor& tensor
 /// What a tensor that the adapter's settings do not ask for is: an embedding that is the head as well has one
 /// value under both names.
 enum class Unasked : uint8_t { kUnknown, kOfBase, kTiedHead };
-Unasked unasked(const models::Model& model, const SafetensorsTensor& tensor) {
+Unasked unasked(const models::Model& model, const io::SafetensorsTensor& tensor) {
   constexpr std::string_view kRoot = "base_model.model.", kBase = ".base_layer.";
   if (!tensor.name.starts_with(kRoot)) return Unasked::kUnknown;
   std::string name = tensor.name.substr(kRoot.size());
@@ -126,7 +126,7 @@ void describe_rounding(const models::Model& model, const std::vector<std::string
 
 }  // namespace
 
-const SafetensorsTensor* find_adapter_tensor(const SafetensorsFile& file, const std::string& name) {
+const io::SafetensorsTensor* find_adapter_tensor(const io::SafetensorsFile& file, const std::string& name) {
   if (const auto* tensor = file.find(name)) return tensor;
   constexpr std::string_view kBase = ".base_layer.bias";
   if (name.ends_with(kBase)) return file.find(name.substr(0, name.size() - kBase.size()) + ".bias");
@@ -144,7 +144,7 @@ namespace {
 
 /// An adapter that was written when modules_to_save went by whole parts of names: those modules are the
 /// base's.
-bool lacks_all_by_ending(const models::Model& model, const SafetensorsFile& file) {
+bool lacks_all_by_ending(const models::Model& model, const io::SafetensorsFile& file) {
   return std::ranges::none_of(model.adapters()->by_ending, [&](const std::string& view) {
     return find_adapter_tensor(file, model.saved_name(view)) != nullptr;
   });
@@ -152,34 +152,34 @@ bool lacks_all_by_ending(const models::Model& model, const SafetensorsFile& file
 
 }  // namespace
 
-Status check_adapter(const models::Model& model, const SafetensorsFile& file) {
-  std::set<const SafetensorsTensor*> used;
+Status check_adapter(const models::Model& model, const io::SafetensorsFile& file) {
+  std::set<const io::SafetensorsTensor*> used;
   Misfits misfits;
   const bool lacks = lacks_all_by_ending(model, file);
   PLIMSOLL_TRY(for_each_view(model, [&](size_t, const models::ParameterView& view, int64_t) -> Status {
     const std::string name = model.saved_name(view.name);
     if (name.empty()) return Ok{};
     const std::vector<int64_t> shape = extents_of(view.shape);
-    const SafetensorsTensor* tensor = find_adapter_tensor(file, name);
+    const io::SafetensorsTensor* tensor = find_adapter_tensor(file, name);
     used.insert(tensor);
     if (tensor == nullptr && lacks && model.adapters()->by_ending.contains(view.name)) return Ok{};
     if (tensor == nullptr)
       misfits.add("missing", fmt::format("{} {}", name, extents_text(shape)));
     else if (tensor->shape != shape)
-      misfits.add("of another shape", fmt::format("{} {}, expected {}", shown_name(tensor->name),
+      misfits.add("of another shape", fmt::format("{} {}, expected {}", io::shown_name(tensor->name),
                                                   to_string(*tensor), extents_text(shape)));
-    else if (!float_format(tensor->dtype))
+    else if (!io::float_format(tensor->dtype))
       misfits.add("of a type that is not read",
-                  fmt::format("{} {}", shown_name(tensor->name), to_string(*tensor)));
+                  fmt::format("{} {}", io::shown_name(tensor->name), to_string(*tensor)));
     return Ok{};
   }));
-  for (const SafetensorsTensor& tensor : file.tensors())
+  for (const io::SafetensorsTensor& tensor : file.tensors())
     if (!used.contains(&tensor) && !is_copy_of_base(model, tensor)) {
       const Unasked what = unasked(model, tensor);
       if (what == Unasked::kTiedHead) continue;
       misfits.add(what == Unasked::kOfBase ? "of the base that adapter_config.json does not say are saved"
                                            : "that the model does not have",
-                  shown_name(tensor.name));
+                  io::shown_name(tensor.name));
     }
   return misfits.result(file.path());
 }
@@ -190,28 +190,29 @@ void note_unmatched(const models::Model& model, const std::string& directory) {
 }
 
 Status load_adapter(const models::Model& model, const std::string& directory, runtime::Session& session) {
-  PLIMSOLL_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(directory + "/" + weights_file(model)));
+  PLIMSOLL_ASSIGN(const io::SafetensorsFile file,
+                  io::SafetensorsFile::open(directory + "/" + weights_file(model)));
   PLIMSOLL_TRY(check_adapter(model, file));
   note_unmatched(model, directory);
   for (const StoredTensor& to : parameter_tensors(model, session.plan()))
-    if (const SafetensorsTensor* tensor = find_adapter_tensor(file, to.entry.name))
+    if (const io::SafetensorsTensor* tensor = find_adapter_tensor(file, to.entry.name))
       PLIMSOLL_TRY(read_tensor(file, *tensor, to, session));
   return Ok{};
 }
 
-Result<std::string> adapter_config_of(const RunConfig& config, const models::Model& model) {
+Result<std::string> adapter_config_of(const settings::RunConfig& config, const models::Model& model) {
   models::LoraSpec base;
   if (!config.lora.adapter.empty()) {
     PLIMSOLL_ASSIGN(base, models::read_adapter_config(config.lora.adapter));
   }
-  PLIMSOLL_ASSIGN(models::LoraSpec spec, lora_spec(config.lora, base));
+  PLIMSOLL_ASSIGN(models::LoraSpec spec, settings::lora_spec(config.lora, base));
   if (spec.init_lora_weights == models::LoraInit::kLoftq)
     describe_rounding(model, config.quantization.llm_int8_skip_modules, spec.loftq_config);
   models::AdapterOf of{.base = config.model.path, .classifies = model.num_labels() > 0};
-  PLIMSOLL_ASSIGN(const ConfigJson model_config, load_model_config(config.model));
+  PLIMSOLL_ASSIGN(const io::ConfigJson model_config, settings::load_model_config(config.model));
   PLIMSOLL_ASSIGN(of.model_type, model_config.model_type());
   for (const models::Parameter& p : model.parameters()) of.transposed = of.transposed || p.transposed;
   return models::adapter_config_text(spec, of);
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

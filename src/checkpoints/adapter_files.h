@@ -14,16 +14,16 @@ namespace plimsoll::runtime {
 class Session;
 }
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// The adapters' first values, by seed and the tensor's name alone: the same for any layout of storages.
 /// Nothing where the model has none. Errors: of the device.
 Status draw_adapters(const models::Model& model, int64_t seed, runtime::Session& session);
 
 /// The tensor of that name; older versions of PEFT say some otherwise. Or null.
-const SafetensorsTensor* find_adapter_tensor(const SafetensorsFile& file, const std::string& name);
+const io::SafetensorsTensor* find_adapter_tensor(const io::SafetensorsFile& file, const std::string& name);
 /// Whether the file holds what the model's adapters save, and nothing else. Errors: as load_adapter.
-Status check_adapter(const models::Model& model, const SafetensorsFile& file);
+Status check_adapter(const models::Model& model, const io::SafetensorsFile& file);
 
 /// A note for each name of the adapter's settings that no module of the model has.
 void note_unmatched(const models::Model& model, const std::string& directory);
@@ -33,6 +33,6 @@ void note_unmatched(const models::Model& model, const std::string& directory);
 Status load_adapter(const models::Model& model, const std::string& directory, runtime::Session& session);
 
 /// adapter_config.json of a run. Errors: kInvalidArgument; kBadData of lora.adapter's.
-Result<std::string> adapter_config_of(const RunConfig& config, const models::Model& model);
+Result<std::string> adapter_config_of(const settings::RunConfig& config, const models::Model& model);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

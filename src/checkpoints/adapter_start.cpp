@@ -13,7 +13,7 @@
 #include "numerics/low_rank.h"
 #include "runtime/session.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 using Values = std::vector<float>;
@@ -180,4 +180,4 @@ Status start_adapters(const models::Model& model, runtime::Session& session) {
   return start_rows(model, session);
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

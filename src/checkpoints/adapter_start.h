@@ -13,7 +13,7 @@ namespace plimsoll::runtime {
 class Session;
 }
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// Behind the base's weights and what is drawn, before an adapter's own tensors. Magnitudes become the norms
 /// of the rows of W + s B A; rows their tokens' rows of the table; with factors A and B become these and W
@@ -40,4 +40,4 @@ numerics::LowRankFactors low_rank_factors(std::span<const float> w, const Adapte
 /// W - scale B A, each element rounded once.
 void subtract_factors(const numerics::LowRankFactors& f, const AdaptedShape& shape, std::span<float> w);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

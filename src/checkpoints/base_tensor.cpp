@@ -4,14 +4,14 @@
 
 #include "numerics/quantized.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 namespace bnb = numerics::bitsandbytes;
 
 }  // namespace
 
-BaseTensor BaseTensor::plain(const WeightRef& ref) {
+BaseTensor BaseTensor::plain(const io::WeightRef& ref) {
   BaseTensor base;
   base.ref_ = ref;
   base.dtype_ = ref.tensor->dtype;
@@ -69,4 +69,4 @@ Result<Values> BaseTensor::read_codes(int64_t first, int64_t count) const {
   return values;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

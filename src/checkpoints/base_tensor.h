@@ -9,12 +9,12 @@
 #include "checkpoints/adapter_change.h"
 #include "checkpoints/quantized_tensors.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 class BaseTensor {
  public:
   /// Of plain numbers: F32, BF16, F16.
-  static BaseTensor plain(const WeightRef& ref);
+  static BaseTensor plain(const io::WeightRef& ref);
   /// What codes and scales stand for, in f32; `dtype` is what it is to be written in. Reads the scales; of
   /// one that is to be `turned`, [out, in] to [in, out], all of it. Errors: kBadData for scales; kIo.
   static Result<BaseTensor> dequantised(const QuantizedTensor& tensor, std::string dtype, bool turned);
@@ -30,7 +30,7 @@ class BaseTensor {
 
  private:
   [[nodiscard]] Result<Values> read_codes(int64_t first, int64_t count) const;
-  WeightRef ref_;
+  io::WeightRef ref_;
   std::string dtype_;
   std::vector<int64_t> shape_;
   std::optional<QuantizedTensor> quantized_ = {};
@@ -38,4 +38,4 @@ class BaseTensor {
   Values turned_ = {};  ///< all of it, where it was turned
 };
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -13,7 +13,7 @@
 #include "io/json_cursor.h"
 #include "io/tree.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 constexpr std::string_view kFormat = "plimsoll checkpoint";
@@ -41,7 +41,7 @@ constexpr std::array<IntegerField, 10> kIntegers = {
      {"skipped", &CheckpointManifest::skipped, 0},
      {"skipped_in_a_row", &CheckpointManifest::skipped_in_a_row, 0}}};
 
-void append_string(std::string& text, const std::string& value) { text += to_json(Tree::of(value)); }
+void append_string(std::string& text, const std::string& value) { text += io::to_json(io::Tree::of(value)); }
 
 void append_integers(std::string& text, const std::vector<int64_t>& values) {
   text += '[';
@@ -141,7 +141,7 @@ class ManifestReader {
   }
   bool next_checksum(std::string_view name, uint64_t& value) {
     if (!cursor_.expect(',') || !string_field(name, key_)) return false;
-    const auto parsed = parse_checksum(key_);
+    const auto parsed = io::parse_checksum(key_);
     if (!parsed) return cursor_.fail(fmt::format("{} is no checksum of 16 hexadecimal digits", name));
     value = *parsed;
     return true;
@@ -228,18 +228,18 @@ class ManifestReader {
     return cursor_.expect(']');
   }
 
-  JsonCursor cursor_;
+  io::JsonCursor cursor_;
   std::string key_;
   bool other_version_ = false;
 };
 
 Status check_file(const std::string& directory, const CheckpointFile& file) {
   const std::string path = directory + "/" + file.name;
-  PLIMSOLL_ASSIGN(const ReadFile content, ReadFile::open(path));
+  PLIMSOLL_ASSIGN(const io::ReadFile content, io::ReadFile::open(path));
   PLIMSOLL_TRY(check_size(content, file));
   if (!file.tensors.empty()) return Ok{};  // checked while they are read
   std::vector<std::byte> buffer(static_cast<size_t>(std::min<int64_t>(file.bytes, 32 << 10)));
-  Checksum sum;
+  io::Checksum sum;
   for (int64_t at = 0; at < file.bytes; at += static_cast<int64_t>(buffer.size())) {
     const auto piece = std::span(buffer).first(
         static_cast<size_t>(std::min(file.bytes - at, static_cast<int64_t>(buffer.size()))));
@@ -281,7 +281,7 @@ void write_checkpoint_text(const CheckpointManifest& m, std::string& text) {
   }
   text += "],";
   text += kChecksumField;
-  const uint64_t sum = checksum(text);
+  const uint64_t sum = io::checksum(text);
   fmt::format_to(std::back_inserter(text), "{:016x}{}", sum, kEnd);
 }
 
@@ -290,10 +290,11 @@ Result<CheckpointManifest> parse_checkpoint(std::string_view text) {
   if (text.size() < behind + kChecksumField.size() || !text.ends_with(kEnd) ||
       !text.substr(0, text.size() - behind).ends_with(kChecksumField))
     return broken("the text does not end with its checksum");
-  const auto stored = parse_checksum(text.substr(text.size() - behind, kDigits));
-  if (!stored || *stored != checksum(text.substr(0, text.size() - behind)))
+  const auto stored = io::parse_checksum(text.substr(text.size() - behind, kDigits));
+  if (!stored || *stored != io::checksum(text.substr(0, text.size() - behind)))
     return broken("its own checksum is wrong");
-  if (const int64_t at = utf8_error_at(text); at >= 0) return broken(fmt::format("byte {} is no UTF-8", at));
+  if (const int64_t at = io::utf8_error_at(text); at >= 0)
+    return broken(fmt::format("byte {} is no UTF-8", at));
   CheckpointManifest manifest;
   ManifestReader reader(text);
   if (!reader.read(manifest))
@@ -303,7 +304,7 @@ Result<CheckpointManifest> parse_checkpoint(std::string_view text) {
 
 Result<Checkpoint> open_checkpoint(const std::string& path) {
   const std::string file = fmt::format("{}/{}", path, kCheckpointFile);
-  PLIMSOLL_ASSIGN(const std::string text, read_small_file(file, kMaxManifestBytes));
+  PLIMSOLL_ASSIGN(const std::string text, io::read_small_file(file, kMaxManifestBytes));
   auto manifest = parse_checkpoint(text);
   if (!manifest) return std::move(manifest).error().at(file);
   Checkpoint checkpoint{path, std::move(*manifest)};
@@ -311,7 +312,7 @@ Result<Checkpoint> open_checkpoint(const std::string& path) {
   return checkpoint;
 }
 
-Status check_size(const ReadFile& content, const CheckpointFile& file) {
+Status check_size(const io::ReadFile& content, const CheckpointFile& file) {
   if (content.size_bytes() == file.bytes) return Ok{};
   return broken(fmt::format("the file has {} bytes, {} were written", content.size_bytes(), file.bytes))
       .at(content.path());
@@ -322,4 +323,4 @@ Status check_small_files(const Checkpoint& checkpoint) {
   return Ok{};
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -19,7 +19,7 @@
 #include "base/result.h"
 #include "io/file.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// One tensor of a file and where its bytes lie.
 struct CheckpointTensor {
@@ -98,7 +98,7 @@ Result<Checkpoint> open_checkpoint(const std::string& path);
 /// open_checkpoint, which calls it.
 Status check_small_files(const Checkpoint& checkpoint);
 /// Errors: kBadData where the file is shorter or longer than what was written.
-Status check_size(const ReadFile& content, const CheckpointFile& file);
+Status check_size(const io::ReadFile& content, const CheckpointFile& file);
 /// Reads every byte of the files with tensors too, through `num_threads` small buffers. Errors: kBadData
 /// naming file and tensor; kIo.
 Status verify_checkpoint(const Checkpoint& checkpoint, int num_threads = 1);
@@ -131,4 +131,4 @@ std::optional<int64_t> checkpoint_step(std::string_view name);
 /// "<directory>/checkpoint-<step>".
 std::string checkpoint_path(const std::string& directory, int64_t step);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

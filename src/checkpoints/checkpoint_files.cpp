@@ -12,7 +12,7 @@
 #include "settings/settings.h"
 #include "settings/state_formats.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 /// Summed and then copied while it lies in the core's cache.
@@ -26,9 +26,9 @@ constexpr const char* kIndexFile = "model.safetensors.index.json";
 /// Epoch, norm, rate, loss and step, as text.
 constexpr int64_t kBytesPerLogEntry = 192;
 
-CheckpointFile file_entry(const std::string& name, const SafetensorsLayout& layout,
+CheckpointFile file_entry(const std::string& name, const io::SafetensorsLayout& layout,
                           const std::vector<StoredTensor>& tensors) {
-  CheckpointFile file{name, layout.file_bytes(), layout.header_bytes(), checksum(layout.header)};
+  CheckpointFile file{name, layout.file_bytes(), layout.header_bytes(), io::checksum(layout.header)};
   for (size_t i = 0; i < tensors.size(); ++i)
     file.tensors.push_back({tensors[i].entry.name, tensors[i].entry.dtype, tensors[i].entry.shape,
                             layout.header_bytes() + layout.ends[i], layout.ends[i + 1] - layout.ends[i]});
@@ -36,16 +36,16 @@ CheckpointFile file_entry(const std::string& name, const SafetensorsLayout& layo
 }
 
 /// config.json beside weights of that dtype.
-std::string config_text(const ConfigJson& model_config, ir::DType dtype) {
-  Tree fields = models::with_class(model_config).fields();
+std::string config_text(const io::ConfigJson& model_config, ir::DType dtype) {
+  io::Tree fields = models::with_class(model_config).fields();
   std::erase_if(fields.members, [](const auto& member) { return member.first == "torch_dtype"; });
-  fields.set("dtype", Tree::of(std::string(state_format(dtype).config)));
-  return to_json(fields) + "\n";
+  fields.set("dtype", io::Tree::of(std::string(settings::state_format(dtype).config)));
+  return io::to_json(fields) + "\n";
 }
 
-ConfigJson with_pad_token(const ConfigJson& config, std::optional<int64_t> token) {
-  ConfigJson padded(config.fields(), config.source());
-  if (token) padded.set("pad_token_id", Tree::of(*token));
+io::ConfigJson with_pad_token(const io::ConfigJson& config, std::optional<int64_t> token) {
+  io::ConfigJson padded(config.fields(), config.source());
+  if (token) padded.set("pad_token_id", io::Tree::of(*token));
   return padded;
 }
 
@@ -63,13 +63,13 @@ int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionP
   const bool is_plain = final.dtype == model.parameters().front().dtype &&
                         parameter_bytes <= final.max_shard_bytes.value_or(INT64_MAX);
   const int64_t tensors = views * ((is_plain ? 1 : 2) + ceil_div(states, parameters));
-  return StreamWriter::kHostBytes + kFixedHostBytes + kHostBytesPerTensor * tensors;
+  return io::StreamWriter::kHostBytes + kFixedHostBytes + kHostBytesPerTensor * tensors;
 }
 
 Result<std::unique_ptr<CheckpointFiles>> CheckpointFiles::create(
-    const RunConfig& config, const ConfigJson& run_model_config, const models::Model& model,
+    const settings::RunConfig& config, const io::ConfigJson& run_model_config, const models::Model& model,
     ModelFileSet beside, runtime::Session& session, CheckpointManifest manifest) {
-  const ConfigJson model_config = with_pad_token(run_model_config, beside.pad_token);
+  const io::ConfigJson model_config = with_pad_token(run_model_config, beside.pad_token);
   std::unique_ptr<CheckpointFiles> files(new CheckpointFiles(std::move(manifest), session));
   const passes::SessionPlan& plan = session.plan();
   PLIMSOLL_TRY(files->add_tensor_file(weights_file(model), parameter_tensors(model, plan)));
@@ -90,13 +90,13 @@ Result<std::unique_ptr<CheckpointFiles>> CheckpointFiles::create(
 
 Status CheckpointFiles::add_tensor_file(const std::string& name, std::vector<StoredTensor> tensors) {
   if (tensors.empty()) return Ok{};  // an optimizer without state
-  PLIMSOLL_ASSIGN(SafetensorsLayout layout, layout_of(tensors));
+  PLIMSOLL_ASSIGN(io::SafetensorsLayout layout, layout_of(tensors));
   manifest_.files.push_back(file_entry(name, layout, tensors));
   tensor_files_.push_back({name, std::move(layout), std::move(tensors)});
   return Ok{};
 }
 
-Status CheckpointFiles::add_small_files(const RunConfig& config, const ConfigJson& model_config,
+Status CheckpointFiles::add_small_files(const settings::RunConfig& config, const io::ConfigJson& model_config,
                                         const models::Model& model, std::vector<ModelFile> files) {
   SmallFile config_file{{"config.json", config_text(model_config, model.parameters().front().dtype)}};
   if (model.adapters()) {
@@ -113,7 +113,8 @@ Status CheckpointFiles::add_small_files(const RunConfig& config, const ConfigJso
   num_final_files_ = small_files_.size();
   if (model.adapters() && !names_labels) small_files_.push_back(std::move(config_file));
   // Every checkpoint lies as deep below output.dir.
-  small_files_.push_back({{"run.yaml", run_config_yaml(config, config.output.dir + "/checkpoint")}});
+  small_files_.push_back(
+      {{"run.yaml", settings::run_config_yaml(config, config.output.dir + "/checkpoint")}});
   // As it is when a save begins; its size is guessed from the steps that it will tell of.
   SmallFile state{{std::string(kTrainerState), {}, config.output.dir + "/" + std::string(kTrainerState)}};
   state.bytes = kBytesPerLogEntry * (8 + manifest_.total_steps / config.training.logging_steps);
@@ -148,69 +149,69 @@ int64_t CheckpointFiles::final_bytes() const {
 Status CheckpointFiles::take_buffers() {
   if (stream_) return Ok{};
   buffer_.resize(kCopyBytes);
-  PLIMSOLL_ASSIGN(stream_, StreamWriter::create());
+  PLIMSOLL_ASSIGN(stream_, io::StreamWriter::create());
   return Ok{};
 }
 
-Status CheckpointFiles::write_checkpoint(const AtomicDirectory& directory,
+Status CheckpointFiles::write_checkpoint(const io::AtomicDirectory& directory,
                                          const std::function<void()>& sources_read) {
   PLIMSOLL_TRY(take_buffers());
-  std::vector<std::optional<OutputFile>> files(tensor_files_.size());
+  std::vector<std::optional<io::OutputFile>> files(tensor_files_.size());
   for (size_t i = 0; i < tensor_files_.size(); ++i) PLIMSOLL_TRY(write_tensor_file(directory, i, files[i]));
   sources_read();
   for (auto& file : files) PLIMSOLL_TRY(file->close());
   PLIMSOLL_TRY(write_small_files(directory, /*final=*/false));
   write_checkpoint_text(manifest_, text_);
-  PLIMSOLL_ASSIGN(OutputFile last, directory.create_file(kCheckpointFile));
+  PLIMSOLL_ASSIGN(io::OutputFile last, directory.create_file(kCheckpointFile));
   PLIMSOLL_TRY(last.write_at(0, std::as_bytes(std::span(text_))));
   return last.close();
 }
 
-Status CheckpointFiles::write_final(const AtomicDirectory& directory, const std::string& card) {
+Status CheckpointFiles::write_final(const io::AtomicDirectory& directory, const std::string& card) {
   PLIMSOLL_TRY(take_buffers());
   PLIMSOLL_TRY(write_final_weights(directory));
-  PLIMSOLL_ASSIGN(OutputFile readme, directory.create_file("README.md"));
+  PLIMSOLL_ASSIGN(io::OutputFile readme, directory.create_file("README.md"));
   PLIMSOLL_TRY(readme.write_at(0, std::as_bytes(std::span(card))));
   PLIMSOLL_TRY(readme.close());
   return write_small_files(directory, /*final=*/true);
 }
 
-Status CheckpointFiles::write_final_weights(const AtomicDirectory& directory) {
+Status CheckpointFiles::write_final_weights(const io::AtomicDirectory& directory) {
   if (!final_weights_) {
-    std::optional<OutputFile> model;
+    std::optional<io::OutputFile> model;
     PLIMSOLL_TRY(write_tensor_file(directory, 0, model));
     return model->close();
   }
   final_shards_.clear();
   for (size_t i = 0; i < final_weights_->num_shards(); ++i) {
     const int64_t bytes = final_weights_->shard_bytes(i);
-    PLIMSOLL_ASSIGN(OutputFile out, directory.create_file(final_weights_->name(i)));
+    PLIMSOLL_ASSIGN(io::OutputFile out, directory.create_file(final_weights_->name(i)));
     PLIMSOLL_TRY(out.reserve(bytes));
     sum_.reset();
-    StreamWriter::Stream stream = stream_->begin(std::move(out));
+    io::StreamWriter::Stream stream = stream_->begin(std::move(out));
     PLIMSOLL_TRY(final_weights_->read(i, reader_, buffer_, [&](std::span<const std::byte> piece) -> Status {
       sum_.add(piece);
       return stream.append(piece);
     }));
-    PLIMSOLL_ASSIGN(OutputFile written, stream.finish());
+    PLIMSOLL_ASSIGN(io::OutputFile written, stream.finish());
     PLIMSOLL_TRY(written.close());
     final_shards_.push_back({final_weights_->name(i), bytes, bytes, sum_.value()});
   }
   const std::string& text = final_weights_->index();
   if (text.empty()) return Ok{};
-  PLIMSOLL_ASSIGN(OutputFile index, directory.create_file(kIndexFile));
+  PLIMSOLL_ASSIGN(io::OutputFile index, directory.create_file(kIndexFile));
   PLIMSOLL_TRY(index.write_at(0, std::as_bytes(std::span(text))));
   const auto bytes = static_cast<int64_t>(text.size());
-  final_shards_.push_back({kIndexFile, bytes, bytes, checksum(text)});
+  final_shards_.push_back({kIndexFile, bytes, bytes, io::checksum(text)});
   return index.close();
 }
 
-Status CheckpointFiles::write_tensor_file(const AtomicDirectory& directory, size_t index,
-                                          std::optional<OutputFile>& out) {
+Status CheckpointFiles::write_tensor_file(const io::AtomicDirectory& directory, size_t index,
+                                          std::optional<io::OutputFile>& out) {
   const TensorFile& file = tensor_files_[index];
-  PLIMSOLL_ASSIGN(OutputFile created, directory.create_file(file.name));
+  PLIMSOLL_ASSIGN(io::OutputFile created, directory.create_file(file.name));
   PLIMSOLL_TRY(created.reserve(file.layout.file_bytes()));
-  StreamWriter::Stream stream = stream_->begin(std::move(created));
+  io::StreamWriter::Stream stream = stream_->begin(std::move(created));
   PLIMSOLL_TRY(stream.append(std::as_bytes(std::span(file.layout.header))));
   for (size_t t = 0; t < file.tensors.size(); ++t) {
     sum_.reset();
@@ -237,7 +238,7 @@ Status CheckpointFiles::drop_vanished_files() {
   for (size_t i = small_files_.size(); i-- > 0;) {
     const SmallFile& small = small_files_[i];
     if (small.source.empty()) continue;
-    PLIMSOLL_ASSIGN(const bool is_there, path_exists(small.source));
+    PLIMSOLL_ASSIGN(const bool is_there, io::path_exists(small.source));
     if (is_there) continue;
     manifest_.files.erase(manifest_.files.begin() + static_cast<std::ptrdiff_t>(tensor_files_.size() + i));
     small_files_.erase(small_files_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -246,24 +247,24 @@ Status CheckpointFiles::drop_vanished_files() {
   return Ok{};
 }
 
-Status CheckpointFiles::write_small_files(const AtomicDirectory& directory, bool final) {
+Status CheckpointFiles::write_small_files(const io::AtomicDirectory& directory, bool final) {
   PLIMSOLL_TRY(drop_vanished_files());
   for (size_t i = 0; i < (final ? num_final_files_ : small_files_.size()); ++i)
     PLIMSOLL_TRY(write_small_file(directory, i, final));
   return Ok{};
 }
 
-Status CheckpointFiles::write_small_file(const AtomicDirectory& directory, size_t index, bool final) {
+Status CheckpointFiles::write_small_file(const io::AtomicDirectory& directory, size_t index, bool final) {
   const SmallFile& small = small_files_[index];
   const std::string& text = final && index == 0 ? final_config_ : small.text;
-  PLIMSOLL_ASSIGN(OutputFile out, directory.create_file(small.name));
+  PLIMSOLL_ASSIGN(io::OutputFile out, directory.create_file(small.name));
   sum_.reset();
   auto size = static_cast<int64_t>(text.size());
   if (small.source.empty()) {
     PLIMSOLL_TRY(out.write_at(0, std::as_bytes(std::span(text))));
     sum_.add(text);
   } else {
-    PLIMSOLL_ASSIGN(const ReadFile source, ReadFile::open(small.source, ErrorCode::kIo));
+    PLIMSOLL_ASSIGN(const io::ReadFile source, io::ReadFile::open(small.source, ErrorCode::kIo));
     size = source.size_bytes();
     for (int64_t at = 0; at < size; at += static_cast<int64_t>(buffer_.size())) {
       const auto piece = std::span(buffer_).first(std::min(buffer_.size(), static_cast<size_t>(size - at)));
@@ -292,14 +293,14 @@ const std::string& CheckpointFiles::text_of(std::string_view name) const {
   return found->text;
 }
 
-Status CheckpointFiles::write_record(const AtomicDirectory& directory) const {
+Status CheckpointFiles::write_record(const io::AtomicDirectory& directory) const {
   CheckpointManifest final = manifest_;
   final.files = final_files();
   return write_final_record(directory, {text_of("run.yaml"), text_of("config.json")}, final);
 }
 
 bool CheckpointFiles::holds_final_weights(const std::string& directory) const {
-  const auto config = read_small_file(directory + "/config.json", INT32_MAX);
+  const auto config = io::read_small_file(directory + "/config.json", INT32_MAX);
   return config && *config == final_config_ && final_weights_->are_in(directory, session_);
 }
 
@@ -317,4 +318,4 @@ bool CheckpointFiles::is_final_of(const Checkpoint& checkpoint, const std::strin
          verify_checkpoint(final, num_threads) && (!final_weights_ || holds_final_weights(directory));
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -18,7 +18,7 @@
 #include "runtime/session.h"
 #include "settings/run_config.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// The history of the run's losses as it lies in output.dir when a save begins, and in the checkpoint.
 inline constexpr std::string_view kTrainerState = "trainer_state.json";
@@ -27,8 +27,8 @@ class CheckpointFiles {
  public:
   /// `beside` stands beside config and weights; `manifest` holds what stays the same through the run; the
   /// session outlives this.
-  static Result<std::unique_ptr<CheckpointFiles>> create(const RunConfig& config,
-                                                         const ConfigJson& model_config,
+  static Result<std::unique_ptr<CheckpointFiles>> create(const settings::RunConfig& config,
+                                                         const io::ConfigJson& model_config,
                                                          const models::Model& model, ModelFileSet beside,
                                                          runtime::Session& session,
                                                          CheckpointManifest manifest);
@@ -47,12 +47,12 @@ class CheckpointFiles {
 
   /// Writes and syncs all files, checkpoint.json last. `sources_read` is called once the session's memory is
   /// not read any more. Errors: kIo.
-  Status write_checkpoint(const AtomicDirectory& directory, const std::function<void()>& sources_read);
+  Status write_checkpoint(const io::AtomicDirectory& directory, const std::function<void()>& sources_read);
   /// Config, weights in the run's final_format, what belongs to the model, and `card` as README.md. Errors:
   /// kIo; kBadData as FinalWeights::read.
-  Status write_final(const AtomicDirectory& directory, const std::string& card);
+  Status write_final(const io::AtomicDirectory& directory, const std::string& card);
   /// After write_final: the record of the run (final_record.h), with the counters of manifest(). Errors: kIo.
-  [[nodiscard]] Status write_record(const AtomicDirectory& directory) const;
+  [[nodiscard]] Status write_record(const io::AtomicDirectory& directory) const;
   /// Whether `directory` holds what write_final would, byte for byte, by the checksums of `checkpoint`; its
   /// card aside.
   [[nodiscard]] bool is_final_of(const Checkpoint& checkpoint, const std::string& directory,
@@ -62,7 +62,7 @@ class CheckpointFiles {
   /// A safetensors file of the session's memory.
   struct TensorFile {
     std::string name;
-    SafetensorsLayout layout;
+    io::SafetensorsLayout layout;
     std::vector<StoredTensor> tensors;
   };
   struct SmallFile : ModelFile {
@@ -71,16 +71,17 @@ class CheckpointFiles {
   CheckpointFiles(CheckpointManifest manifest, runtime::Session& session)
       : manifest_(std::move(manifest)), session_(session), reader_(session) {}
   Status add_tensor_file(const std::string& name, std::vector<StoredTensor> tensors);
-  Status add_small_files(const RunConfig& config, const ConfigJson& model_config, const models::Model& model,
-                         std::vector<ModelFile> files);
-  Status write_tensor_file(const AtomicDirectory& directory, size_t index, std::optional<OutputFile>& out);
+  Status add_small_files(const settings::RunConfig& config, const io::ConfigJson& model_config,
+                         const models::Model& model, std::vector<ModelFile> files);
+  Status write_tensor_file(const io::AtomicDirectory& directory, size_t index,
+                           std::optional<io::OutputFile>& out);
   /// The weights of final/ where they are not the checkpoint's file.
-  Status write_final_weights(const AtomicDirectory& directory);
+  Status write_final_weights(const io::AtomicDirectory& directory);
   [[nodiscard]] bool holds_final_weights(const std::string& directory) const;
   [[nodiscard]] std::vector<CheckpointFile> final_files() const;
   [[nodiscard]] const std::string& text_of(std::string_view name) const;
-  Status write_small_files(const AtomicDirectory& directory, bool final);
-  Status write_small_file(const AtomicDirectory& directory, size_t index, bool final);
+  Status write_small_files(const io::AtomicDirectory& directory, bool final);
+  Status write_small_file(const io::AtomicDirectory& directory, size_t index, bool final);
   Status drop_vanished_files();
   [[nodiscard]] int64_t small_bytes(size_t count) const;
 
@@ -93,8 +94,8 @@ class CheckpointFiles {
   std::vector<CheckpointFile> final_shards_;   ///< as write_final has written them
   std::string text_;                           ///< checkpoint.json
   std::vector<std::byte> buffer_;
-  Checksum sum_;
-  std::unique_ptr<StreamWriter> stream_;
+  io::Checksum sum_;
+  std::unique_ptr<io::StreamWriter> stream_;
   runtime::Session& session_;
   runtime::BackgroundReader reader_;
 };
@@ -103,4 +104,4 @@ class CheckpointFiles {
 int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionPlan& session,
                               const FinalFormat& final);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -10,7 +10,7 @@
 #include "checkpoints/checkpoint.h"
 #include "io/file.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 std::vector<FoundCheckpoint> find_checkpoints(const std::string& directory) {
   auto found = list_checkpoints(directory);
@@ -26,7 +26,7 @@ Result<std::vector<FoundCheckpoint>> list_checkpoints(const std::string& directo
     if (step && is_checkpoint(path)) found.push_back({*step, std::move(path)});
   }
   if (code && code != std::errc::no_such_file_or_directory && code != std::errc::not_a_directory)
-    return io_error("cannot look into the folder", directory, code.value());
+    return io::io_error("cannot look into the folder", directory, code.value());
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step > b.step; });
   return found;
 }
@@ -54,4 +54,4 @@ std::string checkpoint_path(const std::string& directory, int64_t step) {
   return fmt::format("{}/{}{}", directory, kCheckpointPrefix, step);
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -14,7 +14,7 @@
 #include "io/file.h"
 #include "io/parallel.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 /// What reading past the page cache asks of addresses and offsets.
@@ -31,7 +31,7 @@ using Buffer = std::unique_ptr<std::byte, Free>;
 
 class TensorReader {
  public:
-  TensorReader(const CheckpointFile& file, const ReadFile& content, const TakeTensorPiece& take)
+  TensorReader(const CheckpointFile& file, const io::ReadFile& content, const TakeTensorPiece& take)
       : file_(file), content_(content), take_(take) {
     for (size_t i = 0; i < file.tensors.size(); ++i) order_.push_back(i);
     std::stable_sort(order_.begin(), order_.end(),
@@ -47,7 +47,7 @@ class TensorReader {
     for (int t = 0; t < num_threads; ++t) buffers.push_back(make_buffer());
     const auto nowhere = [](int64_t, std::span<const std::byte>) -> Status { return Ok{}; };
     PLIMSOLL_TRY(sum(0, file_.header_bytes, nowhere, file_.checksum, "its header", buffers.front().get()));
-    return in_parallel(order_.size(), num_threads, [&](size_t i, size_t thread) {
+    return io::in_parallel(order_.size(), num_threads, [&](size_t i, size_t thread) {
       const CheckpointTensor& t = file_.tensors[order_[i]];
       const auto take = [&](int64_t at, std::span<const std::byte> piece) { return take_(t, at, piece); };
       return sum(t.offset, t.bytes, take, t.checksum, t.name, buffers[thread].get());
@@ -64,7 +64,7 @@ class TensorReader {
   template <typename Take>
   Status sum(int64_t offset, int64_t bytes, const Take& take, uint64_t expected, const std::string& name,
              std::byte* buffer) {
-    Checksum sum;
+    io::Checksum sum;
     const int64_t end = offset + bytes;
     for (int64_t at = offset; at < end;) {
       const int64_t block = at / kBlock * kBlock;
@@ -82,7 +82,7 @@ class TensorReader {
   }
 
   const CheckpointFile& file_;
-  const ReadFile& content_;
+  const io::ReadFile& content_;
   const TakeTensorPiece& take_;
   int64_t piece_bytes_ = 0;
   std::vector<size_t> order_;
@@ -92,7 +92,7 @@ class TensorReader {
 
 Status read_checkpoint_tensors(const Checkpoint& checkpoint, const CheckpointFile& file,
                                const TakeTensorPiece& take, int num_threads) {
-  PLIMSOLL_ASSIGN(const ReadFile content, ReadFile::open(checkpoint.path + "/" + file.name));
+  PLIMSOLL_ASSIGN(const io::ReadFile content, io::ReadFile::open(checkpoint.path + "/" + file.name));
   PLIMSOLL_TRY(check_size(content, file));
   return TensorReader(file, content, take)(num_threads);
 }
@@ -106,4 +106,4 @@ Status verify_checkpoint(const Checkpoint& checkpoint, int num_threads) {
   return Ok{};
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

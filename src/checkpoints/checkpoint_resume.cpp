@@ -13,7 +13,7 @@
 #include "optimizers/optimizer.h"
 #include "runtime/session.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 /// As it is, or 16-bit floats for an f32 place.
@@ -33,12 +33,12 @@ Status put(runtime::Session& session, const CheckpointTensor& stored, const Stor
                  stored.name + " does not begin on two bytes",
                  {},
                  "resume from an older checkpoint, or --resume never"};
-  const FloatFormat format = *float_format(stored.dtype);
+  const io::FloatFormat format = *io::float_format(stored.dtype);
   return session.write_pieces(range.state, range.offset + 2 * at, 2 * static_cast<int64_t>(piece.size()),
                               [&](std::span<std::byte> place, int64_t begin) -> Status {
-                                convert_to_f32(format, piece.data() + begin / 2,
-                                               reinterpret_cast<float*>(place.data()),
-                                               static_cast<int64_t>(place.size()) / 4);
+                                io::convert_to_f32(format, piece.data() + begin / 2,
+                                                   reinterpret_cast<float*>(place.data()),
+                                                   static_cast<int64_t>(place.size()) / 4);
                                 return Ok{};
                               });
 }
@@ -159,7 +159,7 @@ Status pass_over(const ResumeChoice& choice, size_t at, Error error, const Note&
   note((unread ? "passed over, because it cannot be read: " : "passed over, because it is damaged: ") +
        error.message());
   if (at + 1 < choice.candidates.size()) return Ok{};
-  const std::string folder = folder_of(choice.candidates.front().path);
+  const std::string folder = io::folder_of(choice.candidates.front().path);
   if (unread)
     return Error{ErrorCode::kIo, "every checkpoint is damaged or cannot be read", folder,
                  "check permissions and the disk, or start anew with --resume never"};
@@ -192,11 +192,11 @@ std::vector<std::string> stale_checkpoints(const std::string& output_dir,
   std::vector<std::string> stale;
   std::error_code ignored;
   const bool ours =
-      taken && std::filesystem::equivalent(folder_of(std::filesystem::path(taken->path).lexically_normal()),
-                                           output_dir, ignored);
+      taken && std::filesystem::equivalent(
+                   io::folder_of(std::filesystem::path(taken->path).lexically_normal()), output_dir, ignored);
   for (const FoundCheckpoint& found : find_checkpoints(output_dir))
     if (!ours || found.step > taken->manifest.step) stale.push_back(found.path);
   return stale;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

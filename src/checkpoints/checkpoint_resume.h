@@ -11,7 +11,7 @@
 #include "runtime/session.h"
 #include "settings/run_config.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// What there is to go on from.
 struct ResumeChoice {
@@ -44,4 +44,4 @@ Status load_checkpoint(const Checkpoint& checkpoint, const models::Model& model,
 std::vector<std::string> stale_checkpoints(const std::string& output_dir,
                                            const std::optional<Checkpoint>& taken);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

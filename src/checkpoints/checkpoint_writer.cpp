@@ -13,9 +13,9 @@
 #include "checkpoints/disk_need.h"
 #include "checkpoints/final_record.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
-Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::create(const RunConfig& config,
+Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::create(const settings::RunConfig& config,
                                                                    std::unique_ptr<CheckpointFiles> files,
                                                                    SaveOptions options) {
   std::unique_ptr<CheckpointWriter> writer(
@@ -64,7 +64,7 @@ Status CheckpointWriter::start(const RunCounters& counters) {
     results_.erase(earlier);
     return error;
   }
-  PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->checkpoint_bytes() + kSaveSlackBytes));
+  PLIMSOLL_TRY(io::check_free_space(config_.output.dir, files_->checkpoint_bytes() + kSaveSlackBytes));
   set_counters(counters);
   started_ = now;
   PLIMSOLL_TRY(files_->mark());
@@ -143,8 +143,8 @@ Result<SaveReport> CheckpointWriter::save() {
   const std::string path = checkpoint_path(config_.output.dir, step);
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored) && !is_checkpoint(path))
-    return io_error("another program's folder is in the way", path, EEXIST);
-  PLIMSOLL_ASSIGN(AtomicDirectory directory, AtomicDirectory::create(path));
+    return io::io_error("another program's folder is in the way", path, EEXIST);
+  PLIMSOLL_ASSIGN(io::AtomicDirectory directory, io::AtomicDirectory::create(path));
   PLIMSOLL_TRY(files_->write_checkpoint(directory, [this] { release_sources(); }));
   PLIMSOLL_TRY(publish(directory));
   const double seconds = now_seconds() - started_;
@@ -152,17 +152,17 @@ Result<SaveReport> CheckpointWriter::save() {
   return SaveReport{step, path, seconds, seconds};
 }
 
-Status CheckpointWriter::publish(AtomicDirectory& directory) {
+Status CheckpointWriter::publish(io::AtomicDirectory& directory) {
   std::vector<std::string> hidden;
   // The oldest first: a process killed in between leaves the newest its name.
-  Status published = hide_directories({options_.stale.rbegin(), options_.stale.rend()}, hidden);
+  Status published = io::hide_directories({options_.stale.rbegin(), options_.stale.rend()}, hidden);
   if (published) published = directory.publish();
   if (!published) {
-    show_hidden(hidden);
+    io::show_hidden(hidden);
     return published;
   }
   options_.stale.clear();
-  remove_hidden(hidden);
+  io::remove_hidden(hidden);
   return Ok{};
 }
 
@@ -180,11 +180,12 @@ void CheckpointWriter::rotate(int64_t step) const {
     found.erase(best);
   }
   for (const FoundCheckpoint& other : found)
-    if (--left < 0) (void)retire_directory(other.path);  // the new one is whole: no reason to fail
+    if (--left < 0) (void)io::retire_directory(other.path);  // the new one is whole: no reason to fail
 }
 
-Result<AtomicDirectory> CheckpointWriter::write_record() const {
-  PLIMSOLL_ASSIGN(AtomicDirectory directory, AtomicDirectory::create(record_path(config_.output.dir)));
+Result<io::AtomicDirectory> CheckpointWriter::write_record() const {
+  PLIMSOLL_ASSIGN(io::AtomicDirectory directory,
+                  io::AtomicDirectory::create(record_path(config_.output.dir)));
   PLIMSOLL_TRY(files_->write_record(directory));
   return directory;
 }
@@ -192,14 +193,14 @@ Result<AtomicDirectory> CheckpointWriter::write_record() const {
 Result<SaveReport> CheckpointWriter::save_final(const RunCounters& counters, const std::string& card) {
   const double start = now_seconds();
   finish();
-  PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->final_bytes() + kSaveSlackBytes));
+  PLIMSOLL_TRY(io::check_free_space(config_.output.dir, files_->final_bytes() + kSaveSlackBytes));
   set_counters(counters);
   PLIMSOLL_TRY(files_->mark());
   const std::string path = final_path(config_.output.dir);
-  PLIMSOLL_ASSIGN(AtomicDirectory directory, AtomicDirectory::create(path));
+  PLIMSOLL_ASSIGN(io::AtomicDirectory directory, io::AtomicDirectory::create(path));
   PLIMSOLL_TRY(files_->write_final(directory, card));
   // Whole before final/ has its name: a process killed between the two names leaves both (final_record.h).
-  Result<AtomicDirectory> record = write_record();
+  Result<io::AtomicDirectory> record = write_record();
   PLIMSOLL_TRY(publish(directory));
   const Status recorded = record ? record->publish() : Status(record.error());
   const double seconds = now_seconds() - start;
@@ -208,4 +209,4 @@ Result<SaveReport> CheckpointWriter::save_final(const RunCounters& counters, con
   return report;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

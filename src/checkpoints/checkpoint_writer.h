@@ -17,7 +17,7 @@
 #include "checkpoints/checkpoint_files.h"
 #include "checkpoints/save_report.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 struct SaveOptions {
   /// With a thread of its own; without, `start` returns when all is done.
@@ -46,7 +46,7 @@ class CheckpointWriter {
  public:
   /// Everything that a save needs is allocated here where saves are written behind. Errors: kIo where the
   /// system gives no thread or no memory for that.
-  static Result<std::unique_ptr<CheckpointWriter>> create(const RunConfig& config,
+  static Result<std::unique_ptr<CheckpointWriter>> create(const settings::RunConfig& config,
                                                           std::unique_ptr<CheckpointFiles> files,
                                                           SaveOptions options);
   /// Waits for the save in flight.
@@ -75,18 +75,19 @@ class CheckpointWriter {
   void rotate(int64_t step) const;
 
  private:
-  CheckpointWriter(const RunConfig& config, std::unique_ptr<CheckpointFiles> files, SaveOptions options)
+  CheckpointWriter(const settings::RunConfig& config, std::unique_ptr<CheckpointFiles> files,
+                   SaveOptions options)
       : config_(config), files_(std::move(files)), options_(std::move(options)) {}
   Status start_thread();
   void set_counters(const RunCounters& counters);
-  Result<AtomicDirectory> write_record() const;
+  Result<io::AtomicDirectory> write_record() const;
   void work();
   Result<SaveReport> save();
   void release_sources();
   void end_save(Result<SaveReport> result);
-  Status publish(AtomicDirectory& directory);
+  Status publish(io::AtomicDirectory& directory);
 
-  const RunConfig& config_;
+  const settings::RunConfig& config_;
   std::unique_ptr<CheckpointFiles> files_;
   SaveOptions options_;
   std::mutex mutex_;
@@ -101,4 +102,4 @@ class CheckpointWriter {
   Thread thread_;
 };
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

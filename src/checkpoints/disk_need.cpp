@@ -14,7 +14,7 @@
 #include "io/atomic_directory.h"
 #include "settings/best_model.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 int64_t file_bytes(const std::vector<StoredTensor>& tensors) {
@@ -119,8 +119,8 @@ int64_t folder_bytes(const std::string& path) {
 constexpr int64_t kMostLines = 1 << 20;
 
 /// Lines of steps and evaluations that a run tells.
-int64_t num_lines(const RunConfig& config, int64_t total_steps) {
-  const TrainingSettings& t = config.training;
+int64_t num_lines(const settings::RunConfig& config, int64_t total_steps) {
+  const settings::TrainingSettings& t = config.training;
   const int64_t evaluations = t.eval_steps > 0 ? total_steps / t.eval_steps : 0;
   const int64_t lines = total_steps / std::max<int64_t>(1, t.logging_steps) + evaluations + 2;
   return std::min(lines, kMostLines);
@@ -137,9 +137,9 @@ SavedBytes saved_bytes(const models::Model& model, const passes::SessionPlan& se
   return {checkpoint, final ? final->bytes() : weights};
 }
 
-SaveSchedule save_schedule(const RunConfig& config, std::optional<int64_t> total_steps, int64_t step,
-                           const SavedBytes& bytes) {
-  const OutputSettings& output = config.output;
+SaveSchedule save_schedule(const settings::RunConfig& config, std::optional<int64_t> total_steps,
+                           int64_t step, const SavedBytes& bytes) {
+  const settings::OutputSettings& output = config.output;
   std::optional<int64_t> limit = output.save_total_limit;
   if (limit && best_metric(config.training)) limit = std::max<int64_t>(2, *limit);  // the best and the newest
   // As they are: 150 and 330 bytes a step, an evaluation's more; the rest of the state about 500.
@@ -168,7 +168,7 @@ std::optional<DiskNeed> disk_need(const SaveSchedule& schedule) {
 Status check_disk(const SaveSchedule& schedule, const std::string& directory) {
   const std::optional<DiskNeed> need = disk_need(schedule);
   if (!need) return Ok{};
-  Status enough = check_free_space(directory, need->bytes + kSaveSlackBytes);
+  Status enough = io::check_free_space(directory, need->bytes + kSaveSlackBytes);
   if (enough) return enough;
   Error error = std::move(enough).error();
   const std::string checkpoints =
@@ -177,7 +177,7 @@ Status check_disk(const SaveSchedule& schedule, const std::string& directory) {
           : fmt::format("{} checkpoint{} of {} at once and ", need->checkpoints,
                         need->checkpoints == 1 ? "" : "s", to_string(Bytes(schedule.bytes.checkpoint)));
   error.what += fmt::format(": {}final/ of {}", checkpoints, to_string(Bytes(schedule.bytes.final)));
-  const std::optional<int64_t> free = free_space(directory);
+  const std::optional<int64_t> free = io::free_space(directory);
   const int64_t limit = schedule.save_steps > 0 && free ? limit_within(schedule, *free) : 0;
   if (limit > 0 && limit < schedule.total_limit.value_or(INT64_MAX))
     error.hint =
@@ -196,4 +196,4 @@ std::vector<PresentCheckpoint> present_checkpoints(const std::string& directory,
   return present;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

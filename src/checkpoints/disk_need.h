@@ -13,7 +13,7 @@
 #include "passes/session_plan.h"
 #include "settings/run_config.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// The file system's own: folders, blocks that are not full.
 inline constexpr int64_t kSaveSlackBytes = 1 << 20;
@@ -43,8 +43,8 @@ struct SaveSchedule {
   std::vector<PresentCheckpoint> present = {};  ///< oldest first
 };
 /// Of this run; `step` are done.
-SaveSchedule save_schedule(const RunConfig& config, std::optional<int64_t> total_steps, int64_t step,
-                           const SavedBytes& bytes);
+SaveSchedule save_schedule(const settings::RunConfig& config, std::optional<int64_t> total_steps,
+                           int64_t step, const SavedBytes& bytes);
 
 struct DiskNeed {
   int64_t bytes = 0;        ///< at most beyond what lies there now
@@ -61,4 +61,4 @@ Status check_disk(const SaveSchedule& schedule, const std::string& directory);
 std::vector<PresentCheckpoint> present_checkpoints(const std::string& directory,
                                                    const std::vector<std::string>& stale);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -9,7 +9,7 @@
 
 #include "io/checksum.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 constexpr std::string_view kFinalFiles = "final.json";
@@ -19,15 +19,15 @@ std::string join(const std::string& folder, std::string_view name) {
   return fmt::format("{}/{}", folder, name);
 }
 
-Status write_text(const AtomicDirectory& directory, std::string_view name, std::string_view text) {
-  PLIMSOLL_ASSIGN(OutputFile file, directory.create_file(name));
+Status write_text(const io::AtomicDirectory& directory, std::string_view name, std::string_view text) {
+  PLIMSOLL_ASSIGN(io::OutputFile file, directory.create_file(name));
   PLIMSOLL_TRY(file.write_at(0, std::as_bytes(std::span(text))));
   return file.close();
 }
 
 CheckpointFile entry_of(std::string_view name, std::string_view text) {
   const auto bytes = static_cast<int64_t>(text.size());
-  return {std::string(name), bytes, bytes, checksum(text)};
+  return {std::string(name), bytes, bytes, io::checksum(text)};
 }
 
 }  // namespace
@@ -40,18 +40,18 @@ Result<FinalState> look_at_final(const std::string& output_dir) {
   std::error_code code;
   const std::filesystem::file_status found = std::filesystem::status(path, code);
   if (found.type() == std::filesystem::file_type::not_found) return FinalState::kAbsent;
-  if (code) return io_error("cannot look at the folder", path.string(), code.value());
+  if (code) return io::io_error("cannot look at the folder", path.string(), code.value());
   if (found.type() != std::filesystem::file_type::directory) return FinalState::kOther;
   for (const char* name : {"config.json", "adapter_config.json"}) {
     const bool there = std::filesystem::exists(path / name, code);
     if (there || code) return FinalState::kModel;
   }
   const bool empty = std::filesystem::is_empty(path, code);
-  if (code) return io_error("cannot look at the folder", path.string(), code.value());
+  if (code) return io::io_error("cannot look at the folder", path.string(), code.value());
   return empty ? FinalState::kAbsent : FinalState::kOther;
 }
 
-Status write_final_record(const AtomicDirectory& directory, const RecordTexts& texts,
+Status write_final_record(const io::AtomicDirectory& directory, const RecordTexts& texts,
                           const CheckpointManifest& final) {
   std::string files;
   write_checkpoint_text(final, files);
@@ -77,7 +77,7 @@ Result<FinalRecord> open_final_record(const std::string& folder) {
   FinalRecord record;
   PLIMSOLL_ASSIGN(record.run, open_checkpoint(folder));
   const std::string file = join(folder, kFinalFiles);
-  PLIMSOLL_ASSIGN(const std::string text, read_small_file(file, kMaxBytes));
+  PLIMSOLL_ASSIGN(const std::string text, io::read_small_file(file, kMaxBytes));
   auto final = parse_checkpoint(text);
   if (!final) return std::move(final).error().at(file);
   record.final = std::move(*final);
@@ -105,19 +105,19 @@ bool is_record_of(const FinalRecord& record, const CheckpointManifest& checkpoin
 
 Status recover_final_record(const std::string& output_dir, int num_threads) {
   const std::string record = record_path(output_dir);
-  const std::string unpublished = unpublished_path(record);
+  const std::string unpublished = io::unpublished_path(record);
   std::error_code code;
   if (!std::filesystem::exists(unpublished, code)) return Ok{};
   const auto left = open_final_record(unpublished);
   const bool is_of_final = left && check_final(*left, final_path(output_dir), num_threads);
   if (is_of_final) {
-    PLIMSOLL_TRY(retire_directory(record));
+    PLIMSOLL_TRY(io::retire_directory(record));
     if (std::filesystem::rename(unpublished, record, code); code)
-      return io_error("cannot rename the folder", unpublished, code.value());
-    return sync_directory(output_dir);
+      return io::io_error("cannot rename the folder", unpublished, code.value());
+    return io::sync_directory(output_dir);
   }
   std::filesystem::remove_all(unpublished, code);  // what stays is in nobody's way
   return Ok{};
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -15,7 +15,7 @@
 #include "checkpoints/checkpoint.h"
 #include "io/atomic_directory.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 inline constexpr std::string_view kFinalFolder = "final", kRecordFolder = "finished";
 
@@ -43,7 +43,7 @@ struct RecordTexts {
 };
 /// Writes and syncs the files of a record, checkpoint.json last. `final`: the run's counters, and the files
 /// of final/. Errors: kIo.
-Status write_final_record(const AtomicDirectory& directory, const RecordTexts& texts,
+Status write_final_record(const io::AtomicDirectory& directory, const RecordTexts& texts,
                           const CheckpointManifest& final);
 /// Whether there is one, damaged or not.
 bool has_final_record(const std::string& output_dir);
@@ -59,4 +59,4 @@ bool is_record_of(const FinalRecord& record, const CheckpointManifest& checkpoin
 /// otherwise. Call before clean_directory. Errors: kIo.
 Status recover_final_record(const std::string& output_dir, int num_threads);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -16,7 +16,7 @@
 #include "optimizers/optimizer.h"
 #include "settings/state_formats.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 /// Numbers that are converted at once: they lie in the core's cache and on the stack.
@@ -36,15 +36,15 @@ Status convert(ir::DType from, std::span<const std::byte> values, ir::DType to, 
                const std::string& tensor) {
   std::array<float, kValues> wide;
   const std::span<float> numbers = std::span(wide).first(out.size() * 8 / static_cast<size_t>(ir::bits(to)));
-  numerics::decode(state_format(from).encoding, values, numbers);
+  numerics::decode(settings::state_format(from).encoding, values, numbers);
   if (to == ir::DType::kF16)
     if (const auto at = first_beyond_fp16(numbers)) return beyond_range(tensor, numbers[*at]);
-  numerics::encode(state_format(to).encoding, numbers, out);
+  numerics::encode(settings::state_format(to).encoding, numbers, out);
   return Ok{};
 }
 
 /// Whether a file goes on with these bytes at `at`.
-Status expect(const ReadFile& file, int64_t at, std::span<const std::byte> bytes) {
+Status expect(const io::ReadFile& file, int64_t at, std::span<const std::byte> bytes) {
   std::array<std::byte, 4 * kValues> there;
   while (!bytes.empty()) {
     const auto piece = std::span(there).first(std::min(bytes.size(), there.size()));
@@ -59,7 +59,7 @@ Status expect(const ReadFile& file, int64_t at, std::span<const std::byte> bytes
 
 }  // namespace
 
-FinalFormat final_format(const RunConfig& config, const ConfigJson& model_config,
+FinalFormat final_format(const settings::RunConfig& config, const io::ConfigJson& model_config,
                          const models::Model& model) {
   FinalFormat format{.dtype = model.parameters().front().dtype};
   if (config.output.max_shard_size) format.max_shard_bytes = config.output.max_shard_size->count;
@@ -67,10 +67,10 @@ FinalFormat final_format(const RunConfig& config, const ConfigJson& model_config
   std::string came;
   if (asked == "auto" && starts_pretrained(config.model))
     for (const char* field : {"dtype", "torch_dtype"})
-      if (const Tree* value = model_config.fields().find(field); value != nullptr && came.empty())
+      if (const io::Tree* value = model_config.fields().find(field); value != nullptr && came.empty())
         came = value->text;
-  for (const StateFormat& known : kStateFormats)
-    if (word(known.setting) == asked || known.config == came) format.dtype = known.dtype;
+  for (const settings::StateFormat& known : settings::kStateFormats)
+    if (settings::word(known.setting) == asked || known.config == came) format.dtype = known.dtype;
   return format;
 }
 
@@ -117,9 +117,9 @@ Status FinalWeights::add_shards(std::vector<Tensor> tensors, int64_t limit) {
   }
   if (!now.empty()) cuts.push_back(std::move(now));
   for (size_t i = 0; i < cuts.size(); ++i) {
-    std::vector<SafetensorsEntry> entries;
+    std::vector<io::SafetensorsEntry> entries;
     for (const Tensor& t : cuts[i]) entries.push_back(t.entry);
-    PLIMSOLL_ASSIGN(SafetensorsLayout layout, SafetensorsLayout::create(entries, {{"format", "pt"}}));
+    PLIMSOLL_ASSIGN(io::SafetensorsLayout layout, io::SafetensorsLayout::create(entries, {{"format", "pt"}}));
     const std::string name = cuts.size() == 1
                                  ? std::string(kFile)
                                  : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, cuts.size());
@@ -134,7 +134,7 @@ void FinalWeights::write_index(int64_t num_parameters) {
   int64_t bytes = 0;
   for (const Shard& shard : shards_) {
     bytes += shard.layout.ends.back();
-    for (const Tensor& t : shard.tensors) files[to_json(Tree::of(t.entry.name))] = &shard.name;
+    for (const Tensor& t : shard.tensors) files[io::to_json(io::Tree::of(t.entry.name))] = &shard.name;
   }
   index_ =
       fmt::format("{{\n  \"metadata\": {{\n    \"total_parameters\": {},\n    \"total_size\": {}\n  }},\n",
@@ -182,17 +182,17 @@ Status FinalWeights::read_tensor(const Tensor& tensor, runtime::BackgroundReader
 
 bool FinalWeights::are_in(const std::string& directory, runtime::Session& session) const {
   // One file beside an index, or shards beside a file, would be read instead of these.
-  if (is_file(directory + "/" + std::string(kIndex)) != !index_.empty()) return false;
-  if (!index_.empty() && is_file(directory + "/" + std::string(kFile))) return false;
+  if (io::is_file(directory + "/" + std::string(kIndex)) != !index_.empty()) return false;
+  if (!index_.empty() && io::is_file(directory + "/" + std::string(kFile))) return false;
   if (!index_.empty()) {
-    const auto text = read_small_file(directory + "/" + std::string(kIndex), INT32_MAX);
+    const auto text = io::read_small_file(directory + "/" + std::string(kIndex), INT32_MAX);
     if (!text || *text != index_) return false;
   }
   runtime::BackgroundReader reader(session);
   if (!reader.mark()) return false;
   std::vector<std::byte> buffer(4 * kValues);
   for (size_t i = 0; i < shards_.size(); ++i) {
-    const auto file = ReadFile::open(directory + "/" + shards_[i].name);
+    const auto file = io::ReadFile::open(directory + "/" + shards_[i].name);
     if (!file || file->size_bytes() != shards_[i].layout.file_bytes()) return false;
     int64_t at = 0;
     const auto same = read(i, reader, buffer, [&](std::span<const std::byte> bytes) -> Status {
@@ -205,4 +205,4 @@ bool FinalWeights::are_in(const std::string& directory, runtime::Session& sessio
   return true;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -15,7 +15,7 @@
 #include "runtime/session.h"
 #include "settings/run_config.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// What final/ is stored in.
 struct FinalFormat {
@@ -24,7 +24,8 @@ struct FinalFormat {
 };
 /// By output.dtype and output.max_shard_size. auto: what the config.json says where the weights came from a
 /// folder, else what the run keeps them in.
-FinalFormat final_format(const RunConfig& config, const ConfigJson& model_config, const models::Model& model);
+FinalFormat final_format(const settings::RunConfig& config, const io::ConfigJson& model_config,
+                         const models::Model& model);
 
 class FinalWeights {
  public:
@@ -54,13 +55,13 @@ class FinalWeights {
 
  private:
   struct Tensor {
-    SafetensorsEntry entry;
+    io::SafetensorsEntry entry;
     runtime::StateRange from;
     ir::DType stored = ir::DType::kF32;  ///< of the state
   };
   struct Shard {
     std::string name;
-    SafetensorsLayout layout;
+    io::SafetensorsLayout layout;
     std::vector<Tensor> tensors;
   };
   Status add_shards(std::vector<Tensor> tensors, int64_t limit);
@@ -73,4 +74,4 @@ class FinalWeights {
   std::string index_;
 };
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

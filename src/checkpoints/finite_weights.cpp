@@ -7,17 +7,17 @@
 #include "io/model_weights.h"
 #include "io/tensor_stats.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 Error blame_weights(Error error, const std::string& directory, int num_threads) {
-  const auto weights = ModelWeights::open(directory);
+  const auto weights = io::ModelWeights::open(directory);
   if (!weights) return error;
-  std::vector<WeightRef> tensors;
+  std::vector<io::WeightRef> tensors;
   for (const std::string_view name : weights->names()) tensors.push_back(*weights->find(name));
-  const auto stats = measure_tensors(tensors, num_threads);
+  const auto stats = io::measure_tensors(tensors, num_threads);
   if (!stats) return error;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const TensorStats& s = (*stats)[i];
+    const io::TensorStats& s = (*stats)[i];
     if (s.finite == s.elements) continue;
     return {ErrorCode::kBadData,
             fmt::format("{}: the weights that were loaded hold NaN or infinities, {} of {} numbers of {}",
@@ -27,4 +27,4 @@ Error blame_weights(Error error, const std::string& directory, int num_threads) 
   return error;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -16,10 +16,10 @@
 #include "io/parallel.h"
 #include "ir/op_def.h"
 #include "optimizers/optimizer.h"
-#include "planner/precision_report.h"
+#include "planner/report/precision_report.h"
 #include "runtime/session.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 constexpr uint32_t kTooLarge = std::bit_cast<uint32_t>(65520.0F), kInfinite = 0x7F800000;
@@ -94,11 +94,11 @@ std::set<std::string, std::less<>> in_residual_streams(const passes::SessionPlan
 /// How programs of the session round parameters to fp16, f16 ones from their masters; nothing: they do not.
 class Roundings {
  public:
-  Roundings(const RunConfig& config, const passes::SessionPlan& session)
+  Roundings(const settings::RunConfig& config, const passes::SessionPlan& session)
       : products_(planner::precisions_of_products(session)),
         streams_(in_residual_streams(session)),
-        of_products_(config.training.precision == Precision::kFp16 ? Fp16Use::kProducts
-                                                                   : Fp16Use::kOverride) {}
+        of_products_(config.training.precision == settings::Precision::kFp16 ? Fp16Use::kProducts
+                                                                             : Fp16Use::kOverride) {}
 
   [[nodiscard]] std::optional<Fp16Use> of(const models::Parameter& p) const {
     if (p.dtype == ir::DType::kF16) return Fp16Use::kWeight;
@@ -197,8 +197,8 @@ Error beyond_fp16(const std::string& tensor, float value, Fp16Use use) {
           hint};
 }
 
-Status check_fp16_range(const RunConfig& config, const models::Model& model, const runtime::Session& session,
-                        int num_threads) {
+Status check_fp16_range(const settings::RunConfig& config, const models::Model& model,
+                        const runtime::Session& session, int num_threads) {
   const Roundings roundings(config, session.plan());
   std::vector<CheckedPiece> pieces;
   for (const models::Parameter& p : model.parameters()) {
@@ -213,8 +213,8 @@ Status check_fp16_range(const RunConfig& config, const models::Model& model, con
       pieces.push_back(all);
     }
   }
-  return in_parallel(pieces.size(), num_threads,
-                     [&](size_t i, size_t) { return check_piece(session, pieces[i]); });
+  return io::in_parallel(pieces.size(), num_threads,
+                         [&](size_t i, size_t) { return check_piece(session, pieces[i]); });
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -15,7 +15,7 @@ namespace plimsoll::runtime {
 class Session;
 }
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// The first finite value that becomes infinite in fp16: from 65,520 on, halfway between the greatest,
 /// 65,504, and what would be the next.
@@ -34,7 +34,7 @@ Error beyond_fp16(const std::string& tensor, float value, Fp16Use use);
 /// Looks through what the session rounds to fp16: masters of its fp16 weights, and weights in f32 or bf16
 /// in products of its programs or, rows of a table, in their residual stream. Errors: beyond_fp16, of the
 /// first in the model's order, whatever the number of threads.
-Status check_fp16_range(const RunConfig& config, const models::Model& model, const runtime::Session& session,
-                        int num_threads);
+Status check_fp16_range(const settings::RunConfig& config, const models::Model& model,
+                        const runtime::Session& session, int num_threads);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

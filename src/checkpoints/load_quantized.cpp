@@ -8,13 +8,13 @@
 #include "base/check.h"
 #include "runtime/session.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 using Look = std::function<Status(std::span<const std::byte>)>;
 
 /// A tensor's payload to the byte `at` of a state; `look` sees each piece.
-Status copy_in(const WeightRef& from, int64_t at, std::string_view state, runtime::Session& session,
+Status copy_in(const io::WeightRef& from, int64_t at, std::string_view state, runtime::Session& session,
                const Look& look = {}) {
   return session.write_pieces(state, at, from.tensor->bytes,
                               [&](std::span<std::byte> place, int64_t offset) -> Status {
@@ -24,7 +24,7 @@ Status copy_in(const WeightRef& from, int64_t at, std::string_view state, runtim
 }
 
 /// Scales that the largest `offset` may be added to. Pieces of a state begin and end at whole values.
-Look finite_scales(const WeightRef& ref, float offset) {
+Look finite_scales(const io::WeightRef& ref, float offset) {
   return [&ref, offset](std::span<const std::byte> piece) -> Status {
     PLIMSOLL_CHECK(piece.size() % sizeof(float) == 0, ref.tensor->name);
     for (size_t i = 0; i < piece.size(); i += sizeof(float)) {
@@ -32,7 +32,7 @@ Look finite_scales(const WeightRef& ref, float offset) {
       std::memcpy(&scale, piece.data() + i, sizeof scale);
       if (!std::isfinite(std::fabs(scale) + std::fabs(offset)))
         return Error{ErrorCode::kBadData,
-                     fmt::format("{} has a scale that is not finite", shown_name(ref.tensor->name)),
+                     fmt::format("{} has a scale that is not finite", io::shown_name(ref.tensor->name)),
                      ref.file->path(), "save the model again, or quantise the original: plimsoll quantize"};
     }
     return Ok{};
@@ -58,4 +58,4 @@ Status load_quantized(const WeightSource& source, runtime::Session& session) {
   return session.write(state, std::as_bytes(std::span(&tensor.offset, 1)), parts[3].offset);
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

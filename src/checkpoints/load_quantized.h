@@ -4,10 +4,10 @@
 #include "base/result.h"
 #include "checkpoints/load_weights.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// Codes and scales of source.quantized straight into their places in its parameter's state. No memory beside
 /// it. From any thread. Errors: kBadData for scales that are not finite, or a file that was cut; kIo.
 Status load_quantized(const WeightSource& source, runtime::Session& session);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -28,7 +28,7 @@
 #include "runtime/session.h"
 #include "settings/state_formats.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 /// What a thread claims at once, in bytes of f32: small enough to balance, large enough for long reads.
@@ -46,7 +46,7 @@ struct LoadPiece {
   int64_t first, count;
 };
 
-bool is_of_bitsandbytes(const WeightRef& ref) {
+bool is_of_bitsandbytes(const io::WeightRef& ref) {
   const std::string& name = ref.tensor->name;
   return name.ends_with(".SCB") || name.find(".quant_state.bitsandbytes__") != std::string::npos;
 }
@@ -66,24 +66,27 @@ std::string hint_for(const WeightMatch& match) {
 }
 
 /// A tensor that is read as it is: of the state's own dtype.
-bool is_same(FloatFormat format, ir::DType dtype) { return format == float_format(safetensors_name(dtype)); }
+bool is_same(io::FloatFormat format, ir::DType dtype) {
+  return format == io::float_format(safetensors_name(dtype));
+}
 
 /// Reads elements of a piece from `first` on into 16 bits, by way of f32.
-Status read_rounded(const LoadPiece& piece, FloatFormat format, int64_t first, std::span<std::byte> place) {
-  const int64_t stored = element_bytes(format);
+Status read_rounded(const LoadPiece& piece, io::FloatFormat format, int64_t first,
+                    std::span<std::byte> place) {
+  const int64_t stored = io::element_bytes(format);
   alignas(64) std::array<std::byte, kRowBytes> buffer;
   alignas(64) std::array<float, kRowBytes / 8> values;
   const auto block = static_cast<int64_t>(values.size());
-  const numerics::Format to = state_format(piece.dtype).encoding;
+  const numerics::Format to = settings::state_format(piece.dtype).encoding;
   const auto elements = static_cast<int64_t>(place.size()) / 2;
   for (int64_t i = 0; i < elements; i += block) {
     const auto count = static_cast<size_t>(std::min(block, elements - i));
     const std::span<std::byte> from(buffer.data(), count * static_cast<size_t>(stored));
     PLIMSOLL_TRY(piece.source->weight.file->read(*piece.source->weight.tensor, (first + i) * stored, from));
-    if (format == FloatFormat::kF32)
+    if (format == io::FloatFormat::kF32)
       std::memcpy(values.data(), from.data(), from.size());
     else
-      convert_to_f32(format, from.data(), values.data(), static_cast<int64_t>(count));
+      io::convert_to_f32(format, from.data(), values.data(), static_cast<int64_t>(count));
     const std::span<const float> exact(values.data(), count);
     if (const auto at = to == numerics::Format::kFp16 ? first_beyond_fp16(exact) : std::nullopt)
       return beyond_fp16(piece.source->view->name, exact[*at], Fp16Use::kWeight);
@@ -93,10 +96,10 @@ Status read_rounded(const LoadPiece& piece, FloatFormat format, int64_t first, s
 }
 
 /// Reads elements of a piece from `first` on and converts them into their place.
-Status read_into(const LoadPiece& piece, FloatFormat format, int64_t first, std::span<std::byte> place) {
-  const SafetensorsFile& file = *piece.source->weight.file;
-  const SafetensorsTensor& tensor = *piece.source->weight.tensor;
-  const int64_t stored = element_bytes(format);
+Status read_into(const LoadPiece& piece, io::FloatFormat format, int64_t first, std::span<std::byte> place) {
+  const io::SafetensorsFile& file = *piece.source->weight.file;
+  const io::SafetensorsTensor& tensor = *piece.source->weight.tensor;
+  const int64_t stored = io::element_bytes(format);
   if (is_same(format, piece.dtype)) return file.read(tensor, first * stored, place);
   if (piece.dtype != ir::DType::kF32) return read_rounded(piece, format, first, place);
   alignas(64) std::array<std::byte, kRowBytes> buffer;  // F64 alone, which is wider than its place
@@ -108,7 +111,7 @@ Status read_into(const LoadPiece& piece, FloatFormat format, int64_t first, std:
     float* const to = reinterpret_cast<float*>(place.data()) + i;
     std::byte* const from = wider ? buffer.data() : reinterpret_cast<std::byte*>(to) + count * (4 - stored);
     PLIMSOLL_TRY(file.read(tensor, (first + i) * stored, {from, static_cast<size_t>(count * stored)}));
-    convert_to_f32(format, from, to, count);
+    io::convert_to_f32(format, from, to, count);
   }
   return Ok{};
 }
@@ -116,7 +119,7 @@ Status read_into(const LoadPiece& piece, FloatFormat format, int64_t first, std:
 Status read_piece(const LoadPiece& piece, runtime::Session& session) {
   if (piece.source->quantized) return load_quantized(*piece.source, session);
   if (ir::is_block(piece.dtype)) return read_quantized(*piece.source, session);
-  const FloatFormat format = *float_format(piece.source->weight.tensor->dtype);
+  const io::FloatFormat format = *io::float_format(piece.source->weight.tensor->dtype);
   const int64_t width = ir::bits(piece.dtype) / 8;
   return session.write_pieces(piece.state, piece.to, piece.count * width,
                               [&](std::span<std::byte> place, int64_t at) {
@@ -146,15 +149,15 @@ std::vector<LoadPiece> cut_into_pieces(const models::Model& model, const WeightM
   }
   // In the files' order, so that a cold disk reads ahead.
   std::stable_sort(pieces.begin(), pieces.end(), [](const LoadPiece& a, const LoadPiece& b) {
-    const WeightRef &x = a.source->weight, &y = b.source->weight;
+    const io::WeightRef &x = a.source->weight, &y = b.source->weight;
     return x.file != y.file ? x.file < y.file : x.tensor->offset < y.tensor->offset;
   });
   return pieces;
 }
 
 /// The tensor of that name, with the family's prefix or without it.
-std::optional<WeightRef> find_weight(const ModelWeights& weights, std::string_view name,
-                                     std::string_view prefix) {
+std::optional<io::WeightRef> find_weight(const io::ModelWeights& weights, std::string_view name,
+                                         std::string_view prefix) {
   auto weight = weights.find(name);
   if (!weight && name.starts_with(prefix)) weight = weights.find(name.substr(prefix.size()));
   return weight;
@@ -167,15 +170,15 @@ void add_source(WeightSource source, WeightMatch& match) {
   const std::vector<int64_t>& shape = quantized ? quantized->shape : source.weight.tensor->shape;
   const bool is_alike =
       parameter.is_stored ? quantized && block_type(*quantized) == parameter.dtype : !quantized.has_value();
-  auto& list = !is_alike                                                  ? match.otherwise
-               : !std::ranges::equal(source.view->shape.dims(), shape)    ? match.misshaped
-               : !quantized && !float_format(source.weight.tensor->dtype) ? match.unreadable
-                                                                          : match.sources;
+  auto& list = !is_alike                                                      ? match.otherwise
+               : !std::ranges::equal(source.view->shape.dims(), shape)        ? match.misshaped
+               : !quantized && !io::float_format(source.weight.tensor->dtype) ? match.unreadable
+                                                                              : match.sources;
   list.push_back(std::move(source));
 }
 
 /// Two tensors of the same type, shape and bytes.
-Result<bool> equal_tensors(const WeightRef& a, const WeightRef& b) {
+Result<bool> equal_tensors(const io::WeightRef& a, const io::WeightRef& b) {
   if (a.tensor->dtype != b.tensor->dtype || a.tensor->shape != b.tensor->shape) return false;
   std::array<std::byte, kRowBytes / 2> x, y;
   for (int64_t at = 0; at < a.tensor->bytes; at += static_cast<int64_t>(x.size())) {
@@ -188,7 +191,7 @@ Result<bool> equal_tensors(const WeightRef& a, const WeightRef& b) {
 }
 
 /// A head of its own beside a config that ties it: neither may be passed over.
-Status check_tied_head(const WeightMatch& match, const ModelWeights& weights) {
+Status check_tied_head(const WeightMatch& match, const io::ModelWeights& weights) {
   if (!match.tied_head) return Ok{};
   for (const WeightSource& source : match.sources) {
     if (source.view != match.tied_head->view) continue;
@@ -199,14 +202,14 @@ Status check_tied_head(const WeightMatch& match, const ModelWeights& weights) {
       ErrorCode::kBadData,
       fmt::format("the config ties the head to the embedding (tie_word_embeddings), and {} differs "
                   "from it",
-                  shown_name(match.tied_head->weight.tensor->name)),
+                  io::shown_name(match.tied_head->weight.tensor->name)),
       weights.directory(),
       "set tie_word_embeddings to false: in config.json, or model.overrides.tie_word_embeddings=false"};
 }
 
 }  // namespace
 
-Result<WeightMatch> match_weights(const models::Model& model, const ModelWeights& weights,
+Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWeights& weights,
                                   std::string_view drawn) {
   WeightMatch match;
   const std::string prefix(model.base_prefix());
@@ -215,7 +218,7 @@ Result<WeightMatch> match_weights(const models::Model& model, const ModelWeights
   if (std::ranges::any_of(model.parameters(), &models::Parameter::is_stored)) {
     PLIMSOLL_ASSIGN(quantized, find_quantized(weights));
   }
-  std::set<const SafetensorsTensor*> used;
+  std::set<const io::SafetensorsTensor*> used;
   for (const models::Parameter& parameter : model.parameters())
     for (const models::ParameterView& view : parameter.views) {
       if (parameter.is_adapter) continue;
@@ -238,7 +241,7 @@ Result<WeightMatch> match_weights(const models::Model& model, const ModelWeights
       add_source(std::move(source), match);
     }
   for (const std::string_view name : weights.names()) {
-    const WeightRef weight = *weights.find(name);
+    const io::WeightRef weight = *weights.find(name);
     if (used.contains(weight.tensor)) continue;
     if (tied && name == tied->head) {
       for (const WeightSource& source : match.sources)
@@ -253,50 +256,50 @@ Result<WeightMatch> match_weights(const models::Model& model, const ModelWeights
   return match;
 }
 
-Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights) {
+Error weights_do_not_fit(const WeightMatch& match, const io::ModelWeights& weights) {
   std::string text;
   add_misfits(text, match.missing, "missing", [](const models::ParameterView* view) {
     return fmt::format("{} {}", view->name, extents_text(extents_of(view->shape)));
   });
   add_misfits(text, match.misshaped, "of another shape", [](const WeightSource& s) {
-    return fmt::format("{} {}, expected {}", shown_name(s.weight.tensor->name),
+    return fmt::format("{} {}, expected {}", io::shown_name(s.weight.tensor->name),
                        s.quantized ? extents_text(s.quantized->shape) : to_string(*s.weight.tensor),
                        extents_text(extents_of(s.view->shape)));
   });
   add_misfits(text, match.unreadable, "of a type that is not read", [](const WeightSource& s) {
-    return fmt::format("{} {}", shown_name(s.weight.tensor->name), to_string(*s.weight.tensor));
+    return fmt::format("{} {}", io::shown_name(s.weight.tensor->name), to_string(*s.weight.tensor));
   });
   add_misfits(text, match.otherwise, "not in the bits that config.json says", [](const WeightSource& s) {
     return fmt::format(
-        "{} {}, expected {}", shown_name(s.weight.tensor->name),
+        "{} {}, expected {}", io::shown_name(s.weight.tensor->name),
         s.quantized ? std::string(models::quantized_name(block_type(*s.quantized)))
                     : to_string(*s.weight.tensor),
         s.parameter->is_stored ? std::string(models::quantized_name(s.parameter->dtype)) : "plain numbers");
   });
-  add_misfits(text, match.extra, "that the model does not have", [](const WeightRef& w) {
-    return fmt::format("{} {}", shown_name(w.tensor->name), to_string(*w.tensor));
+  add_misfits(text, match.extra, "that the model does not have", [](const io::WeightRef& w) {
+    return fmt::format("{} {}", io::shown_name(w.tensor->name), to_string(*w.tensor));
   });
   return {ErrorCode::kBadData, "the tensors are not those of the model: " + text, weights.directory(),
           hint_for(match)};
 }
 
-Status check_match(const WeightMatch& match, const ModelWeights& weights) {
+Status check_match(const WeightMatch& match, const io::ModelWeights& weights) {
   return match.fits() ? check_tied_head(match, weights) : weights_do_not_fit(match, weights);
 }
 
-Status check_weights(const models::Model& model, const ModelWeights& weights, std::string_view drawn) {
+Status check_weights(const models::Model& model, const io::ModelWeights& weights, std::string_view drawn) {
   PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, weights, drawn));
   return check_match(match, weights);
 }
 
-Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& weights,
+Result<LoadReport> load_weights(const models::Model& model, const io::ModelWeights& weights,
                                 runtime::Session& session, int num_threads, std::string_view drawn) {
   const auto start = std::chrono::steady_clock::now();
   PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, weights, drawn));
   PLIMSOLL_TRY(check_match(match, weights));
   const std::vector<LoadPiece> pieces = cut_into_pieces(model, match, session);
-  PLIMSOLL_TRY(in_parallel(pieces.size(), num_threads,
-                           [&](size_t i, size_t) { return read_piece(pieces[i], session); }));
+  PLIMSOLL_TRY(io::in_parallel(pieces.size(), num_threads,
+                               [&](size_t i, size_t) { return read_piece(pieces[i], session); }));
   // One after the other: each takes the memory of a matrix and of what it is decomposed through.
   for (const WeightSource& source : match.sources)
     if (starts_quantized(model, source)) PLIMSOLL_TRY(load_quantized_start(model, source, session));
@@ -310,9 +313,9 @@ Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& 
     report.memory_bytes += ir::TensorType{source.parameter->dtype, source.view->shape}.bytes().count;
     if (has_master(*source.parameter, session)) report.memory_bytes += 4 * source.view->shape.num_elements();
   }
-  for (const WeightRef& weight : match.ignored) report.ignored.push_back(weight.tensor->name);
+  for (const io::WeightRef& weight : match.ignored) report.ignored.push_back(weight.tensor->name);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -16,13 +16,13 @@ namespace plimsoll::runtime {
 class Session;
 }
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// Where one view of a parameter comes from.
 struct WeightSource {
   const models::Parameter* parameter = nullptr;
   const models::ParameterView* view = nullptr;
-  WeightRef weight;
+  io::WeightRef weight;
   std::optional<QuantizedTensor> quantized = {};  ///< the files have it in few bits; `weight` is its codes
 };
 
@@ -33,8 +33,8 @@ struct WeightMatch {
   std::vector<WeightSource> misshaped;                ///< another shape
   std::vector<WeightSource> unreadable;               ///< a dtype that is no plain float (F8_E4M3, I8, …)
   std::vector<WeightSource> otherwise;                ///< in few bits or not, against what config.json says
-  std::vector<WeightRef> extra;                       ///< of no parameter, and not to be ignored
-  std::vector<WeightRef> ignored;              ///< buffers, and a tied head that is stored all the same
+  std::vector<io::WeightRef> extra;                   ///< of no parameter, and not to be ignored
+  std::vector<io::WeightRef> ignored;          ///< buffers, and a tied head that is stored all the same
   std::optional<WeightSource> tied_head = {};  ///< that head, and the embedding that it must equal
 
   [[nodiscard]] bool fits() const {
@@ -45,17 +45,18 @@ struct WeightMatch {
 /// A tensor may lack the family's base prefix ("model.", "transformer."), as files of base models do. A
 /// tensor `drawn` may be missing: it gets its value elsewhere. Of a model that is stored in few bits quant
 /// states are read. Errors: kBadData for codes and scales that do not belong together; kIo.
-Result<WeightMatch> match_weights(const models::Model& model, const ModelWeights& weights,
+Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWeights& weights,
                                   std::string_view drawn = {});
 /// The error of a match that does not fit: counts, the first few names with shapes, what to do. kBadData.
-Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights);
+Error weights_do_not_fit(const WeightMatch& match, const io::ModelWeights& weights);
 
 /// What keeps a match from being loaded: weights_do_not_fit, or a head of its own beside a config that ties
 /// it to the embedding, of which both are read. Errors: kBadData; kIo.
-Status check_match(const WeightMatch& match, const ModelWeights& weights);
+Status check_match(const WeightMatch& match, const io::ModelWeights& weights);
 
 /// Before anything is read of them: whether these are the model's weights. Errors: kBadData.
-Status check_weights(const models::Model& model, const ModelWeights& weights, std::string_view drawn = {});
+Status check_weights(const models::Model& model, const io::ModelWeights& weights,
+                     std::string_view drawn = {});
 
 struct LoadReport {
   std::string path;
@@ -70,7 +71,7 @@ struct LoadReport {
 /// theirs; what adapters begin with and is quantised gives them their values too. Memory: beyond the session
 /// 96 KiB a thread; the threads end before it returns. The same bits for any number of threads. Errors:
 /// kBadData where weights and model do not match, or a file was cut; kIo.
-Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& weights,
+Result<LoadReport> load_weights(const models::Model& model, const io::ModelWeights& weights,
                                 runtime::Session& session, int num_threads, std::string_view drawn = {});
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -8,7 +8,7 @@
 #include "runtime/session.h"
 #include "settings/state_formats.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 bool has_master(const models::Parameter& parameter, const runtime::Session& session) {
   return session.plan().find_state(optimizers::master_name(parameter.name)) != nullptr;
@@ -31,7 +31,7 @@ Status round_masters(const models::Model& model, runtime::Session& session, int 
       return reader.read(
           master, 2 * first, 2 * bytes, [&](std::span<const std::byte> piece, int64_t at) -> Status {
             const std::span values(reinterpret_cast<const float*>(piece.data()), piece.size() / 4);
-            numerics::encode(state_format(p.dtype).encoding, values,
+            numerics::encode(settings::state_format(p.dtype).encoding, values,
                              weights.subspan(static_cast<size_t>(at / 2), piece.size() / 2),
                              {.num_threads = num_threads});
             return Ok{};
@@ -42,4 +42,4 @@ Status round_masters(const models::Model& model, runtime::Session& session, int 
   return Ok{};
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -8,7 +8,7 @@ namespace plimsoll::runtime {
 class Session;
 }
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// Whether the parameter has a master: frozen ones have none.
 bool has_master(const models::Parameter& parameter, const runtime::Session& session);
@@ -18,4 +18,4 @@ bool has_masters(const models::Model& model, const runtime::Session& session);
 /// the device.
 Status round_masters(const models::Model& model, runtime::Session& session, int num_threads);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

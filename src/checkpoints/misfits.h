@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// "[2, 3]"
 inline std::string extents_text(const std::vector<int64_t>& extents) {
@@ -26,4 +26,4 @@ void add_misfits(std::string& text, const Items& items, const std::string& kind,
   text += items.size() > kShown ? ", …)" : ")";
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

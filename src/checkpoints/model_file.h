@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 struct ModelFile {
   std::string name = {};
@@ -23,4 +23,4 @@ struct ModelFileSet {
   std::vector<std::string> notes = {};  ///< for people, about the files
 };
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

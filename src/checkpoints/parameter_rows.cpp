@@ -10,7 +10,7 @@
 #include "runtime/session.h"
 #include "settings/state_formats.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 Result<ParameterPlace> place_of(const models::Model& model, const runtime::Session& session,
                                 std::string_view view) {
@@ -19,7 +19,7 @@ Result<ParameterPlace> place_of(const models::Model& model, const runtime::Sessi
       if (v.name != view) continue;
       const ir::TensorType& type = session.type(p.name);
       const ir::DType dtype = type.dtype;
-      if (dtype != ir::DType::kF32 && !ir::is_short(dtype) && !ir::is_block(dtype))
+      if (dtype != ir::DType::kF32 && !ir::is_half_precision(dtype) && !ir::is_block(dtype))
         return Error{ErrorCode::kInvalidArgument,
                      fmt::format("{} is kept in {}, and its adapter begins with what the base holds", view,
                                  ir::name(dtype)),
@@ -52,7 +52,7 @@ Result<std::vector<float>> ParameterRows::read(int64_t first, int64_t count) con
   const int64_t width = ir::bits(dtype) / 8;
   std::vector<std::byte> bytes(static_cast<size_t>(elements * width));
   PLIMSOLL_TRY(session_->read(place_.state, bytes, (place_.row + first) * place_.columns * width));
-  numerics::decode(state_format(dtype).encoding, bytes, values);
+  numerics::decode(settings::state_format(dtype).encoding, bytes, values);
   return values;
 }
 
@@ -68,7 +68,7 @@ Status write_parameter_rows(runtime::Session& session, const ParameterPlace& pla
   PLIMSOLL_CHECK(!ir::is_block(place.type.dtype), place.state);
   const int64_t width = ir::bits(place.type.dtype) / 8;
   std::vector<std::byte> bytes(values.size() * static_cast<size_t>(width));
-  numerics::encode(state_format(place.type.dtype).encoding, values, bytes);
+  numerics::encode(settings::state_format(place.type.dtype).encoding, values, bytes);
   return session.write(place.state, bytes, (place.row + first) * place.columns * width);
 }
 
@@ -78,4 +78,4 @@ Status write_parameter_rows(const models::Model& model, runtime::Session& sessio
   return write_parameter_rows(session, place, 0, values);
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -15,7 +15,7 @@ namespace plimsoll::runtime {
 class Session;
 }
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// A tensor as rows of a state.
 struct ParameterPlace {
@@ -53,4 +53,4 @@ Status write_parameter_rows(runtime::Session& session, const ParameterPlace& pla
 Status write_parameter_rows(const models::Model& model, runtime::Session& session, std::string_view view,
                             const std::vector<float>& values);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

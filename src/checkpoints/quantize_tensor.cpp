@@ -14,7 +14,7 @@
 #include "numerics/dynamic_map.h"
 #include "numerics/quantized.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 namespace bnb = numerics::bitsandbytes;
@@ -28,34 +28,35 @@ bnb::FourBit four_bit(const QuantizePlan& plan) {
 }
 
 /// [out, in].
-std::vector<int64_t> linear_shape(const SafetensorsTensor& matrix, const QuantizePlan& plan) {
+std::vector<int64_t> linear_shape(const io::SafetensorsTensor& matrix, const QuantizePlan& plan) {
   if (!plan.transposed) return matrix.shape;
   return {matrix.shape[1], matrix.shape[0]};
 }
 
-std::string state_text(const SafetensorsTensor& matrix, const QuantizePlan& plan) {
-  const auto text = [](const char* value) { return Tree::of(std::string(value)); };
+std::string state_text(const io::SafetensorsTensor& matrix, const QuantizePlan& plan) {
+  const auto text = [](const char* value) { return io::Tree::of(std::string(value)); };
   const char* dtype = matrix.dtype == "F32" ? "float32" : matrix.dtype == "BF16" ? "bfloat16" : "float16";
   const std::vector<int64_t> shape = linear_shape(matrix, plan);
-  Tree state = Tree::map({{"quant_type", text(plan.format == QuantizedFormat::kNf4 ? "nf4" : "fp4")},
-                          {"blocksize", Tree::of(bnb::kBlock)},
-                          {"dtype", text(dtype)},
-                          {"shape", Tree::list({Tree::of(shape[0]), Tree::of(shape[1])})}});
+  io::Tree state =
+      io::Tree::map({{"quant_type", text(plan.format == QuantizedFormat::kNf4 ? "nf4" : "fp4")},
+                     {"blocksize", io::Tree::of(bnb::kBlock)},
+                     {"dtype", text(dtype)},
+                     {"shape", io::Tree::list({io::Tree::of(shape[0]), io::Tree::of(shape[1])})}});
   if (plan.nested) {
-    state.set("nested_blocksize", Tree::of(bnb::kNestedBlock));
+    state.set("nested_blocksize", io::Tree::of(bnb::kNestedBlock));
     state.set("nested_dtype", text("float32"));
-    state.set("nested_offset", Tree::of(static_cast<double>(plan.offset)));
+    state.set("nested_offset", io::Tree::of(static_cast<double>(plan.offset)));
   }
-  return to_json(state);
+  return io::to_json(state);
 }
 
-Result<Values> read_matrix(const WeightRef& ref, const QuantizePlan& plan, int num_threads) {
-  const SafetensorsTensor& matrix = *ref.tensor;
+Result<Values> read_matrix(const io::WeightRef& ref, const QuantizePlan& plan, int num_threads) {
+  const io::SafetensorsTensor& matrix = *ref.tensor;
   const int64_t rows = matrix.shape[0], cols = matrix.shape[1];
   Values values(static_cast<size_t>(rows * cols));
   const int64_t piece = std::max<int64_t>(1, kPieceValues / cols);
-  PLIMSOLL_TRY(
-      in_parallel(static_cast<size_t>(ceil_div(rows, piece)), num_threads, [&](size_t i, size_t) -> Status {
+  PLIMSOLL_TRY(io::in_parallel(
+      static_cast<size_t>(ceil_div(rows, piece)), num_threads, [&](size_t i, size_t) -> Status {
         const int64_t first = static_cast<int64_t>(i) * piece, count = std::min(piece, rows - first);
         PLIMSOLL_ASSIGN(const Values read, read_values(*ref.file, matrix, first * cols, count * cols));
         for (int64_t r = 0; r < count; ++r)
@@ -74,9 +75,10 @@ std::vector<std::byte> as_bytes_of(std::span<const T> values) {
   return {bytes.begin(), bytes.end()};
 }
 
-Error not_finite(const WeightRef& ref, std::string_view what) {
-  return {ErrorCode::kBadData, fmt::format("{} has values that are {}", shown_name(ref.tensor->name), what),
-          ref.file->path(), "such a matrix cannot be quantised; is the model whole?"};
+Error not_finite(const io::WeightRef& ref, std::string_view what) {
+  return {ErrorCode::kBadData,
+          fmt::format("{} has values that are {}", io::shown_name(ref.tensor->name), what), ref.file->path(),
+          "such a matrix cannot be quantised; is the model whole?"};
 }
 
 /// Codes and absmax of whole pieces.
@@ -85,25 +87,25 @@ struct FourBitCodes {
   std::vector<float> absmax;
 };
 
-Status quantize_pieces(const WeightRef& ref, const Values& values, const QuantizePlan& plan, int num_threads,
-                       FourBitCodes& to) {
+Status quantize_pieces(const io::WeightRef& ref, const Values& values, const QuantizePlan& plan,
+                       int num_threads, FourBitCodes& to) {
   const auto n = static_cast<int64_t>(values.size());
   to.codes.resize(static_cast<size_t>(ceil_div(n, 2)));
   to.absmax.resize(static_cast<size_t>(ceil_div(n, bnb::kBlock)));
-  return in_parallel(static_cast<size_t>(ceil_div(n, kPieceValues)), num_threads,
-                     [&](size_t i, size_t) -> Status {
-                       const size_t first = i * kPieceValues;
-                       const size_t count = std::min<size_t>(kPieceValues, values.size() - first);
-                       const auto piece = std::span(values).subspan(first, count);
-                       if (!std::ranges::all_of(piece, [](float v) { return std::isfinite(v); }))
-                         return not_finite(ref, "not finite");
-                       numerics::quantize_four_bit(
-                           four_bit(plan), piece, std::span(to.codes).subspan(first / 2, (count + 1) / 2),
-                           std::span(to.absmax).subspan(
-                               first / bnb::kBlock,
-                               static_cast<size_t>(ceil_div(static_cast<int64_t>(count), bnb::kBlock))));
-                       return Ok{};
-                     });
+  return io::in_parallel(static_cast<size_t>(ceil_div(n, kPieceValues)), num_threads,
+                         [&](size_t i, size_t) -> Status {
+                           const size_t first = i * kPieceValues;
+                           const size_t count = std::min<size_t>(kPieceValues, values.size() - first);
+                           const auto piece = std::span(values).subspan(first, count);
+                           if (!std::ranges::all_of(piece, [](float v) { return std::isfinite(v); }))
+                             return not_finite(ref, "not finite");
+                           numerics::quantize_four_bit(
+                               four_bit(plan), piece, std::span(to.codes).subspan(first / 2, (count + 1) / 2),
+                               std::span(to.absmax).subspan(
+                                   first / bnb::kBlock,
+                                   static_cast<size_t>(ceil_div(static_cast<int64_t>(count), bnb::kBlock))));
+                           return Ok{};
+                         });
 }
 
 /// Of codes with these scales; NaN where a value is not finite.
@@ -111,7 +113,7 @@ double largest_error(const Values& values, const FourBitCodes& codes, std::span<
                      const QuantizePlan& plan, int num_threads) {
   const auto pieces = static_cast<size_t>(ceil_div(static_cast<int64_t>(values.size()), kPieceValues));
   std::vector<double> errors(pieces, 0.0);
-  (void)in_parallel(pieces, num_threads, [&](size_t i, size_t) -> Status {
+  (void)io::in_parallel(pieces, num_threads, [&](size_t i, size_t) -> Status {
     const size_t first = i * kPieceValues, count = std::min<size_t>(kPieceValues, values.size() - first);
     Values back(count);
     numerics::dequantize_four_bit(four_bit(plan), codes.codes.data(), static_cast<int64_t>(first),
@@ -128,7 +130,8 @@ double largest_error(const Values& values, const FourBitCodes& codes, std::span<
   return errors.empty() ? 0.0 : *std::max_element(errors.begin(), errors.end());
 }
 
-Result<QuantizedParts> quantize_four_bit(const WeightRef& ref, const QuantizePlan& plan, int num_threads) {
+Result<QuantizedParts> quantize_four_bit(const io::WeightRef& ref, const QuantizePlan& plan,
+                                         int num_threads) {
   PLIMSOLL_ASSIGN(const Values values, read_matrix(ref, plan, num_threads));
   FourBitCodes codes;
   PLIMSOLL_TRY(quantize_pieces(ref, values, plan, num_threads, codes));
@@ -153,14 +156,14 @@ Result<QuantizedParts> quantize_four_bit(const WeightRef& ref, const QuantizePla
   return parts;
 }
 
-Result<QuantizedParts> quantize_rows(const WeightRef& ref, const QuantizePlan& plan, int num_threads) {
+Result<QuantizedParts> quantize_rows(const io::WeightRef& ref, const QuantizePlan& plan, int num_threads) {
   PLIMSOLL_ASSIGN(const Values values, read_matrix(ref, plan, num_threads));
   const std::vector<int64_t> shape = linear_shape(*ref.tensor, plan);
   const auto rows = static_cast<size_t>(shape[0]), cols = static_cast<size_t>(shape[1]);
   std::vector<int8_t> codes(values.size());
   std::vector<float> scb(rows);
   std::vector<double> errors(rows, 0.0);
-  PLIMSOLL_TRY(in_parallel(rows, num_threads, [&](size_t r, size_t) -> Status {
+  PLIMSOLL_TRY(io::in_parallel(rows, num_threads, [&](size_t r, size_t) -> Status {
     const auto row = std::span(values).subspan(r * cols, cols);
     for (const float v : row)
       if (!(std::abs(v) < kBeyondFp16)) return not_finite(ref, "not finite in fp16");
@@ -179,7 +182,8 @@ Result<QuantizedParts> quantize_rows(const WeightRef& ref, const QuantizePlan& p
 
 }  // namespace
 
-std::vector<SafetensorsEntry> quantized_entries(const SafetensorsTensor& matrix, const QuantizePlan& plan) {
+std::vector<io::SafetensorsEntry> quantized_entries(const io::SafetensorsTensor& matrix,
+                                                    const QuantizePlan& plan) {
   const std::string& name = matrix.name;
   const std::vector<int64_t> shape = linear_shape(matrix, plan);
   if (plan.format == QuantizedFormat::kInt8Rows) {
@@ -187,9 +191,9 @@ std::vector<SafetensorsEntry> quantized_entries(const SafetensorsTensor& matrix,
     return {{name, "I8", shape}, {module + "SCB", "F32", {shape[0]}}, {module + "weight_format", "U8", {}}};
   }
   const int64_t n = shape[0] * shape[1], blocks = ceil_div(n, bnb::kBlock);
-  std::vector<SafetensorsEntry> entries = {{name, "U8", {ceil_div(n, 2), 1}},
-                                           {name + ".absmax", plan.nested ? "U8" : "F32", {blocks}},
-                                           {name + ".quant_map", "F32", {16}}};
+  std::vector<io::SafetensorsEntry> entries = {{name, "U8", {ceil_div(n, 2), 1}},
+                                               {name + ".absmax", plan.nested ? "U8" : "F32", {blocks}},
+                                               {name + ".quant_map", "F32", {16}}};
   if (plan.nested) {
     entries.push_back({name + ".nested_absmax", "F32", {ceil_div(blocks, bnb::kNestedBlock)}});
     entries.push_back({name + ".nested_quant_map", "F32", {256}});
@@ -200,16 +204,17 @@ std::vector<SafetensorsEntry> quantized_entries(const SafetensorsTensor& matrix,
   return entries;
 }
 
-Result<QuantizedParts> quantize_tensor(const WeightRef& matrix, const QuantizePlan& plan, int num_threads) {
+Result<QuantizedParts> quantize_tensor(const io::WeightRef& matrix, const QuantizePlan& plan,
+                                       int num_threads) {
   return plan.format == QuantizedFormat::kInt8Rows ? quantize_rows(matrix, plan, num_threads)
                                                    : quantize_four_bit(matrix, plan, num_threads);
 }
 
-Result<float> scales_mean(const WeightRef& matrix, const QuantizePlan& plan, int num_threads) {
+Result<float> scales_mean(const io::WeightRef& matrix, const QuantizePlan& plan, int num_threads) {
   PLIMSOLL_ASSIGN(const Values values, read_matrix(matrix, plan, num_threads));
   FourBitCodes codes;
   PLIMSOLL_TRY(quantize_pieces(matrix, values, plan, num_threads, codes));
   return bnb::quantize_absmax(codes.absmax).offset;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -9,7 +9,7 @@
 #include "checkpoints/quantized_tensors.h"
 #include "io/safetensors_writer.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// What a matrix is to become.
 struct QuantizePlan {
@@ -20,16 +20,18 @@ struct QuantizePlan {
 };
 
 /// The tensors that it becomes, without their bytes; their shapes follow from the matrix and `offset`.
-std::vector<SafetensorsEntry> quantized_entries(const SafetensorsTensor& matrix, const QuantizePlan& plan);
+std::vector<io::SafetensorsEntry> quantized_entries(const io::SafetensorsTensor& matrix,
+                                                    const QuantizePlan& plan);
 
 struct QuantizedParts {
   std::vector<std::vector<std::byte>> bytes;  ///< of each entry
   double largest_error = 0;
 };
 /// Reads and quantises it. Errors: kBadData for what is not finite; kIo.
-Result<QuantizedParts> quantize_tensor(const WeightRef& matrix, const QuantizePlan& plan, int num_threads);
+Result<QuantizedParts> quantize_tensor(const io::WeightRef& matrix, const QuantizePlan& plan,
+                                       int num_threads);
 
 /// The mean of the blocks' absmax. Errors: kIo.
-Result<float> scales_mean(const WeightRef& matrix, const QuantizePlan& plan, int num_threads);
+Result<float> scales_mean(const io::WeightRef& matrix, const QuantizePlan& plan, int num_threads);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

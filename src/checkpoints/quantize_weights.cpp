@@ -13,7 +13,7 @@
 #include "ops/block_values.h"
 #include "runtime/session.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 /// What is read and quantised at once, in elements: in the second-level cache.
@@ -49,14 +49,14 @@ Status not_finite(const WeightSource& source, int64_t element) {
 /// Elements [first, first + x) as f32, by way of `raw`; each such that it can be quantised.
 Status read_run(const WeightSource& source, const ir::TensorType& type, int64_t first,
                 std::span<std::byte> raw, std::span<float> x) {
-  const FloatFormat format = *float_format(source.weight.tensor->dtype);
-  const int64_t stored = element_bytes(format), count = static_cast<int64_t>(x.size());
+  const io::FloatFormat format = *io::float_format(source.weight.tensor->dtype);
+  const int64_t stored = io::element_bytes(format), count = static_cast<int64_t>(x.size());
   const std::span<std::byte> from = raw.first(static_cast<size_t>(count * stored));
   PLIMSOLL_TRY(source.weight.file->read(*source.weight.tensor, first * stored, from));
-  if (format == FloatFormat::kF32)
+  if (format == io::FloatFormat::kF32)
     std::memcpy(x.data(), from.data(), from.size());
   else
-    convert_to_f32(format, from.data(), x.data(), count);
+    io::convert_to_f32(format, from.data(), x.data(), count);
   // int8 goes by way of fp16, as transformers does it.
   const float most = type.dtype == ir::DType::kI8Rows ? 65504.0F : std::numeric_limits<float>::max();
   const auto bad = std::ranges::find_if(x, [&](float v) { return !(std::fabs(v) <= most); });
@@ -81,7 +81,7 @@ Status read_quantized(const WeightSource& source, runtime::Session& session) {
   const std::string& state = source.parameter->name;
   const ir::TensorType& type = session.type(state);
   const int64_t elements = type.num_elements(), block = ops::quantized_block(type), run = run_elements(type);
-  const int64_t stored = element_bytes(*float_format(source.weight.tensor->dtype));
+  const int64_t stored = io::element_bytes(*io::float_format(source.weight.tensor->dtype));
   PLIMSOLL_CHECK(elements == source.view->shape.num_elements(), state);
   std::vector<std::byte> raw(static_cast<size_t>(run * stored)), codes(static_cast<size_t>(run));
   std::vector<float> values(static_cast<size_t>(run)), scales(static_cast<size_t>(ceil_div(elements, block)));
@@ -109,4 +109,4 @@ int64_t quantize_scratch(const models::Model& model, int num_threads) {
   return bytes;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "checkpoints/load_weights.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// Reads the source's tensor, all of it, into its parameter's state of a block type. Memory:
 /// quantize_scratch. From any thread. Errors: kBadData naming a tensor with a value that is not finite; kIo.
@@ -20,4 +20,4 @@ Result<std::vector<float>> read_finite(const WeightSource& source, const ir::Ten
 /// Most bytes that reading the model's parameters needs beside them, with a tensor a thread.
 int64_t quantize_scratch(const models::Model& model, int num_threads);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

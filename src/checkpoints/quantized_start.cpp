@@ -12,7 +12,7 @@
 #include "ops/block_values.h"
 #include "runtime/session.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 std::vector<std::byte> rounded(const ir::TensorType& type, std::span<const float> values) {
@@ -87,4 +87,4 @@ Status load_quantized_start(const models::Model& model, const WeightSource& sour
   return write_parameter_rows(model, session, part.b, start.factors.left);
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

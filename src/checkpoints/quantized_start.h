@@ -10,7 +10,7 @@
 #include "checkpoints/adapter_start.h"
 #include "checkpoints/load_weights.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 struct QuantizedStart {
   std::vector<std::byte> storage;    ///< of the block type: codes, scales
@@ -40,4 +40,4 @@ bool starts_quantized(const models::Model& model, const WeightSource& source);
 Status load_quantized_start(const models::Model& model, const WeightSource& source,
                             runtime::Session& session);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -15,7 +15,7 @@
 #include "numerics/bitsandbytes.h"
 #include "numerics/dynamic_map.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 namespace bnb = numerics::bitsandbytes;
@@ -30,21 +30,21 @@ Error damaged(std::string what, const std::string& where = {}, std::string hint 
 }
 
 /// A positive integer member.
-Result<int64_t> positive(const Tree& state, std::string_view field) {
-  const Tree* value = state.find(field);
-  if (value == nullptr || value->kind != Tree::Kind::kInteger || value->integer < 1)
+Result<int64_t> positive(const io::Tree& state, std::string_view field) {
+  const io::Tree* value = state.find(field);
+  if (value == nullptr || value->kind != io::Tree::Kind::kInteger || value->integer < 1)
     return damaged(fmt::format("the quant state's {} is {}, expected a positive integer", field,
                                value == nullptr ? "missing" : value->describe()));
   return value->integer;
 }
 
-Result<std::vector<int64_t>> matrix_shape(const Tree& state) {
-  const Tree* shape = state.find("shape");
-  if (shape == nullptr || shape->kind != Tree::Kind::kList || shape->items.size() != 2)
+Result<std::vector<int64_t>> matrix_shape(const io::Tree& state) {
+  const io::Tree* shape = state.find("shape");
+  if (shape == nullptr || shape->kind != io::Tree::Kind::kList || shape->items.size() != 2)
     return damaged("the quant state's shape is not that of a matrix");
   std::vector<int64_t> extents;
-  for (const Tree& item : shape->items) {
-    if (item.kind != Tree::Kind::kInteger || item.integer < 1)
+  for (const io::Tree& item : shape->items) {
+    if (item.kind != io::Tree::Kind::kInteger || item.integer < 1)
       return damaged("the quant state's shape has an extent of " + item.describe());
     extents.push_back(item.integer);
   }
@@ -62,8 +62,8 @@ Status check_block(int64_t size, int64_t expected, std::string_view what) {
 /// The tensors by name, and what is found among them.
 class Finder {
  public:
-  explicit Finder(std::span<const WeightRef> tensors) {
-    for (const WeightRef& ref : tensors) by_name_.emplace(ref.tensor->name, ref);
+  explicit Finder(std::span<const io::WeightRef> tensors) {
+    for (const io::WeightRef& ref : tensors) by_name_.emplace(ref.tensor->name, ref);
   }
 
   Result<std::map<std::string, QuantizedTensor>> operator()() {
@@ -79,41 +79,42 @@ class Finder {
     for (const std::string& name : eight_bit) PLIMSOLL_TRY(checked(add_rows(name), name));
     for (const auto& [name, ref] : by_name_)
       if (ref.tensor->dtype == "I8" && name.ends_with(".weight") && !eight_bit.contains(std::string(name)))
-        return damaged(shown_name(name) + " is of 8 bits and has no SCB, its rows' scales", ref.file->path());
+        return damaged(io::shown_name(name) + " is of 8 bits and has no SCB, its rows' scales",
+                       ref.file->path());
     return std::move(found_);
   }
 
  private:
   static Status checked(Status status, const std::string& name) {
     if (status) return status;
-    return std::move(status).error().at(shown_name(name));
+    return std::move(status).error().at(io::shown_name(name));
   }
 
   /// A part of that dtype and as many elements.
-  Result<WeightRef> part(const std::string& name, std::string_view dtype, int64_t elements) const {
+  Result<io::WeightRef> part(const std::string& name, std::string_view dtype, int64_t elements) const {
     const auto it = by_name_.find(name);
-    if (it == by_name_.end()) return damaged("there is no " + shown_name(name));
-    const SafetensorsTensor& tensor = *it->second.tensor;
+    if (it == by_name_.end()) return damaged("there is no " + io::shown_name(name));
+    const io::SafetensorsTensor& tensor = *it->second.tensor;
     if (tensor.dtype != dtype || tensor.num_elements() != elements)
-      return damaged(fmt::format("{} is {}, expected {} elements of {}", shown_name(name), to_string(tensor),
-                                 elements, dtype));
+      return damaged(fmt::format("{} is {}, expected {} elements of {}", io::shown_name(name),
+                                 to_string(tensor), elements, dtype));
     return it->second;
   }
 
   Status check_map(const std::string& name, std::span<const float> expected) const {
-    PLIMSOLL_ASSIGN(const WeightRef map, part(name, "F32", static_cast<int64_t>(expected.size())));
+    PLIMSOLL_ASSIGN(const io::WeightRef map, part(name, "F32", static_cast<int64_t>(expected.size())));
     std::vector<float> values(expected.size());
     PLIMSOLL_TRY(map.file->read(*map.tensor, 0, std::as_writable_bytes(std::span(values))));
     for (size_t i = 0; i < values.size(); ++i)
       if (!(values[i] == expected[i]))
-        return damaged(fmt::format("{} has {} for code {}, bitsandbytes has {}", shown_name(name), values[i],
-                                   i, expected[i]));
+        return damaged(fmt::format("{} has {} for code {}, bitsandbytes has {}", io::shown_name(name),
+                                   values[i], i, expected[i]));
     return Ok{};
   }
 
   /// The state, and which of the two names it stands under.
   Result<QuantState> read_state(const std::string& name) const {
-    WeightRef ref;
+    io::WeightRef ref;
     std::string type;
     for (const std::string each : {"nf4", "fp4"}) {
       const auto it = by_name_.find(name + std::string(kState) + each);
@@ -132,14 +133,14 @@ class Finder {
     PLIMSOLL_ASSIGN(QuantState state, parse_quant_state(text));
     if (state.quant_type != type)
       return damaged(
-          fmt::format("its quant state of {} says quant_type {}", type, shown_name(state.quant_type)));
+          fmt::format("its quant state of {} says quant_type {}", type, io::shown_name(state.quant_type)));
     return state;
   }
 
   /// The tensors of these endings that are there.
-  std::vector<const SafetensorsTensor*> parts_of(const std::string& stem,
-                                                 std::initializer_list<std::string_view> endings) const {
-    std::vector<const SafetensorsTensor*> parts;
+  std::vector<const io::SafetensorsTensor*> parts_of(const std::string& stem,
+                                                     std::initializer_list<std::string_view> endings) const {
+    std::vector<const io::SafetensorsTensor*> parts;
     for (const std::string_view ending : endings)
       if (const auto it = by_name_.find(stem + std::string(ending)); it != by_name_.end())
         parts.push_back(it->second.tensor);
@@ -177,7 +178,7 @@ class Finder {
   Status add_rows(const std::string& name) {
     const auto weight = by_name_.find(name);
     if (weight == by_name_.end()) return damaged("there are scales of its rows (SCB), and no such tensor");
-    const SafetensorsTensor& tensor = *weight->second.tensor;
+    const io::SafetensorsTensor& tensor = *weight->second.tensor;
     if (tensor.dtype != "I8" || tensor.shape.size() != 2 || tensor.num_elements() == 0)
       return damaged(fmt::format("it is {}, and of 8 bits it would be an I8 matrix", to_string(tensor)));
     const std::string module = name.substr(0, name.size() - 6);
@@ -188,7 +189,7 @@ class Finder {
                           .absmax = {}};
     PLIMSOLL_ASSIGN(found.absmax, part(module + "SCB", "F32", tensor.shape[0]));
     if (by_name_.contains(module + "weight_format")) {
-      PLIMSOLL_ASSIGN(const WeightRef format, part(module + "weight_format", "U8", 1));
+      PLIMSOLL_ASSIGN(const io::WeightRef format, part(module + "weight_format", "U8", 1));
       std::byte value{};
       PLIMSOLL_TRY(format.file->read(*format.tensor, 0, std::span(&value, 1)));
       if (value != std::byte{0})
@@ -200,18 +201,18 @@ class Finder {
     return Ok{};
   }
 
-  std::map<std::string, WeightRef, std::less<>> by_name_;
+  std::map<std::string, io::WeightRef, std::less<>> by_name_;
   std::map<std::string, QuantizedTensor> found_;
 };
 
-Status check_finite(std::span<const float> values, const WeightRef& ref) {
+Status check_finite(std::span<const float> values, const io::WeightRef& ref) {
   for (const float v : values)
     if (!std::isfinite(v))
-      return damaged(shown_name(ref.tensor->name) + " has a scale that is not finite", ref.file->path());
+      return damaged(io::shown_name(ref.tensor->name) + " has a scale that is not finite", ref.file->path());
   return Ok{};
 }
 
-Result<std::vector<float>> read_floats(const WeightRef& ref) {
+Result<std::vector<float>> read_floats(const io::WeightRef& ref) {
   std::vector<float> values(static_cast<size_t>(ref.tensor->num_elements()));
   PLIMSOLL_TRY(ref.file->read(*ref.tensor, 0, std::as_writable_bytes(std::span(values))));
   PLIMSOLL_TRY(check_finite(values, ref));
@@ -221,23 +222,23 @@ Result<std::vector<float>> read_floats(const WeightRef& ref) {
 }  // namespace
 
 Result<QuantState> parse_quant_state(std::string_view json) {
-  PLIMSOLL_ASSIGN(const Tree tree,
-                  parse_json(json, {.max_bytes = kMaxStateBytes, .max_depth = 4, .max_nodes = 100}));
+  PLIMSOLL_ASSIGN(const io::Tree tree,
+                  io::parse_json(json, {.max_bytes = kMaxStateBytes, .max_depth = 4, .max_nodes = 100}));
   QuantState state;
-  const Tree* type = tree.find("quant_type");
+  const io::Tree* type = tree.find("quant_type");
   if (type == nullptr || (type->text != "nf4" && type->text != "fp4"))
     return damaged("the quant state's quant_type is " + (type == nullptr ? "missing" : type->describe()));
   state.quant_type = type->text;
-  if (const Tree* dtype = tree.find("dtype"); dtype != nullptr) state.dtype = dtype->text;
+  if (const io::Tree* dtype = tree.find("dtype"); dtype != nullptr) state.dtype = dtype->text;
   PLIMSOLL_ASSIGN(state.blocksize, positive(tree, "blocksize"));
   PLIMSOLL_TRY(check_block(state.blocksize, bnb::kBlock, "blocksize"));
   PLIMSOLL_ASSIGN(state.shape, matrix_shape(tree));
-  const Tree* offset = tree.find("nested_offset");
+  const io::Tree* offset = tree.find("nested_offset");
   if (tree.find("nested_blocksize") == nullptr && offset == nullptr) return state;
   PLIMSOLL_ASSIGN(state.nested_blocksize, positive(tree, "nested_blocksize"));
   PLIMSOLL_TRY(check_block(*state.nested_blocksize, bnb::kNestedBlock, "nested_blocksize"));
-  const bool is_number =
-      offset != nullptr && (offset->kind == Tree::Kind::kNumber || offset->kind == Tree::Kind::kInteger);
+  const bool is_number = offset != nullptr && (offset->kind == io::Tree::Kind::kNumber ||
+                                               offset->kind == io::Tree::Kind::kInteger);
   state.nested_offset = is_number && std::abs(offset->number) <= std::numeric_limits<float>::max()
                             ? static_cast<float>(offset->number)
                             : std::numeric_limits<float>::infinity();
@@ -246,12 +247,12 @@ Result<QuantState> parse_quant_state(std::string_view json) {
   return state;
 }
 
-Result<std::map<std::string, QuantizedTensor>> find_quantized(std::span<const WeightRef> tensors) {
+Result<std::map<std::string, QuantizedTensor>> find_quantized(std::span<const io::WeightRef> tensors) {
   return Finder(tensors)();
 }
 
-Result<std::map<std::string, QuantizedTensor>> find_quantized(const ModelWeights& weights) {
-  std::vector<WeightRef> tensors;
+Result<std::map<std::string, QuantizedTensor>> find_quantized(const io::ModelWeights& weights) {
+  std::vector<io::WeightRef> tensors;
   for (const std::string_view name : weights.names()) tensors.push_back(*weights.find(name));
   auto found = find_quantized(tensors);
   if (!found) return std::move(found).error().at(weights.directory());
@@ -276,4 +277,4 @@ Result<std::vector<float>> read_scales(const QuantizedTensor& tensor) {
   return scales;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -18,21 +18,21 @@
 #include "io/model_weights.h"
 #include "ir/dtype.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 enum class QuantizedFormat : uint8_t { kNf4, kFp4, kInt8Rows };
 
 /// One matrix. The references are valid as long as the tensors they were found in.
 struct QuantizedTensor {
   QuantizedFormat format = QuantizedFormat::kNf4;
-  std::vector<int64_t> shape;    ///< of the matrix, [out, in]
-  std::string source_dtype;      ///< what it was made from, torch's name ("bfloat16"); empty: not said
-  bool nested = false;           ///< its absmax are codes of the signed dynamic map
-  float offset = 0;              ///< what nested scales are relative to
-  WeightRef weight;              ///< codes
-  WeightRef absmax;              ///< of blocks of 64; int8: SCB, one a row
-  WeightRef nested_absmax = {};  ///< where nested, of blocks of 256
-  std::vector<const SafetensorsTensor*> parts = {};  ///< all tensors that it consists of
+  std::vector<int64_t> shape;        ///< of the matrix, [out, in]
+  std::string source_dtype;          ///< what it was made from, torch's name ("bfloat16"); empty: not said
+  bool nested = false;               ///< its absmax are codes of the signed dynamic map
+  float offset = 0;                  ///< what nested scales are relative to
+  io::WeightRef weight;              ///< codes
+  io::WeightRef absmax;              ///< of blocks of 64; int8: SCB, one a row
+  io::WeightRef nested_absmax = {};  ///< where nested, of blocks of 256
+  std::vector<const io::SafetensorsTensor*> parts = {};  ///< all tensors that it consists of
 };
 /// The block type that a parameter of these codes and scales has.
 ir::DType block_type(const QuantizedTensor& tensor);
@@ -53,10 +53,10 @@ Result<QuantState> parse_quant_state(std::string_view json);
 /// The quantised matrices among `tensors`, by the weight's name. Reads quant states and maps (1.2 kB a
 /// matrix). Errors: kBadData naming the tensor: a part that lacks, of another dtype or size, a map that is
 /// not bitsandbytes' own, another weight format than rows; kIo.
-Result<std::map<std::string, QuantizedTensor>> find_quantized(std::span<const WeightRef> tensors);
-Result<std::map<std::string, QuantizedTensor>> find_quantized(const ModelWeights& weights);
+Result<std::map<std::string, QuantizedTensor>> find_quantized(std::span<const io::WeightRef> tensors);
+Result<std::map<std::string, QuantizedTensor>> find_quantized(const io::ModelWeights& weights);
 
 /// The absmax of each block, or of each row, in f32. Errors: kIo; kBadData where one is not finite.
 Result<std::vector<float>> read_scales(const QuantizedTensor& tensor);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -13,7 +13,7 @@
 #include "settings/settings.h"
 #include "settings/state_settings.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 constexpr const char* kAnew = "set it back, or start anew with --resume never or another output.dir";
@@ -27,7 +27,7 @@ struct Recorded {
 
   /// What a message names: for a finished run what would be lost.
   [[nodiscard]] std::string place() const {
-    return finished ? final_path(folder_of(checkpoint.path)) : checkpoint.path;
+    return finished ? final_path(io::folder_of(checkpoint.path)) : checkpoint.path;
   }
 };
 
@@ -51,7 +51,7 @@ std::string shortened(std::string text) {
 
 std::string hint_for(const Recorded& recorded, const std::string& path) {
   if (recorded.finished) return kReplace;
-  const Setting* setting = find_setting(path);
+  const settings::Setting* setting = settings::find_setting(path);
   if (setting == nullptr || !setting->is_of_rate) return kAnew;
   return fmt::format("set it back, or go on with it: --resume-with {}=…", path);
 }
@@ -74,25 +74,27 @@ bool is_of_precision(const std::string& path, bool both_scale) {
 }
 
 /// The frozen weights beside adapters are no part of a checkpoint: they are read anew, and must be the same.
-bool may_convert(const std::string& path, const RunConfig& now, bool both_scale) {
+bool may_convert(const std::string& path, const settings::RunConfig& now, bool both_scale) {
   return is_of_precision(path, both_scale) && !(now.lora.enabled && path == "training.state.weights");
 }
 
-std::string text_of(const std::string& path, const RunConfig& run) {
-  if (const Setting* setting = find_setting(path)) return setting_text(*setting, run);
+std::string text_of(const std::string& path, const settings::RunConfig& run) {
+  if (const settings::Setting* setting = settings::find_setting(path))
+    return settings::setting_text(*setting, run);
   return (path == "lora" ? run.lora.enabled : run.quantization.enabled) ? "on" : "off";
 }
 
 /// The settings `with` go, and what each of them changed is returned.
 std::vector<std::string> take_asked_for(std::vector<std::string>& paths, const std::vector<std::string>& with,
-                                        const RunConfig& now, const RunConfig& then, int64_t step) {
+                                        const settings::RunConfig& now, const settings::RunConfig& then,
+                                        int64_t step) {
   std::vector<std::string> changes;
   const auto is_named = [&](const std::string& path) {
     return std::find(with.begin(), with.end(), path) != with.end();
   };
   std::erase_if(paths, [&](const std::string& path) {
     // With another schedule its settings are others.
-    const Setting* setting = find_setting(path);
+    const settings::Setting* setting = settings::find_setting(path);
     const bool follows = setting != nullptr && setting->is_of_rate && is_named(setting->only_with.path);
     if (!is_named(path) && !follows) return false;
     changes.push_back(fmt::format("step {}: {} is {}, it was {}", step, path, shortened(text_of(path, now)),
@@ -102,15 +104,15 @@ std::vector<std::string> take_asked_for(std::vector<std::string>& paths, const s
   return changes;
 }
 
-Result<RunConfig> read_run(const Checkpoint& from) {
+Result<settings::RunConfig> read_run(const Checkpoint& from) {
   const std::string path = from.path + "/run.yaml";
-  PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, TreeLimits{}.max_bytes));
-  return parse_recorded_run(text, path);
+  PLIMSOLL_ASSIGN(const std::string text, io::read_small_file(path, io::TreeLimits{}.max_bytes));
+  return settings::parse_recorded_run(text, path);
 }
 
 /// What differs of what is trained, but for the number of steps.
-std::vector<std::string> differing(const RunConfig& now, const RunConfig& then) {
-  std::vector<std::string> paths = changed_what(now, then);
+std::vector<std::string> differing(const settings::RunConfig& now, const settings::RunConfig& then) {
+  std::vector<std::string> paths = settings::changed_what(now, then);
   std::erase_if(paths, may_grow);
   // Of a run that recorded no day: whether this is the one shows in the tokens.
   if (then.data.template_date == "auto") std::erase(paths, "data.template_date");
@@ -118,14 +120,14 @@ std::vector<std::string> differing(const RunConfig& now, const RunConfig& then) 
 }
 
 Error first_of(const Recorded& recorded, const std::vector<std::string>& paths, size_t count,
-               const RunConfig& now, const RunConfig& then) {
+               const settings::RunConfig& now, const settings::RunConfig& then) {
   return changed(recorded, paths.front(), text_of(paths.front(), now), text_of(paths.front(), then),
                  count - 1);
 }
 
-Result<std::vector<std::string>> check_settings(const Checkpoint& from, const RunConfig& now,
+Result<std::vector<std::string>> check_settings(const Checkpoint& from, const settings::RunConfig& now,
                                                 const std::vector<std::string>& with, const Note& note) {
-  PLIMSOLL_ASSIGN(const RunConfig then, read_run(from));
+  PLIMSOLL_ASSIGN(const settings::RunConfig then, read_run(from));
   std::vector<std::string> paths = differing(now, then);
   std::vector<std::string> changes = take_asked_for(paths, with, now, then, from.manifest.step);
   const bool both_scale = now.scales_loss() && then.scales_loss();
@@ -133,7 +135,7 @@ Result<std::vector<std::string>> check_settings(const Checkpoint& from, const Ru
                                             [&](const auto& p) { return !may_convert(p, now, both_scale); });
   if (others != paths.begin())
     return first_of({from}, paths, static_cast<size_t>(others - paths.begin()), now, then);
-  auto exact = check_conversion(then.training, now.training);
+  auto exact = settings::check_conversion(then.training, now.training);
   if (!exact) return std::move(exact).error().at(from.path);
   for (const std::string& changed_path : paths)
     if (note)
@@ -145,7 +147,7 @@ Result<std::vector<std::string>> check_settings(const Checkpoint& from, const Ru
 }
 
 /// Settings that leave the training as it is, and change which model final/ holds, or in what form.
-std::vector<std::string> settings_of_final(const Checkpoint& record, const RunConfig& now) {
+std::vector<std::string> settings_of_final(const Checkpoint& record, const settings::RunConfig& now) {
   std::vector<std::string> paths = {"output.dtype", "output.max_shard_size",
                                     "training.load_best_model_at_end"};
   const bool stopped_early = record.manifest.step < record.manifest.total_steps;
@@ -156,8 +158,8 @@ std::vector<std::string> settings_of_final(const Checkpoint& record, const RunCo
   return paths;
 }
 
-Status check_finished_settings(const Checkpoint& record, const RunConfig& now) {
-  PLIMSOLL_ASSIGN(const RunConfig then, read_run(record));
+Status check_finished_settings(const Checkpoint& record, const settings::RunConfig& now) {
+  PLIMSOLL_ASSIGN(const settings::RunConfig then, read_run(record));
   std::vector<std::string> paths = differing(now, then);
   for (std::string& path : settings_of_final(record, now))
     if (text_of(path, now) != text_of(path, then)) paths.push_back(std::move(path));
@@ -167,15 +169,16 @@ Status check_finished_settings(const Checkpoint& record, const RunConfig& now) {
   return first_of({record, true}, paths, paths.size(), now, then);
 }
 
-Status check_model(const Recorded& recorded, const ConfigJson& model) {
-  PLIMSOLL_ASSIGN(const ConfigJson stored, read_config_json(recorded.checkpoint.path + "/config.json"));
-  const ConfigJson now = models::with_class(model), then = models::with_class(stored);
-  const auto text = [](const Tree* value) { return value == nullptr ? "absent" : to_json(*value); };
+Status check_model(const Recorded& recorded, const io::ConfigJson& model) {
+  PLIMSOLL_ASSIGN(const io::ConfigJson stored,
+                  io::read_config_json(recorded.checkpoint.path + "/config.json"));
+  const io::ConfigJson now = models::with_class(model), then = models::with_class(stored);
+  const auto text = [](const io::Tree* value) { return value == nullptr ? "absent" : io::to_json(*value); };
   std::map<std::string, bool> fields;  // the union of both
   for (const auto* config : {&now, &then})
     for (const auto& [name, value] : config->fields().members) fields[name] = true;
   for (const auto& [name, unused] : fields) {
-    const Tree *mine = now.fields().find(name), *theirs = then.fields().find(name);
+    const io::Tree *mine = now.fields().find(name), *theirs = then.fields().find(name);
     if (is_remark(name) || text(mine) == text(theirs)) continue;
     // Its checkpoints have one for who opens them; the run goes by lengths (ModelFileSet::pad_token).
     if (name == "pad_token_id" && is_sequence_classifier(now) && !now.has(name)) continue;
@@ -199,7 +202,8 @@ Status check_data(const Recorded& recorded, const CheckpointManifest& now) {
   return Ok{};
 }
 
-Error other_steps(const Recorded& recorded, const RunConfig& config, const CheckpointManifest& now) {
+Error other_steps(const Recorded& recorded, const settings::RunConfig& config,
+                  const CheckpointManifest& now) {
   return changed(recorded, config.training.max_steps ? "training.max_steps" : "training.num_epochs",
                  fmt::format("{} steps", now.total_steps),
                  fmt::format("{} steps", recorded.checkpoint.manifest.total_steps));
@@ -207,8 +211,9 @@ Error other_steps(const Recorded& recorded, const RunConfig& config, const Check
 
 }  // namespace
 
-Result<std::vector<std::string>> check_same_run(const Checkpoint& checkpoint, const RunConfig& config,
-                                                const ConfigJson& model, const CheckpointManifest& now,
+Result<std::vector<std::string>> check_same_run(const Checkpoint& checkpoint,
+                                                const settings::RunConfig& config,
+                                                const io::ConfigJson& model, const CheckpointManifest& now,
                                                 const std::vector<std::string>& with, const Note& note) {
   const Recorded recorded{checkpoint};
   // The model first: of a whole config in the run file it names the field.
@@ -220,8 +225,8 @@ Result<std::vector<std::string>> check_same_run(const Checkpoint& checkpoint, co
   return changes;
 }
 
-Status check_finished_run(const Checkpoint& record, const RunConfig& config, const ConfigJson& model,
-                          const CheckpointManifest& now, bool may_grow) {
+Status check_finished_run(const Checkpoint& record, const settings::RunConfig& config,
+                          const io::ConfigJson& model, const CheckpointManifest& now, bool may_grow) {
   const Recorded recorded{record, /*finished=*/true};
   PLIMSOLL_TRY(check_model(recorded, model));
   PLIMSOLL_TRY(check_finished_settings(record, config));
@@ -237,4 +242,4 @@ Status check_finished_run(const Checkpoint& record, const RunConfig& config, con
   return error;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

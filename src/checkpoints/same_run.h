@@ -9,7 +9,7 @@
 #include "io/model_config.h"
 #include "settings/run_config.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// A message for people, one line.
 using Note = std::function<void(const std::string&)>;
@@ -19,15 +19,16 @@ using Note = std::function<void(const std::string&)>;
 /// planned then are no change; precision and training.state may change where the state stays exact, and the
 /// settings `with` (of the rate alone) are today's: `note` is told. Returns what `with` changed, as
 /// CheckpointManifest::changes. Errors: kInvalidArgument naming setting, old and new value; kBadData.
-Result<std::vector<std::string>> check_same_run(const Checkpoint& checkpoint, const RunConfig& config,
-                                                const ConfigJson& model, const CheckpointManifest& now,
+Result<std::vector<std::string>> check_same_run(const Checkpoint& checkpoint,
+                                                const settings::RunConfig& config,
+                                                const io::ConfigJson& model, const CheckpointManifest& now,
                                                 const std::vector<std::string>& with = {},
                                                 const Note& note = {});
 
 /// The same for the record of a finished run (final_record.h), whose model stays as it is: nothing may
 /// differ, neither what is trained nor the form in which final/ is stored. With `may_grow` there may be more
 /// steps. Errors: as check_same_run.
-Status check_finished_run(const Checkpoint& record, const RunConfig& config, const ConfigJson& model,
-                          const CheckpointManifest& now, bool may_grow);
+Status check_finished_run(const Checkpoint& record, const settings::RunConfig& config,
+                          const io::ConfigJson& model, const CheckpointManifest& now, bool may_grow);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

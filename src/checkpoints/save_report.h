@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 struct SaveReport {
   int64_t step = 0;
@@ -18,4 +18,4 @@ struct SaveReport {
   std::optional<Error> unrecorded = {};
 };
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

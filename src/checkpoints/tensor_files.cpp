@@ -5,14 +5,14 @@
 #include "base/check.h"
 #include "io/safetensors_reader.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 /// A state that no parameter's views divide: whole, a block type as its bytes.
 StoredTensor whole(const ir::StateDecl& decl) {
   const int64_t bytes = decl.type.bytes().count;
   const std::string dtype = safetensors_name(decl.type.dtype);
-  const bool plain = bytes == decl.type.num_elements() * safetensors_dtype_bytes(dtype);
+  const bool plain = bytes == decl.type.num_elements() * io::safetensors_dtype_bytes(dtype);
   const std::vector<int64_t> shape = plain ? extents_of(decl.type.shape) : std::vector{bytes};
   return {{decl.name, plain ? dtype : "U8", shape}, {decl.name, 0, bytes}};
 }
@@ -65,11 +65,11 @@ const models::Parameter* owner(const models::Model& model, const ir::StateDecl& 
 
 }  // namespace
 
-Result<SafetensorsLayout> layout_of(const std::vector<StoredTensor>& tensors) {
-  std::vector<SafetensorsEntry> entries;
+Result<io::SafetensorsLayout> layout_of(const std::vector<StoredTensor>& tensors) {
+  std::vector<io::SafetensorsEntry> entries;
   entries.reserve(tensors.size());
   for (const StoredTensor& t : tensors) entries.push_back(t.entry);
-  return SafetensorsLayout::create(entries, {{"format", "pt"}});
+  return io::SafetensorsLayout::create(entries, {{"format", "pt"}});
 }
 
 std::vector<int64_t> extents_of(const ir::Shape& shape) {
@@ -149,4 +149,4 @@ std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const pa
   return tensors;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -13,11 +13,11 @@
 #include "passes/session_plan.h"
 #include "runtime/state_range.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 
 /// A tensor of a file and the part of a state that it is written from or read to.
 struct StoredTensor {
-  SafetensorsEntry entry;
+  io::SafetensorsEntry entry;
   runtime::StateRange range;
 };
 /// The parameters by the checkpoint's names, in the model's order; of a model with adapters, what learns, by
@@ -36,7 +36,7 @@ std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const pa
 
 /// The safetensors file of these tensors, as transformers marks its own. Errors: as
 /// SafetensorsLayout::create.
-Result<SafetensorsLayout> layout_of(const std::vector<StoredTensor>& tensors);
+Result<io::SafetensorsLayout> layout_of(const std::vector<StoredTensor>& tensors);
 
 /// Calls visit(index of the parameter, view, the view's first element in the parameter's storage) in the
 /// model's order, until an error.
@@ -46,4 +46,4 @@ Status for_each_view(
 /// The extents of a shape, as files have them.
 std::vector<int64_t> extents_of(const ir::Shape& shape);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -8,14 +8,14 @@
 #include "base/note.h"
 #include "base/process.h"
 #include "base/terminal.h"
+#include "cli/bench/measured_runs.h"
 #include "cli/commands.h"
-#include "cli/measured_runs.h"
+#include "cli/profile/rates_text.h"
 #include "cli/progress.h"
-#include "cli/rates_text.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "measuring/machine_rates.h"
-#include "train/run_profile.h"
+#include "strategy/machine_rates.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -28,7 +28,7 @@ struct Arguments {
 
 /// The profile in use, with what those runs took.
 Result<planner::MachineProfile> corrected(const std::vector<std::string>& folders) {
-  const std::string path = train::calibrated_path();
+  const std::string path = strategy::calibrated_path();
   if (path.empty() || access(path.c_str(), F_OK) != 0)
     return Error{ErrorCode::kInvalidArgument, "there is no profile to correct", "--from",
                  "run 'plimsoll calibrate' first, then the runs, then this"};
@@ -52,7 +52,7 @@ Result<planner::MachineProfile> measured(const std::string& disk) {
   planner::MachineProfile profile = measuring::calibrated_rates(
       folder, [&](double fraction, const std::string& what) { progress.show(fraction, what); }, note);
   progress.finish();
-  profile.name = train::machine_name();
+  profile.name = strategy::machine_name();
   return profile;
 }
 
@@ -74,7 +74,7 @@ std::string rates_text(const planner::MachineProfile& p) {
 }
 
 Status calibrate(const Arguments& arguments) {
-  std::string path = arguments.output.empty() ? train::calibrated_path() : arguments.output;
+  std::string path = arguments.output.empty() ? strategy::calibrated_path() : arguments.output;
   if (path.empty())
     return Error{ErrorCode::kIo, "there is no cache folder to keep the profile in", "",
                  "set XDG_CACHE_HOME or HOME, or give --output FILE"};
@@ -91,13 +91,13 @@ Status calibrate(const Arguments& arguments) {
     if (error) return Error{ErrorCode::kIo, error.message(), path, "give --output FILE"};
   }
   const std::string text = planner::profile_json(profile);
-  PLIMSOLL_TRY(write_file_atomically(path, text));
+  PLIMSOLL_TRY(io::write_file_atomically(path, text));
   if (arguments.json) {
-    PLIMSOLL_ASSIGN(Tree tree, parse_json(text));
-    fmt::print("{}\n", to_json(Tree::map({{"event", Tree::of(std::string("calibrate"))},
-                                          {"path", Tree::of(path)},
-                                          {"seconds", Tree::of(now_seconds() - start)},
-                                          {"profile", std::move(tree)}})));
+    PLIMSOLL_ASSIGN(io::Tree tree, io::parse_json(text));
+    fmt::print("{}\n", io::to_json(io::Tree::map({{"event", io::Tree::of(std::string("calibrate"))},
+                                                  {"path", io::Tree::of(path)},
+                                                  {"seconds", io::Tree::of(now_seconds() - start)},
+                                                  {"profile", std::move(tree)}})));
     return Ok{};
   }
   if (!arguments.from.empty()) {

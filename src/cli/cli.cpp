@@ -16,7 +16,7 @@
 #include "base/process.h"
 #include "base/terminal.h"
 #include "cli/commands.h"
-#include "cli/profile.h"
+#include "cli/profile/profile.h"
 #include "cli/table.h"
 
 namespace plimsoll::cli {

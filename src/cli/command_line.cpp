@@ -47,7 +47,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& thrown, std::strin
     return wrong(fmt::format("there is no option '{}' before a command",
                              std::string_view(arguments[word]).substr(0, 60)),
                  command, known);
-  const std::string asked = did_you_mean(arguments[word], names);
+  const std::string asked = io::did_you_mean(arguments[word], names);
   return wrong(fmt::format("there is no command '{}'", std::string_view(arguments[word]).substr(0, 60)),
                command, asked.empty() ? known : asked + " " + known);
 }

@@ -19,13 +19,13 @@
 #include "base/terminal.h"
 #include "base/units.h"
 #include "cli/commands.h"
-#include "cli/data_json.h"
-#include "cli/rates_text.h"
+#include "cli/data/data_json.h"
+#include "cli/profile/rates_text.h"
 #include "io/file.h"
 #include "io/scratch_folder.h"
 #include "io/tree.h"
-#include "planner/overhead.h"
-#include "train/run_profile.h"
+#include "planner/cost/overhead.h"
+#include "strategy/machine_rates.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -56,17 +56,17 @@ struct Report {
 
 /// The profile that plans go by, or what is to be done about there being none.
 void look_at_rates(Report& r) {
-  const std::string path = train::calibrated_path(), isa(cpu::isa_name(cpu::current_isa()));
+  const std::string path = strategy::calibrated_path(), isa(cpu::isa_name(cpu::current_isa()));
   std::error_code ignored;
   const bool is_there = !path.empty() && std::filesystem::exists(path, ignored);
-  const auto calibrated = train::calibrated_rates(isa);
+  const auto calibrated = strategy::calibrated_rates(isa);
   if (!calibrated) {
     r.advice.push_back("run 'plimsoll calibrate' again: " + calibrated.error().message());
   } else if (*calibrated) {
     r.rates = "calibrated, " + path;
     r.copies = copies_text(**calibrated);
   } else {
-    if (train::first_rates(isa)) r.rates = "measured at first use, " + train::first_rates_path(isa);
+    if (strategy::first_rates(isa)) r.rates = "measured at first use, " + strategy::first_rates_path(isa);
     r.advice.emplace_back(is_there ? "run 'plimsoll calibrate' again: it was measured with other instructions"
                                    : "run 'plimsoll calibrate' so that plans know how fast this machine is");
   }
@@ -126,28 +126,29 @@ void print_report(const Report& r) {
 
 void print_json(const Report& r) {
   const auto texts = [](const std::vector<std::string>& list) {
-    Tree tree = Tree::list();
+    io::Tree tree = io::Tree::list();
     for (const std::string& text : list) tree.items.push_back(json_text(text));
     return tree;
   };
   const MachineMemory& m = r.memory;
   fmt::print(
       "{}\n",
-      to_json(Tree::map(
-          {{"event", Tree::of(std::string("doctor"))},
+      io::to_json(io::Tree::map(
+          {{"event", io::Tree::of(std::string("doctor"))},
            {"processor", json_text(r.processor)},
-           {"threads", Tree::of(int64_t{num_available_cpus()})},
-           {"memory", Tree::map({{"total_bytes", Tree::of(m.physical_bytes)},
-                                 {"available_bytes", Tree::of(m.available_bytes)},
-                                 {"limit_bytes", Tree::of(m.limit_bytes)},
-                                 {"limited_by", m.limited_by.empty() ? Tree{} : json_text(m.limited_by)}})},
+           {"threads", io::Tree::of(int64_t{num_available_cpus()})},
+           {"memory",
+            io::Tree::map({{"total_bytes", io::Tree::of(m.physical_bytes)},
+                           {"available_bytes", io::Tree::of(m.available_bytes)},
+                           {"limit_bytes", io::Tree::of(m.limit_bytes)},
+                           {"limited_by", m.limited_by.empty() ? io::Tree{} : json_text(m.limited_by)}})},
            {"features", texts(cpu::cpu_features())},
            {"kernels", json_text(cpu::isa_name(cpu::current_isa()))},
            {"huge_pages", json_text(r.huge_pages)},
-           {"overhead", Tree::map({{"base_bytes", Tree::of(r.overhead.base_bytes)},
-                                   {"per_thread_bytes", Tree::of(r.overhead.per_thread_bytes)},
-                                   {"per_op_bytes", Tree::of(r.overhead.per_op_bytes)},
-                                   {"measured", Tree::of(r.overhead.measured)}})},
+           {"overhead", io::Tree::map({{"base_bytes", io::Tree::of(r.overhead.base_bytes)},
+                                       {"per_thread_bytes", io::Tree::of(r.overhead.per_thread_bytes)},
+                                       {"per_op_bytes", io::Tree::of(r.overhead.per_op_bytes)},
+                                       {"measured", io::Tree::of(r.overhead.measured)}})},
            {"rates", json_text(r.rates)},
            {"advice", texts(r.advice)}})));
 }
@@ -173,7 +174,7 @@ Result<Probe> probe(const std::string& folder, int layers, int threads) {
       "training: {{global_batch_size: 4, max_steps: 3, learning_rate: 1.0e-3, lr_scheduler: constant}}\n"
       "runtime: {{threads: {}}}\noutput: {{dir: {}/out}}\nmemory: {{budget: 8GiB}}\n",
       layers, folder, folder, threads, folder);
-  PLIMSOLL_TRY(write_file_atomically(folder + "/run.yaml", yaml));
+  PLIMSOLL_TRY(io::write_file_atomically(folder + "/run.yaml", yaml));
   const std::string binary = executable_path();
   FILE* pipe = popen(
       fmt::format("'{}' train '{}/run.yaml' --resume never --json 2>/dev/null", binary, folder).c_str(), "r");
@@ -195,9 +196,9 @@ Result<Probe> probe(const std::string& folder, int layers, int threads) {
 Status measure_overhead(const std::string& path) {
   constexpr int kRuns = 3;
   constexpr int64_t kSlackBytes = 2 << 20;
-  PLIMSOLL_ASSIGN(const ScratchFolder scratch, ScratchFolder::create("doctor"));
+  PLIMSOLL_ASSIGN(const io::ScratchFolder scratch, io::ScratchFolder::create("doctor"));
   const std::string& folder = scratch.path();
-  PLIMSOLL_TRY(write_file_atomically(folder + "/tokens.txt", std::string(4096, 'a')));
+  PLIMSOLL_TRY(io::write_file_atomically(folder + "/tokens.txt", std::string(4096, 'a')));
   const auto most = [&](int layers, int threads) -> Result<Probe> {
     Probe worst;
     for (int i = 0; i < kRuns; ++i) {

@@ -5,8 +5,8 @@
 #include "cli/commands.h"
 #include "cli/load_run.h"
 #include "cli/progress.h"
+#include "engine/evaluate.h"
 #include "io/tree.h"
-#include "train/evaluator.h"
 
 namespace plimsoll::cli {
 
@@ -29,12 +29,12 @@ Command add_eval(Parser app) {
   return [arguments, dump_ir, adapter](const Environment&) -> Status {
     if (!adapter->empty())  // in place of what the file says of adapters
       for (const std::string& lora :
-           {std::string("lora=null"), "lora.adapter=" + to_json(Tree::of(*adapter))})
+           {std::string("lora=null"), "lora.adapter=" + io::to_json(io::Tree::of(*adapter))})
         arguments->overrides.push_back(lora);
-    PLIMSOLL_ASSIGN(const RunConfig config, load_run(*arguments, RunUse::kEvaluation));
+    PLIMSOLL_ASSIGN(const settings::RunConfig config, load_run(*arguments, settings::RunUse::kEvaluation));
     const StopSignals signals(/*outlive_readers=*/false);
     Progress progress;
-    return train::run_evaluation(
+    return engine::run_evaluation(
         config, {.json = arguments->json, .dump_ir = *dump_ir, .data_progress = shown_by(progress)});
   };
 }

@@ -36,13 +36,14 @@ Status run_export(Arguments& a) {
   PLIMSOLL_ASSIGN(const gguf::ExportReport report, gguf::export_model(a.request));
   for (const std::string& note : report.notes) print_message("note: " + note);
   if (a.json) {
-    fmt::print("{}\n", to_json(Tree::map({{"event", Tree::of(std::string("export"))},
-                                          {"path", Tree::of(a.request.output)},
-                                          {"architecture", Tree::of(report.architecture)},
-                                          {"dtype", Tree::of(std::string(gguf::name(report.type)))},
-                                          {"tensors", Tree::of(report.num_tensors)},
-                                          {"bytes", Tree::of(report.bytes)},
-                                          {"seconds", Tree::of(report.seconds)}})));
+    fmt::print("{}\n",
+               io::to_json(io::Tree::map({{"event", io::Tree::of(std::string("export"))},
+                                          {"path", io::Tree::of(a.request.output)},
+                                          {"architecture", io::Tree::of(report.architecture)},
+                                          {"dtype", io::Tree::of(std::string(gguf::name(report.type)))},
+                                          {"tensors", io::Tree::of(report.num_tensors)},
+                                          {"bytes", io::Tree::of(report.bytes)},
+                                          {"seconds", io::Tree::of(report.seconds)}})));
     return Ok{};
   }
   print_text(fmt::format("{}: {} in {}, {} tensors, {} in {:.2f} s\n", a.request.output, report.architecture,

@@ -21,8 +21,8 @@
 #include "io/file.h"
 #include "io/new_folder.h"
 #include "measuring/machine_rates.h"
-#include "train/memory_budget.h"
-#include "train/run_profile.h"
+#include "strategy/machine_rates.h"
+#include "strategy/memory_budget.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -34,7 +34,7 @@ constexpr auto kLookAgain = std::chrono::milliseconds(50);
 constexpr int64_t kLeastMemory = int64_t{300} << 20;
 
 /// Whether the folder is this process's alone now. A file system without locks is let pass.
-bool take_turn(const Descriptor& folder) {
+bool take_turn(const io::Descriptor& folder) {
   for (const double start = now_seconds(); ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0;) {
     if (errno != EWOULDBLOCK && errno != EINTR) return true;
     if (now_seconds() - start > kMostWaiting) return false;
@@ -60,13 +60,13 @@ Result<planner::MachineProfile> measure_and_keep(
     const std::function<Result<planner::MachineProfile>()>& measure) {
   PLIMSOLL_ASSIGN(const std::string text, in_child_process([&]() -> Result<std::string> {
                     PLIMSOLL_ASSIGN(planner::MachineProfile profile, measure());
-                    profile.name = train::machine_name();
+                    profile.name = strategy::machine_name();
                     return planner::profile_json(profile);
                   }));
   PLIMSOLL_ASSIGN(planner::MachineProfile profile, planner::parse_profile(text));
   profile.measured_at = now;
   if (before) profile = quieter(*before, std::move(profile));
-  PLIMSOLL_TRY(write_file_atomically(path, planner::profile_json(profile)));
+  PLIMSOLL_TRY(io::write_file_atomically(path, planner::profile_json(profile)));
   return profile;
 }
 
@@ -78,12 +78,12 @@ bool is_known(const std::optional<planner::MachineProfile>& kept, int64_t now) {
 }
 
 /// Whether measuring stays within what the run was given, beside this process.
-bool has_memory(const RunConfig& config) {
+bool has_memory(const settings::RunConfig& config) {
   const MachineMemory memory = read_machine_memory();
   if (memory.available_bytes < kLeastMemory) return false;
-  for (const MemoryBudget* budget : {&config.memory.budget, &config.memory.host_budget})
-    if (budget->kind != MemoryBudget::Kind::kAuto &&
-        train::budget_bytes(*budget, memory) < measuring::kFirstRatesBytes + resident_bytes())
+  for (const settings::MemoryBudget* budget : {&config.memory.budget, &config.memory.host_budget})
+    if (budget->kind != settings::MemoryBudget::Kind::kAuto &&
+        strategy::budget_bytes(*budget, memory) < measuring::kFirstRatesBytes + resident_bytes())
       return false;
   return true;
 }
@@ -95,24 +95,24 @@ int64_t unix_seconds() {
   return duration_cast<seconds>(system_clock::now().time_since_epoch()).count();
 }
 
-void measure_at_first_use(const RunConfig& config,
+void measure_at_first_use(const settings::RunConfig& config,
                           const std::function<Result<planner::MachineProfile>()>& measure,
                           const std::function<int64_t()>& now) {
-  if (config.runtime.profile != "auto" || train::is_for_card(config)) return;
+  if (config.runtime.profile != "auto" || settings::is_for_card(config)) return;
   const std::string isa(cpu::isa_name(cpu::current_isa()));
-  const std::string path = train::first_rates_path(isa);
-  const auto knows = [&] { return is_known(train::first_rates(isa), now()); };
+  const std::string path = strategy::first_rates_path(isa);
+  const auto knows = [&] { return is_known(strategy::first_rates(isa), now()); };
   if (path.empty() || knows()) return;
   // A damaged one is an error, which planning brings.
-  if (const auto calibrated = train::calibrated_rates(isa); !calibrated || *calibrated) return;
+  if (const auto calibrated = strategy::calibrated_rates(isa); !calibrated || *calibrated) return;
   if (!has_memory(config)) return;
-  const std::string folder = folder_of(path);
-  const NewFolder made(folder);
-  if (!create_writable_directory(folder)) return;
-  const Descriptor turn(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::string folder = io::folder_of(path);
+  const io::NewFolder made(folder);
+  if (!io::create_writable_directory(folder)) return;
+  const io::Descriptor turn(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!turn.is_open() || !take_turn(turn) || knows()) return;
-  const auto before = train::first_rates(isa);
-  if (!before && is_file(path)) note(path + " is damaged: measuring again");
+  const auto before = strategy::first_rates(isa);
+  if (!before && io::is_file(path)) note(path + " is damaged: measuring again");
   const double start = now_seconds();
   const auto kept = measure_and_keep(path, before, now(), measure);
   if (!kept)

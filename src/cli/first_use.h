@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "base/result.h"
-#include "planner/machine_profile.h"
+#include "planner/cost/machine_profile.h"
 #include "settings/run_config.h"
 
 namespace plimsoll::cli {
@@ -23,7 +23,7 @@ int64_t unix_seconds();
 /// would exceed) changes nothing: plans go by what is known, or by the built-in rates. An error of
 /// `measure`'s is told.
 /// `now`: seconds since 1970.
-void measure_at_first_use(const RunConfig& config,
+void measure_at_first_use(const settings::RunConfig& config,
                           const std::function<Result<planner::MachineProfile>()>& measure,
                           const std::function<int64_t()>& now = unix_seconds);
 

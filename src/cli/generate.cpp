@@ -78,7 +78,7 @@ void add_sampling_options(Parser c, generate::Request& r) {
 }
 
 /// transformers' names.
-void add_quantization_options(Parser c, QuantizationSettings& q) {
+void add_quantization_options(Parser c, settings::QuantizationSettings& q) {
   c.add_flag("--load-in-4bit", q.load_in_4bit,
              "keep the layers' matrices in 4 bits, quantised while loading");
   c.add_flag("--load-in-8bit", q.load_in_8bit, "keep them in 8 bits, a scale for each row");
@@ -124,7 +124,7 @@ Command add_generate(Parser app) {
   add_run_options(command, *request);
   command.footer(kFooter);
   return [request](const Environment& environment) -> Status {
-    QuantizationSettings& quantization = request->quantization;
+    settings::QuantizationSettings& quantization = request->quantization;
     quantization.enabled = quantization.load_in_4bit || quantization.load_in_8bit;
     if (!quantization.enabled &&
         (quantization.bnb_4bit_use_double_quant || !quantization.llm_int8_skip_modules.empty()))

@@ -24,7 +24,7 @@ struct Arguments {
 Result<std::vector<importing::InputFile>> read_files(const std::vector<std::string>& paths) {
   std::vector<importing::InputFile> files;
   for (const std::string& path : paths) {
-    auto text = read_small_file(path, TreeLimits{}.max_bytes, ErrorCode::kInvalidArgument);
+    auto text = io::read_small_file(path, io::TreeLimits{}.max_bytes, ErrorCode::kInvalidArgument);
     if (!text) {
       Error error = std::move(text).error();
       error.code = ErrorCode::kInvalidArgument;
@@ -40,12 +40,13 @@ void tell(const importing::Imported& imported) {
   using importing::Fate;
   for (const auto& report : imported.keys)
     if (report.fate == Fate::kNoEqual)
-      print_message(printable(fmt::format("no equal: {}: {}: {}", report.key.name,
-                                          to_yaml_flow(importing::shown_value(report.key)), report.note)));
+      print_message(
+          printable(fmt::format("no equal: {}: {}: {}", report.key.name,
+                                io::to_yaml_flow(importing::shown_value(report.key)), report.note)));
   for (const auto& [setting, line] : imported.defaults)
     if (line.is_other)
       print_message(
-          printable(fmt::format("no equal: {} {}: {}", setting, to_yaml_flow(line.value), line.comment)));
+          printable(fmt::format("no equal: {} {}: {}", setting, io::to_yaml_flow(line.value), line.comment)));
   for (const auto& [setting, why] : imported.fill_in)
     print_message(printable(fmt::format("fill in: {}: {}", setting, why)));
   print_message(fmt::format("{} mapped, {} harmless, {} without an equal, {} defaults written down",
@@ -56,11 +57,11 @@ void tell(const importing::Imported& imported) {
 Status import(const Arguments& a) {
   PLIMSOLL_ASSIGN(const auto files, read_files(a.files));
   PLIMSOLL_ASSIGN(const importing::Imported imported, importing::import_run(files, a.from));
-  if (!a.output.empty()) PLIMSOLL_TRY(write_file_atomically(a.output, imported.run_file));
+  if (!a.output.empty()) PLIMSOLL_TRY(io::write_file_atomically(a.output, imported.run_file));
   if (a.json) {
-    Tree event = importing::import_event(imported);
-    event.set("output", a.output.empty() ? Tree{} : Tree::of(a.output));
-    fmt::print("{}\n", to_json(event));
+    io::Tree event = importing::import_event(imported);
+    event.set("output", a.output.empty() ? io::Tree{} : io::Tree::of(a.output));
+    fmt::print("{}\n", io::to_json(event));
   } else if (a.output.empty()) {
     fmt::print("{}", imported.run_file);
   }

@@ -9,12 +9,12 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/propose_run.h"
 #include "base/process.h"
 #include "base/terminal.h"
 #include "cli/commands.h"
 #include "io/file.h"
-#include "planner/verdict.h"
-#include "train/propose_run.h"
+#include "planner/report/headline.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -92,20 +92,20 @@ Status run_init(Arguments& a) {
   if (a.data.empty())
     return Error{ErrorCode::kInvalidArgument, "--data names no file", {}, "give it files or globs"};
   PLIMSOLL_ASSIGN(const std::optional<int64_t> rank, lora_rank(a));
-  PLIMSOLL_ASSIGN(const train::RunProposal proposal,
-                  train::propose_run({.model = a.model,
-                                      .data = a.data,
-                                      .tokenizer = a.tokenizer,
-                                      .output_dir = a.output_dir,
-                                      .lora_rank = rank,
-                                      .overrides = a.overrides,
-                                      .num_threads = num_available_cpus()}));
+  PLIMSOLL_ASSIGN(const analysis::RunProposal proposal,
+                  analysis::propose_run({.model = a.model,
+                                         .data = a.data,
+                                         .tokenizer = a.tokenizer,
+                                         .output_dir = a.output_dir,
+                                         .lora_rank = rank,
+                                         .overrides = a.overrides,
+                                         .num_threads = num_available_cpus()}));
   if (a.output == "-") {
     std::fputs(proposal.yaml.c_str(), stdout);
     return Ok{};
   }
-  PLIMSOLL_TRY(write_file_atomically(a.output, proposal.yaml));
-  std::string text = planner::verdict(proposal.report);
+  PLIMSOLL_TRY(io::write_file_atomically(a.output, proposal.yaml));
+  std::string text = planner::headline(proposal.report);
   text += fmt::format("wrote {}; next:\n  plimsoll plan {}     what is used where\n  plimsoll train {}\n",
                       a.output, a.output, a.output);
   print_text(text);

@@ -7,19 +7,19 @@
 #include "cli/first_use.h"
 #include "io/adapter_folder.h"
 #include "measuring/machine_rates.h"
-#include "train/memory_budget.h"
+#include "strategy/memory_budget.h"
 
 namespace plimsoll::cli {
 
 namespace {
 
 /// lora.adapter may be a run's folder. What is evaluated may be an adapter, whose base it names.
-Status find_adapter(RunUse use, RunConfig& config) {
+Status find_adapter(settings::RunUse use, settings::RunConfig& config) {
   if (!config.lora.adapter.empty()) {
-    PLIMSOLL_ASSIGN(config.lora.adapter, find_adapter_folder(config.lora.adapter));
-  } else if (std::error_code none; use == RunUse::kEvaluation && !config.lora.enabled &&
+    PLIMSOLL_ASSIGN(config.lora.adapter, io::find_adapter_folder(config.lora.adapter));
+  } else if (std::error_code none; use == settings::RunUse::kEvaluation && !config.lora.enabled &&
                                    std::filesystem::is_directory(config.model.path, none)) {
-    PLIMSOLL_ASSIGN(NamedModel named, find_named_model(config.model.path));
+    PLIMSOLL_ASSIGN(io::NamedModel named, io::find_named_model(config.model.path));
     if (named.adapter.empty()) return Ok{};
     if (named.note) note(*named.note);
     config.model.path = std::move(named.model);
@@ -30,17 +30,18 @@ Status find_adapter(RunUse use, RunConfig& config) {
 
 }  // namespace
 
-Result<RunConfig> load_run(const RunArguments& arguments, RunUse use) {
-  PLIMSOLL_ASSIGN(RunConfig config, load_run_config(arguments.file, arguments.overrides, use));
+Result<settings::RunConfig> load_run(const RunArguments& arguments, settings::RunUse use) {
+  PLIMSOLL_ASSIGN(settings::RunConfig config,
+                  settings::load_run_config(arguments.file, arguments.overrides, use));
   PLIMSOLL_TRY(find_adapter(use, config));
   // Where a CPU has the instruction and is faster without, nothing is missing.
   const cpu::Isa isa = cpu::current_isa();
-  if (config.computes_in(Precision::kBf16) && isa < cpu::Isa::kAvx512Bf16 &&
+  if (config.computes_in(settings::Precision::kBf16) && isa < cpu::Isa::kAvx512Bf16 &&
       (isa < cpu::fastest_isa() || isa == cpu::best_isa()))
     config.notes.emplace_back(
         "neither AVX512_BF16 nor AMX is used: products of bf16 are computed in fp32 and take longer");
   for (const std::string& text : config.notes) note(text);
-  for (const std::string& text : train::budget_notes(config, read_machine_memory())) note(text);
+  for (const std::string& text : strategy::budget_notes(config, read_machine_memory())) note(text);
   measure_at_first_use(config, measuring::first_rates);
   return config;
 }

@@ -10,6 +10,7 @@ namespace plimsoll::cli {
 /// Reads run file and overrides, and prints their notes to stderr: settings without effect, products that
 /// this processor has no instructions for. Measures the machine where it was not (first_use.h). Errors: as
 /// load_run_config.
-Result<RunConfig> load_run(const RunArguments& arguments, RunUse use = RunUse::kPlan);
+Result<settings::RunConfig> load_run(const RunArguments& arguments,
+                                     settings::RunUse use = settings::RunUse::kPlan);
 
 }  // namespace plimsoll::cli

@@ -7,9 +7,9 @@
 #include "base/process.h"
 #include "base/terminal.h"
 #include "base/units.h"
-#include "checkpoints/merge_adapter.h"
 #include "cli/commands.h"
 #include "io/tree.h"
+#include "model_tools/merge_adapter.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -25,7 +25,7 @@ examples:
 exit codes: 0 done, 2 usage, 65 model or adapter files, 74 I/O)";
 
 struct Arguments {
-  train::MergeRequest request;
+  model_tools::MergeRequest request;
   std::vector<std::string> adapters;
   bool json = false;
 };
@@ -43,17 +43,17 @@ std::pair<std::string, double> adapter_of(const std::string& text) {
 Status run_merge(Arguments& a) {
   a.request.num_threads = num_available_cpus();
   for (const std::string& text : a.adapters) a.request.adapters.push_back(adapter_of(text));
-  PLIMSOLL_ASSIGN(const train::MergeReport report, train::merge_adapters(a.request));
+  PLIMSOLL_ASSIGN(const model_tools::MergeReport report, model_tools::merge_adapters(a.request));
   for (const std::string& text : report.notes) print_message("note: " + text);
   if (a.json) {
-    fmt::print("{}\n", to_json(Tree::map({{"event", Tree::of(std::string("merge"))},
-                                          {"path", Tree::of(a.request.output)},
-                                          {"tensors", Tree::of(report.num_tensors)},
-                                          {"changed", Tree::of(report.num_changed)},
-                                          {"dequantized", Tree::of(report.num_dequantized)},
-                                          {"proven_rows", Tree::of(report.num_proven)},
-                                          {"bytes", Tree::of(report.bytes)},
-                                          {"seconds", Tree::of(report.seconds)}})));
+    fmt::print("{}\n", io::to_json(io::Tree::map({{"event", io::Tree::of(std::string("merge"))},
+                                                  {"path", io::Tree::of(a.request.output)},
+                                                  {"tensors", io::Tree::of(report.num_tensors)},
+                                                  {"changed", io::Tree::of(report.num_changed)},
+                                                  {"dequantized", io::Tree::of(report.num_dequantized)},
+                                                  {"proven_rows", io::Tree::of(report.num_proven)},
+                                                  {"bytes", io::Tree::of(report.bytes)},
+                                                  {"seconds", io::Tree::of(report.seconds)}})));
     return Ok{};
   }
   std::string changed = fmt::format("{} of them changed", report.num_changed);

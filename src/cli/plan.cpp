@@ -3,40 +3,42 @@
 #include <memory>
 #include <optional>
 
+#include "analysis/remedies.h"
 #include "base/note.h"
 #include "base/terminal.h"
 #include "cli/commands.h"
-#include "cli/explain_memory.h"
-#include "cli/explain_memory_rows.h"
-#include "cli/explain_precision.h"
+#include "cli/explain/explain_memory.h"
+#include "cli/explain/explain_memory_rows.h"
+#include "cli/explain/explain_precision.h"
+#include "cli/explain/plan_more.h"
+#include "cli/explain/planning_line.h"
 #include "cli/load_run.h"
-#include "cli/plan_more.h"
-#include "cli/planning_line.h"
-#include "planner/memory_snapshot.h"
-#include "planner/report_diff.h"
-#include "planner/verdict.h"
+#include "planner/report/headline.h"
+#include "planner/report/memory_snapshot.h"
+#include "planner/report/report_diff.h"
 #include "preprocessing/run_data.h"
 #include "settings/settings.h"
 #include "settings/state_settings.h"
-#include "train/events.h"
-#include "train/explain_choice.h"
-#include "train/known_ways.h"
-#include "train/prepare.h"
-#include "train/remedies.h"
-#include "train/run_device.h"
+#include "strategy/explain_choice.h"
+#include "strategy/plan_cache.h"
+#include "strategy/prepare.h"
+#include "strategy/run_device.h"
+#include "telemetry/events.h"
 
 namespace plimsoll::cli {
 namespace {
 
-Result<train::Prepared> prepare_plan(const RunConfig& config, const train::PrepareOptions& options) {
-  return train::prepare(config, *train::make_target(config, options.num_threads), options);
+Result<strategy::Prepared> prepare_plan(const settings::RunConfig& config,
+                                        const strategy::PrepareOptions& options) {
+  return strategy::prepare(config, *strategy::make_target(config, options.num_threads), options);
 }
 
 /// What else would fit, and why the step is run as it is: more plans, which two that are compared do without.
-void explain(const RunConfig& config, const train::PrepareOptions& options, train::Prepared& prepared) {
-  const auto target = train::make_target(config, options.num_threads);
-  train::add_remedies(config, *target, options, prepared);
-  train::add_why(config, *target, options, prepared);
+void explain(const settings::RunConfig& config, const strategy::PrepareOptions& options,
+             strategy::Prepared& prepared) {
+  const auto target = strategy::make_target(config, options.num_threads);
+  analysis::add_remedies(config, *target, options, prepared);
+  strategy::add_why(config, *target, options, prepared);
 }
 
 /// What else `plan` says and writes.
@@ -55,20 +57,20 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
   if (!output.svg.empty() && output.explain != "memory" && !output.frontier)
     return Error{ErrorCode::kInvalidArgument, "--svg draws what --explain memory or --frontier tells",
                  output.svg, "give one of them too"};
-  PLIMSOLL_ASSIGN(RunConfig config, load_run(arguments));
-  for (const std::string& line : train::missing_data(config.data)) note(line);
-  if (const std::string line = train::unasked_bytes_note(config); !line.empty()) note(line);
+  PLIMSOLL_ASSIGN(settings::RunConfig config, load_run(arguments));
+  for (const std::string& line : preprocessing::missing_data(config.data)) note(line);
+  if (const std::string line = preprocessing::unasked_bytes_note(config); !line.empty()) note(line);
   const bool alone = !output.frontier && output.sweep.empty();
   if (output.sweep.empty()) {
     PLIMSOLL_ASSIGN(config, with_chosen_batch(config, alone, arguments.json));
   }
   if (output.frontier) return plan_frontier(config, output.svg, arguments.json);
   if (!output.sweep.empty()) return plan_sweep(config, output.sweep, arguments.json);
-  const train::PrepareOptions options{.num_threads = train::num_threads(config),
-                                      .dump_ir = output.dump_ir,
-                                      .known = std::make_shared<train::KnownWays>()};
+  const strategy::PrepareOptions options{.num_threads = strategy::num_threads(config),
+                                         .dump_ir = output.dump_ir,
+                                         .known = std::make_shared<strategy::PlanCache>()};
   PlanningLine progress;
-  PLIMSOLL_ASSIGN(train::Prepared prepared, prepare_plan(config, options));
+  PLIMSOLL_ASSIGN(strategy::Prepared prepared, prepare_plan(config, options));
   explain(config, options, prepared);
   progress.end();
   std::optional<MemoryExplanation> memory;
@@ -76,10 +78,10 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
   if (!output.svg.empty()) PLIMSOLL_TRY(memory->write_svg(output.svg));
   if (!output.snapshot.empty()) {
     const passes::SessionPlan& session = prepared.programs.session;
-    PLIMSOLL_ASSIGN(AtomicFile file, AtomicFile::create(output.snapshot));
+    PLIMSOLL_ASSIGN(io::AtomicFile file, io::AtomicFile::create(output.snapshot));
     PLIMSOLL_TRY(planner::save_memory_snapshot(session, planner::planned_runs(session), file));
   }
-  train::Events(arguments.json, 0).plan(prepared.report, train::PlanDetail::kAll);
+  telemetry::Events(arguments.json, 0).plan(prepared.report, telemetry::PlanDetail::kAll);
   if (memory) {
     if (!arguments.json && !prepared.report.fits) print_text("\n" + planner::why_not(prepared.report));
     memory->print(arguments.json);
@@ -90,18 +92,19 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
     const planner::TrainingPrograms& programs = prepared.programs;
     print_precision(programs.precision,
                     planner::weights_of(*prepared.model, programs.session,
-                                        train::state_choice(config.training, config.lora.enabled).dtypes,
+                                        settings::state_choice(config.training, config.lora.enabled).dtypes,
                                         /*accumulates=*/!programs.gradients.empty()),
                     arguments.json);
   }
-  if (!prepared.report.fits) return train::does_not_fit(prepared);
+  if (!prepared.report.fits) return strategy::does_not_fit(prepared);
   return Ok{};
 }
 
-std::vector<planner::SettingDifference> differing_settings(const RunConfig& a, const RunConfig& b) {
+std::vector<planner::SettingDifference> differing_settings(const settings::RunConfig& a,
+                                                           const settings::RunConfig& b) {
   std::vector<planner::SettingDifference> differences;
-  for (const Setting& setting : settings()) {
-    std::string text_a = setting_text(setting, a), text_b = setting_text(setting, b);
+  for (const settings::Setting& setting : settings::settings()) {
+    std::string text_a = settings::setting_text(setting, a), text_b = settings::setting_text(setting, b);
     if (text_a != text_b) differences.push_back({setting.path, std::move(text_a), std::move(text_b)});
   }
   return differences;
@@ -109,20 +112,22 @@ std::vector<planner::SettingDifference> differing_settings(const RunConfig& a, c
 
 /// The overrides go over both files. A plan that does not fit is a finding here, no error.
 Status diff(const std::string& file_a, const RunArguments& arguments) {
-  PLIMSOLL_ASSIGN(const RunConfig a, load_run_config(file_a, arguments.overrides));
-  PLIMSOLL_ASSIGN(const RunConfig b, load_run_config(arguments.file, arguments.overrides));
+  PLIMSOLL_ASSIGN(const settings::RunConfig a, settings::load_run_config(file_a, arguments.overrides));
+  PLIMSOLL_ASSIGN(const settings::RunConfig b,
+                  settings::load_run_config(arguments.file, arguments.overrides));
   planner::PlanDiff diff{file_a, arguments.file, {}, {}, differing_settings(a, b)};
   PlanningLine progress;
-  PLIMSOLL_ASSIGN(const train::Prepared prepared_a, prepare_plan(a, {train::num_threads(a)}));
-  PLIMSOLL_ASSIGN(const train::Prepared prepared_b, prepare_plan(b, {train::num_threads(b)}));
+  PLIMSOLL_ASSIGN(const strategy::Prepared prepared_a, prepare_plan(a, {strategy::num_threads(a)}));
+  PLIMSOLL_ASSIGN(const strategy::Prepared prepared_b, prepare_plan(b, {strategy::num_threads(b)}));
   progress.end();
   diff.a = prepared_a.report;
   diff.b = prepared_b.report;
   // What is available moves between the two looks at it; that is no difference of the runs.
-  const Setting& budget = *find_setting("memory.budget");
-  if (setting_text(budget, a) == setting_text(budget, b)) diff.b.budget_bytes = diff.a.budget_bytes;
+  const settings::Setting& budget = *settings::find_setting("memory.budget");
+  if (settings::setting_text(budget, a) == settings::setting_text(budget, b))
+    diff.b.budget_bytes = diff.a.budget_bytes;
   const std::string text =
-      arguments.json ? to_json(plan_diff_event(diff)) + "\n" : planner::plan_diff_table(diff);
+      arguments.json ? io::to_json(plan_diff_event(diff)) + "\n" : planner::plan_diff_table(diff);
   if (arguments.json)
     std::fwrite(text.data(), 1, text.size(), stdout);
   else

@@ -1,5 +1,5 @@
 // plimsoll predict: a classifier's answers.
-#include "train/predict.h"
+#include "engine/predict.h"
 
 #include <memory>
 
@@ -26,8 +26,8 @@ exit codes: 0 done, 2 usage, 65 model or data, 69 does not fit, 74 I/O, 75 stopp
 
 Command add_predict(Parser app) {
   Parser c = app.add_subcommand("predict", "labels of sequences, from a classifier");
-  auto request = std::make_shared<train::PredictRequest>();
-  train::PredictRequest& r = *request;
+  auto request = std::make_shared<engine::PredictRequest>();
+  engine::PredictRequest& r = *request;
   c.add_option("--model", r.model, "a classifier's directory, or a hub id of the local cache")
       .required()
       .type_name("DIR|ID");
@@ -48,7 +48,7 @@ Command add_predict(Parser app) {
   c.footer(kFooter);
   return [request](const Environment&) -> Status {
     const StopSignals signals(/*outlive_readers=*/false);
-    return train::predict(*request);
+    return engine::predict(*request);
   };
 }
 

@@ -18,15 +18,15 @@ struct Arguments {
 };
 
 struct Row {
-  PresetInfo preset;
+  models::PresetInfo preset;
   std::string family;
   int64_t parameters = 0, positions = 0;
 };
 
 Result<std::vector<Row>> rows() {
   std::vector<Row> list;
-  for (const PresetInfo& preset : presets()) {
-    PLIMSOLL_ASSIGN(const ConfigJson config, preset_config(preset.name));
+  for (const models::PresetInfo& preset : models::presets()) {
+    PLIMSOLL_ASSIGN(const io::ConfigJson config, models::preset_config(preset.name));
     PLIMSOLL_ASSIGN(const auto model, models::make_model(config));
     const auto family = config.model_type();
     list.push_back({preset, family ? *family : "", model->num_parameters(), model->max_positions()});
@@ -35,15 +35,15 @@ Result<std::vector<Row>> rows() {
 }
 
 void print_json(const Row& row) {
-  const auto text = [](std::string_view value) { return Tree::of(std::string(value)); };
-  const Tree event = Tree::map({{"event", text("preset")},
-                                {"name", text(row.preset.name)},
-                                {"family", text(row.family)},
-                                {"parameters", Tree::of(row.parameters)},
-                                {"max_position_embeddings", Tree::of(row.positions)},
-                                {"licence", text(row.preset.licence)},
-                                {"hub_id", text(row.preset.hub_id)}});
-  std::puts(to_json(event).c_str());
+  const auto text = [](std::string_view value) { return io::Tree::of(std::string(value)); };
+  const io::Tree event = io::Tree::map({{"event", text("preset")},
+                                        {"name", text(row.preset.name)},
+                                        {"family", text(row.family)},
+                                        {"parameters", io::Tree::of(row.parameters)},
+                                        {"max_position_embeddings", io::Tree::of(row.positions)},
+                                        {"licence", text(row.preset.licence)},
+                                        {"hub_id", text(row.preset.hub_id)}});
+  std::puts(io::to_json(event).c_str());
 }
 
 Status run_presets(const Arguments& arguments) {

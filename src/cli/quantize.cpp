@@ -4,10 +4,10 @@
 #include "base/process.h"
 #include "base/terminal.h"
 #include "base/units.h"
-#include "checkpoints/quantize_model.h"
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "io/tree.h"
+#include "model_tools/quantize_model.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -23,7 +23,7 @@ examples:
 exit codes: 0 done, 2 usage, 65 model files, 74 I/O)";
 
 struct QuantizeArguments {
-  train::QuantizeRequest request;
+  model_tools::QuantizeRequest request;
   std::string format;
   std::string double_quant = "true";
   bool json = false;
@@ -31,11 +31,11 @@ struct QuantizeArguments {
 
 Status read_choices(QuantizeArguments& a) {
   if (a.format == "nf4")
-    a.request.format = train::QuantizedFormat::kNf4;
+    a.request.format = checkpoints::QuantizedFormat::kNf4;
   else if (a.format == "fp4")
-    a.request.format = train::QuantizedFormat::kFp4;
+    a.request.format = checkpoints::QuantizedFormat::kFp4;
   else if (a.format == "int8")
-    a.request.format = train::QuantizedFormat::kInt8Rows;
+    a.request.format = checkpoints::QuantizedFormat::kInt8Rows;
   else
     return Error{ErrorCode::kInvalidArgument, "no such format", a.format, "one of nf4, fp4, int8"};
   if (a.double_quant != "true" && a.double_quant != "false")
@@ -44,7 +44,7 @@ Status read_choices(QuantizeArguments& a) {
   return Ok{};
 }
 
-void print_report(const QuantizeArguments& a, const train::QuantizeReport& report) {
+void print_report(const QuantizeArguments& a, const model_tools::QuantizeReport& report) {
   Table table({{"", Table::Align::kLeft}, {"", Table::Align::kRight}});
   table.add({"tensors", fmt::format("{}, {} of them quantised", report.num_tensors, report.num_quantized)});
   table.add({"before", to_string(Bytes(report.bytes_before))});
@@ -57,21 +57,21 @@ void print_report(const QuantizeArguments& a, const train::QuantizeReport& repor
 Status run_quantize(QuantizeArguments& a) {
   PLIMSOLL_TRY(read_choices(a));
   a.request.num_threads = num_available_cpus();
-  PLIMSOLL_ASSIGN(const train::QuantizeReport report, train::quantize_model(a.request));
+  PLIMSOLL_ASSIGN(const model_tools::QuantizeReport report, model_tools::quantize_model(a.request));
   if (!a.json) {
     print_report(a, report);
     return Ok{};
   }
-  fmt::print("{}\n", to_json(Tree::map({{"event", Tree::of(std::string("quantize"))},
-                                        {"path", Tree::of(a.request.output)},
-                                        {"format", Tree::of(a.format)},
-                                        {"tensors", Tree::of(report.num_tensors)},
-                                        {"quantized", Tree::of(report.num_quantized)},
-                                        {"bytes_before", Tree::of(report.bytes_before)},
-                                        {"bytes", Tree::of(report.bytes)},
-                                        {"largest_error", Tree::of(report.largest_error)},
-                                        {"largest_in", Tree::of(report.largest_in)},
-                                        {"seconds", Tree::of(report.seconds)}})));
+  fmt::print("{}\n", io::to_json(io::Tree::map({{"event", io::Tree::of(std::string("quantize"))},
+                                                {"path", io::Tree::of(a.request.output)},
+                                                {"format", io::Tree::of(a.format)},
+                                                {"tensors", io::Tree::of(report.num_tensors)},
+                                                {"quantized", io::Tree::of(report.num_quantized)},
+                                                {"bytes_before", io::Tree::of(report.bytes_before)},
+                                                {"bytes", io::Tree::of(report.bytes)},
+                                                {"largest_error", io::Tree::of(report.largest_error)},
+                                                {"largest_in", io::Tree::of(report.largest_in)},
+                                                {"seconds", io::Tree::of(report.seconds)}})));
   return Ok{};
 }
 

@@ -32,7 +32,7 @@ Status run_report(const Arguments& arguments) {
     runs.push_back(std::move(run));
   }
   const std::string page = reports::report_page(runs);
-  PLIMSOLL_TRY(write_file_atomically(arguments.output, page));
+  PLIMSOLL_TRY(io::write_file_atomically(arguments.output, page));
   print_message(fmt::format("wrote {}", arguments.output));
   return Ok{};
 }

@@ -1,12 +1,13 @@
 // plimsoll train: plan, then run.
+#include "engine/train.h"
+
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/explain/plan_more.h"
 #include "cli/load_run.h"
-#include "cli/plan_more.h"
 #include "cli/progress.h"
 #include "settings/settings.h"
-#include "train/trainer.h"
 
 namespace plimsoll::cli {
 
@@ -16,9 +17,9 @@ namespace {
 Result<std::vector<std::string>> settings_of_rate(const std::vector<std::string>& overrides) {
   std::vector<std::string> paths;
   for (const std::string& text : overrides) {
-    PLIMSOLL_ASSIGN(const std::vector<std::string> given, settings_of_override(text));
+    PLIMSOLL_ASSIGN(const std::vector<std::string> given, settings::settings_of_override(text));
     for (const std::string& path : given) {
-      const Setting* setting = find_setting(path);
+      const settings::Setting* setting = settings::find_setting(path);
       if (setting == nullptr || !setting->is_of_rate)
         return Error{
             ErrorCode::kInvalidArgument,
@@ -72,23 +73,23 @@ Command add_train(Parser app) {
            "diverged\n"
            "            or, with debug.verify_steps, computed wrongly\n\n"
            "settings of the run file, as dotted.path=value on the command line:\n" +
-           settings_help();
+           settings::settings_help();
   });
   return [arguments, dump_ir, snapshot, memory_summary, resume,
           resume_with](const Environment& environment) -> Status {
     PLIMSOLL_ASSIGN(const std::vector<std::string> changing, settings_of_rate(*resume_with));
     arguments->overrides.insert(arguments->overrides.end(), resume_with->begin(), resume_with->end());
-    PLIMSOLL_ASSIGN(RunConfig config, load_run(*arguments, RunUse::kTraining));
+    PLIMSOLL_ASSIGN(settings::RunConfig config, load_run(*arguments, settings::RunUse::kTraining));
     PLIMSOLL_ASSIGN(config, with_chosen_batch(config, /*shows=*/false, arguments->json));
     Progress progress;
-    return train::run_training(config, {.json = arguments->json,
-                                        .dump_ir = *dump_ir,
-                                        .resume = *resume,
-                                        .resume_with = changing,
-                                        .memory_summary = *memory_summary,
-                                        .snapshot = *snapshot,
-                                        .process_start_seconds = environment.process_start_seconds,
-                                        .data_progress = shown_by(progress)});
+    return engine::run_training(config, {.json = arguments->json,
+                                         .dump_ir = *dump_ir,
+                                         .resume = *resume,
+                                         .resume_with = changing,
+                                         .memory_summary = *memory_summary,
+                                         .snapshot = *snapshot,
+                                         .process_start_seconds = environment.process_start_seconds,
+                                         .data_progress = shown_by(progress)});
   };
 }
 

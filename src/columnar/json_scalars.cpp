@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "data/text/json_scan.h"
+#include "corpora/json_scan.h"
 
 namespace plimsoll::columnar {
 namespace {
@@ -161,7 +161,7 @@ std::optional<std::string_view> bytes_at(const arrow::Array& array, int64_t row)
   }
 }
 
-void append_text(std::string_view text, std::string& out) { text::append_quoted(text, out); }
+void append_text(std::string_view text, std::string& out) { corpora::append_quoted(text, out); }
 
 void append_float(double value, std::string& out) {
   if (!std::isfinite(value)) {
@@ -179,7 +179,7 @@ void append_float(double value, std::string& out) {
 }
 
 void append_json(std::string_view json, std::string& out) {
-  text::JsonScanner scanner(json);
+  corpora::JsonScanner scanner(json);
   std::string_view value;
   if (!scanner.value(value) || !scanner.expect_end()) {
     out += '!';

@@ -17,7 +17,7 @@
 
 #include "columnar/column_types.h"
 #include "columnar/json_rows.h"
-#include "data/text/column_module.h"
+#include "corpora/column_module.h"
 
 namespace {
 

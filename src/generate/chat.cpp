@@ -86,7 +86,7 @@ Status Chat::fit() {
   const int64_t room =
       std::min(options_.generator.max_new_tokens, std::max<int64_t>(1, options_.context_tokens / 4));
   for (size_t left_out = 0;; left_out += 2) {
-    PLIMSOLL_ASSIGN(const std::string text, format_.render(Tree::map({{"messages", messages_}})));
+    PLIMSOLL_ASSIGN(const std::string text, format_.render(io::Tree::map({{"messages", messages_}})));
     ids_.clear();
     PLIMSOLL_TRY(codec_.encode_rendered(text, ids_));
     const auto tokens = static_cast<int64_t>(ids_.size());

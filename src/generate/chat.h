@@ -49,7 +49,7 @@ class Chat {
   ChatOptions options_;
   Generator generator_;
   Output output_;
-  Tree messages_ = Tree::list();
+  io::Tree messages_ = io::Tree::list();
   std::vector<int32_t> ids_;        ///< of the conversation as rendered
   std::vector<int32_t> prefilled_;  ///< what the cache holds, as prefill wrote it
   std::vector<Sequence> sequence_ = std::vector<Sequence>(1);

@@ -6,9 +6,9 @@
 namespace plimsoll::generate {
 namespace {
 
-bool has_system(const Tree& messages) {
+bool has_system(const io::Tree& messages) {
   if (messages.items.empty()) return false;
-  const Tree* role = messages.items.front().find("role");
+  const io::Tree* role = messages.items.front().find("role");
   return role != nullptr && (role->text == "system" || role->text == "developer");
 }
 
@@ -17,21 +17,22 @@ constexpr std::string_view kGoOn = "CONTINUE_FINAL_MESSAGE_TAG ",
                            kGoOnWord = kGoOn.substr(0, kGoOn.size() - 1);
 
 /// The text that the last message, the assistant's, ends with; null where it is another's or has none.
-Tree* unfinished_text(Tree& record) {
-  const auto member = [](Tree& map, std::string_view wanted) -> Tree* {
+io::Tree* unfinished_text(io::Tree& record) {
+  const auto member = [](io::Tree& map, std::string_view wanted) -> io::Tree* {
     for (auto& [name, value] : map.members)
       if (name == wanted) return &value;
     return nullptr;
   };
-  Tree* const messages = member(record, "messages");
+  io::Tree* const messages = member(record, "messages");
   if (messages == nullptr || messages->items.empty()) return nullptr;
-  Tree& last = messages->items.back();
-  const Tree* role = last.find("role");
-  Tree* const content = member(last, "content");
+  io::Tree& last = messages->items.back();
+  const io::Tree* role = last.find("role");
+  io::Tree* const content = member(last, "content");
   if (role == nullptr || role->text != "assistant" || content == nullptr) return nullptr;
-  if (content->kind == Tree::Kind::kString) return content;
+  if (content->kind == io::Tree::Kind::kString) return content;
   for (size_t i = content->items.size(); i-- > 0;)
-    if (Tree* text = member(content->items[i], "text"); text != nullptr && text->kind == Tree::Kind::kString)
+    if (io::Tree* text = member(content->items[i], "text");
+        text != nullptr && text->kind == io::Tree::Kind::kString)
       return text;
   return nullptr;
 }
@@ -46,8 +47,9 @@ size_t end_of_unfinished(std::string_view rendered) {
 
 }  // namespace
 
-Tree message(std::string_view role, std::string_view content) {
-  return Tree::map({{"role", Tree::of(std::string(role))}, {"content", Tree::of(std::string(content))}});
+io::Tree message(std::string_view role, std::string_view content) {
+  return io::Tree::map(
+      {{"role", io::Tree::of(std::string(role))}, {"content", io::Tree::of(std::string(content))}});
 }
 
 Result<ChatFormat> ChatFormat::open(const std::string& folder, const Request& request) {
@@ -56,7 +58,7 @@ Result<ChatFormat> ChatFormat::open(const std::string& folder, const Request& re
   format.system_ = request.system;
   format.raw_ = request.raw;
   if (request.raw) return format;
-  auto found = ChatTemplate::open_if_any(folder, {.template_file = request.chat_template});
+  auto found = templates::ChatTemplate::open_if_any(folder, {.template_file = request.chat_template});
   if (!found) {
     Error error = std::move(found).error();
     if (request.chat_template.empty()) error.hint += "; --raw does without the template";
@@ -69,7 +71,7 @@ Result<ChatFormat> ChatFormat::open(const std::string& folder, const Request& re
   return format;
 }
 
-Result<std::string> ChatFormat::render(Tree record) const {
+Result<std::string> ChatFormat::render(io::Tree record) const {
   if (template_ == nullptr)
     return Error{ErrorCode::kInvalidArgument, "messages need a chat template", folder_,
                  raw_ ? "leave --raw away, or give prompts" : "name one with --chat-template FILE"};
@@ -77,11 +79,11 @@ Result<std::string> ChatFormat::render(Tree record) const {
     for (auto& [name, value] : record.members)
       if (name == "messages" && !has_system(value))
         value.items.insert(value.items.begin(), message("system", system_));
-  ChatText chat;
-  Tree* const unfinished = unfinished_text(record);
+  templates::ChatText chat;
+  io::Tree* const unfinished = unfinished_text(record);
   if (unfinished != nullptr) unfinished->text += kGoOn;
-  PLIMSOLL_TRY(template_->render(to_json(record), /*add_generation_prompt=*/unfinished == nullptr, chat,
-                                 AssistantSpans::kSkip));
+  PLIMSOLL_TRY(template_->render(io::to_json(record), /*add_generation_prompt=*/unfinished == nullptr, chat,
+                                 templates::AssistantSpans::kSkip));
   if (unfinished == nullptr) return std::move(chat.text);
   const size_t end = end_of_unfinished(chat.text);
   if (end == std::string::npos)
@@ -93,15 +95,16 @@ Result<std::string> ChatFormat::render(Tree record) const {
 }
 
 Result<std::string> ChatFormat::render_prompt(std::string_view text) const {
-  return render(Tree::map({{"messages", Tree::list({message("user", text)})}}));
+  return render(io::Tree::map({{"messages", io::Tree::list({message("user", text)})}}));
 }
 
 std::string ChatFormat::behind_answer() const {
   constexpr std::string_view kAnswer = "plimsoll-answer";  // in no template
-  ChatText chat;
-  const Tree record =
-      Tree::map({{"messages", Tree::list({message("user", "a"), message("assistant", kAnswer)})}});
-  if (template_ == nullptr || !template_->render(to_json(record), false, chat, AssistantSpans::kSkip))
+  templates::ChatText chat;
+  const io::Tree record =
+      io::Tree::map({{"messages", io::Tree::list({message("user", "a"), message("assistant", kAnswer)})}});
+  if (template_ == nullptr ||
+      !template_->render(io::to_json(record), false, chat, templates::AssistantSpans::kSkip))
     return {};
   const size_t at = chat.text.rfind(kAnswer);
   return at == std::string::npos ? std::string() : chat.text.substr(at + kAnswer.size());

@@ -6,14 +6,14 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "data/chat/chat_template.h"
 #include "generate/request.h"
 #include "io/tree.h"
+#include "templates/chat_template.h"
 
 namespace plimsoll::generate {
 
 /// {"role", "content"}.
-Tree message(std::string_view role, std::string_view content);
+io::Tree message(std::string_view role, std::string_view content);
 
 /// Whether and how prompts become conversations. The template applies where the model's folder has one
 /// (transformers, vLLM and llama.cpp's server take that for a model that converses), unless --raw.
@@ -30,7 +30,7 @@ class ChatFormat {
   /// has no such one.
   /// Errors: as ChatTemplate::render; kInvalidArgument where there is no template; kBadData where the
   /// template does not write the message that is to be gone on with.
-  [[nodiscard]] Result<std::string> render(Tree record) const;
+  [[nodiscard]] Result<std::string> render(io::Tree record) const;
   /// The same of one user's message.
   [[nodiscard]] Result<std::string> render_prompt(std::string_view text) const;
   /// What the template writes behind an answer; empty where that cannot be told.
@@ -39,7 +39,7 @@ class ChatFormat {
  private:
   std::string folder_, system_;
   bool raw_ = false;
-  std::unique_ptr<ChatTemplate> template_;
+  std::unique_ptr<templates::ChatTemplate> template_;
 };
 
 }  // namespace plimsoll::generate

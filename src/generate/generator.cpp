@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/process.h"
-#include "planner/generation_programs.h"
+#include "planner/programs/generation_programs.h"
 
 namespace plimsoll::generate {
 std::string_view name(Finish finish) {

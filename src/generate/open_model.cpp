@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/terminal.h"
-#include "data/tokenizer/tokenizer_source.h"
 #include "io/adapter_folder.h"
 #include "io/file.h"
 #include "models/lora.h"
@@ -12,37 +11,38 @@
 #include "models/quantize.h"
 #include "models/selection.h"
 #include "settings/quantization.h"
+#include "tokenizers/tokenizer_source.h"
 
 namespace plimsoll::generate {
 namespace {
 
 /// generation_config.json; none is an empty one.
-Result<ConfigJson> generation_config(const std::string& folder) {
+Result<io::ConfigJson> generation_config(const std::string& folder) {
   const std::string path = folder + "/generation_config.json";
-  PLIMSOLL_ASSIGN(const bool is_there, path_exists(path));
-  if (!is_there) return ConfigJson(Tree::map(), path);
-  return read_config_json(path);
+  PLIMSOLL_ASSIGN(const bool is_there, io::path_exists(path));
+  if (!is_there) return io::ConfigJson(io::Tree::map(), path);
+  return io::read_config_json(path);
 }
 
 /// What the model's files have in few bits, or the request wants so.
-Result<std::optional<models::QuantizeSpec>> few_bits(const ConfigJson& config, const Request& request) {
-  RunConfig run;
+Result<std::optional<models::QuantizeSpec>> few_bits(const io::ConfigJson& config, const Request& request) {
+  settings::RunConfig run;
   run.model.path = request.model;
   run.quantization = request.quantization;
-  if (request.dtype == "bf16") run.training.precision = Precision::kBf16;
-  PLIMSOLL_TRY(check_quantization(run));
+  if (request.dtype == "bf16") run.training.precision = settings::Precision::kBf16;
+  PLIMSOLL_TRY(settings::check_quantization(run));
   PLIMSOLL_ASSIGN(std::optional<models::QuantizeSpec> spec, models::read_quantization_config(config));
   if (spec) {
-    PLIMSOLL_ASSIGN(spec, settle_stored(run, std::move(*spec), /*trains=*/false));
+    PLIMSOLL_ASSIGN(spec, settings::settle_stored(run, std::move(*spec), /*trains=*/false));
   } else {
-    spec = quantize_spec(run.quantization);
+    spec = settings::quantize_spec(run.quantization);
     if (spec) spec->learns = false;
   }
   return spec;
 }
 
-Result<std::unique_ptr<models::Model>> language_model(const ConfigJson& base, const Request& request) {
-  ConfigJson config(base.fields(), base.source());
+Result<std::unique_ptr<models::Model>> language_model(const io::ConfigJson& base, const Request& request) {
+  io::ConfigJson config(base.fields(), base.source());
   models::LoraSpec lora;
   if (!request.adapter.empty()) {
     PLIMSOLL_ASSIGN(lora, models::read_adapter_config(request.adapter));
@@ -56,7 +56,7 @@ Result<std::unique_ptr<models::Model>> language_model(const ConfigJson& base, co
   if (!request.adapter.empty()) {
     PLIMSOLL_ASSIGN(const std::string type, config.model_type());
     if (auto added = models::add_adapters(*model, lora, type, /*strict=*/false); !added)
-      return of_adapter(std::move(added).error(), request.adapter);
+      return io::of_adapter(std::move(added).error(), request.adapter);
   }
   if (request.dtype == "bf16") model->keep_in(ir::DType::kBf16);
   PLIMSOLL_ASSIGN(const auto spec, few_bits(config, request));
@@ -89,18 +89,18 @@ Status add_stops(const Request& request, OpenModel& opened) {
 }  // namespace
 
 Result<OpenModel> open_model(const Request& given) {
-  PLIMSOLL_ASSIGN(NamedModel named, find_named_model(given.model, given.adapter));
+  PLIMSOLL_ASSIGN(io::NamedModel named, io::find_named_model(given.model, given.adapter));
   if (named.note) print_message("note: " + *named.note);
   Request request = given;
   request.model = named.model, request.adapter = named.adapter;
   std::string folder = std::move(named.model);
-  PLIMSOLL_ASSIGN(const ConfigJson config, read_config_json(folder + "/config.json"));
+  PLIMSOLL_ASSIGN(const io::ConfigJson config, io::read_config_json(folder + "/config.json"));
   PLIMSOLL_ASSIGN(auto model, language_model(config, request));
   // An adapter that was named as the model brings the tokenizer and the template that it was trained with.
   const bool has_texts = given.adapter.empty() && !request.adapter.empty() &&
-                         !tokenizer::tokenizer_file(request.adapter).empty();
+                         !tokenizers::tokenizer_file(request.adapter).empty();
   const std::string& texts = has_texts ? request.adapter : folder;
-  PLIMSOLL_ASSIGN(const ConfigJson generation, generation_config(texts));
+  PLIMSOLL_ASSIGN(const io::ConfigJson generation, generation_config(texts));
   PLIMSOLL_ASSIGN(Resolved resolved, resolve(request, generation, config, model->vocab_size()));
   for (const std::string& note : resolved.notes) print_message("note: " + note);
   PLIMSOLL_ASSIGN(TextCodec codec, TextCodec::open(texts, model->vocab_size()));
@@ -109,7 +109,7 @@ Result<OpenModel> open_model(const Request& given) {
       !request.prompts.empty() || !request.text_files.empty() || !request.prompt_files.empty();
   if (has_prompts && format.applies() && !request.chat)
     print_message("note: chat template applied to each prompt; --raw turns it off");
-  PLIMSOLL_ASSIGN(ModelWeights weights, ModelWeights::open(folder));
+  PLIMSOLL_ASSIGN(io::ModelWeights weights, io::ModelWeights::open(folder));
   OpenModel opened{std::move(folder), request.adapter,   std::move(model),  std::move(resolved),
                    std::move(codec),  std::move(format), std::move(weights)};
   PLIMSOLL_TRY(add_stops(request, opened));

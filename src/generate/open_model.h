@@ -21,7 +21,7 @@ struct OpenModel {
   Resolved resolved;
   TextCodec codec;
   ChatFormat format;
-  ModelWeights weights;  ///< none read yet
+  io::ModelWeights weights;  ///< none read yet
 };
 
 /// Of request.model, in request.dtype; with notes on what of its files is not used. Errors: kInvalidArgument

@@ -11,21 +11,21 @@
 #include "base/terminal.h"
 #include "base/units.h"
 #include "io/tree.h"
-#include "planner/generation_programs.h"
+#include "planner/programs/generation_programs.h"
 
 namespace plimsoll::generate {
 namespace {
 
-Tree text_node(std::string_view text) { return Tree::of(std::string(text)); }
+io::Tree text_node(std::string_view text) { return io::Tree::of(std::string(text)); }
 
-Tree id_list(std::span<const int32_t> ids) {
-  std::vector<Tree> items;
-  for (const int32_t id : ids) items.push_back(Tree::of(static_cast<int64_t>(id)));
-  return Tree::list(std::move(items));
+io::Tree id_list(std::span<const int32_t> ids) {
+  std::vector<io::Tree> items;
+  for (const int32_t id : ids) items.push_back(io::Tree::of(static_cast<int64_t>(id)));
+  return io::Tree::list(std::move(items));
 }
 
-void print_line(const Tree& event) {
-  const std::string line = to_json(event) + "\n";
+void print_line(const io::Tree& event) {
+  const std::string line = io::to_json(event) + "\n";
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
 }
@@ -69,7 +69,7 @@ void tell_plan(const planner::PlanReport& r, bool json) {
 }
 
 int64_t Output::memory_bytes(int64_t batch_size, int64_t new_tokens) {
-  const auto listed = 2 * static_cast<int64_t>(sizeof(Tree));  // an id, in either list
+  const auto listed = 2 * static_cast<int64_t>(sizeof(io::Tree));  // an id, in either list
   return batch_size * AnswerText::memory_bytes(new_tokens) + new_tokens * listed;
 }
 
@@ -113,19 +113,19 @@ void Output::print_json(const Sequence& s) const {
   const Prompt& prompt = prompt_of(s.index);
   const Answer& answer = answers_[s.index - first_];
   const auto new_tokens = static_cast<int64_t>(s.new_ids().size());
-  Tree line =
-      Tree::map({{"event", text_node("generation")},
-                 {"index", Tree::of(static_cast<int64_t>(s.index))},
-                 {"prompt", codec_.has_text() && !prompt.text.empty() ? text_node(prompt.text)
-                                                                      : text_node(codec_.decode(prompt.ids))},
-                 {"prompt_tokens", Tree::of(s.prompt_tokens)},
-                 {"text", text_node(codec_.has_text() ? answer.text.text() : "")},
-                 {"tokens", id_list(s.new_ids())},
-                 {"ids", id_list(s.new_ids())},
-                 {"new_tokens", Tree::of(new_tokens)},
-                 {"finish_reason", text_node(finish_reason(s.finish))},
-                 {"seconds", Tree::of(answer.seconds)},
-                 {"tokens_per_second", Tree::of(rate(new_tokens, answer.seconds))}});
+  io::Tree line = io::Tree::map(
+      {{"event", text_node("generation")},
+       {"index", io::Tree::of(static_cast<int64_t>(s.index))},
+       {"prompt", codec_.has_text() && !prompt.text.empty() ? text_node(prompt.text)
+                                                            : text_node(codec_.decode(prompt.ids))},
+       {"prompt_tokens", io::Tree::of(s.prompt_tokens)},
+       {"text", text_node(codec_.has_text() ? answer.text.text() : "")},
+       {"tokens", id_list(s.new_ids())},
+       {"ids", id_list(s.new_ids())},
+       {"new_tokens", io::Tree::of(new_tokens)},
+       {"finish_reason", text_node(finish_reason(s.finish))},
+       {"seconds", io::Tree::of(answer.seconds)},
+       {"tokens_per_second", io::Tree::of(rate(new_tokens, answer.seconds))}});
   if (s.finish == Finish::kEos || s.finish == Finish::kStop)
     line.set("stopped_by", text_node(s.finish == Finish::kEos ? "eos" : "text"));
   print_line(line);
@@ -147,19 +147,19 @@ void tell_summary(const GenerationSummary& s, bool json) {
   const double prefill = rate(s.rates.prefill_tokens, s.rates.prefill_seconds),
                decode = rate(s.rates.new_tokens, s.rates.decode_seconds);
   if (json)
-    return print_line(
-        Tree::map({{"event", text_node("summary")},
-                   {"prompts", Tree::of(s.prompts)},
-                   {"prompt_tokens", Tree::of(s.rates.prompt_tokens)},
-                   {"new_tokens", Tree::of(s.rates.new_tokens)},
-                   {"seconds", Tree::of(s.seconds)},
-                   {"startup_seconds", Tree::of(s.startup_seconds)},
-                   {"first_token_seconds", Tree::of(s.rates.first_token_seconds)},
-                   {"prefill_tokens_per_second", Tree::of(prefill)},
-                   {"decode_tokens_per_second", Tree::of(decode)},
-                   {"planned_peak_bytes", Tree::of(s.planned_peak_bytes)},
-                   {"measured_peak_bytes", Tree::of(s.measured_peak_bytes)},
-                   {"allocations_after_first_token", Tree::of(s.rates.allocations_after_first_token)}}));
+    return print_line(io::Tree::map(
+        {{"event", text_node("summary")},
+         {"prompts", io::Tree::of(s.prompts)},
+         {"prompt_tokens", io::Tree::of(s.rates.prompt_tokens)},
+         {"new_tokens", io::Tree::of(s.rates.new_tokens)},
+         {"seconds", io::Tree::of(s.seconds)},
+         {"startup_seconds", io::Tree::of(s.startup_seconds)},
+         {"first_token_seconds", io::Tree::of(s.rates.first_token_seconds)},
+         {"prefill_tokens_per_second", io::Tree::of(prefill)},
+         {"decode_tokens_per_second", io::Tree::of(decode)},
+         {"planned_peak_bytes", io::Tree::of(s.planned_peak_bytes)},
+         {"measured_peak_bytes", io::Tree::of(s.measured_peak_bytes)},
+         {"allocations_after_first_token", io::Tree::of(s.rates.allocations_after_first_token)}}));
   const std::string line = fmt::format(
       "{} new tokens in {:.2f} s: prefill {:.0f} tok/s, decode {:.1f} tok/s; first token after {:.2f} s, "
       "start-up {:.2f} s; peak {} of {} planned",

@@ -10,7 +10,7 @@
 #include "generate/generator.h"
 #include "generate/prompts.h"
 #include "generate/text_codec.h"
-#include "planner/report.h"
+#include "planner/report/report.h"
 
 namespace plimsoll::generate {
 

@@ -33,10 +33,10 @@ class Reader {
   }
 
   /// A record with "messages".
-  Status add_conversation(Tree record, const std::string& where) {
+  Status add_conversation(io::Tree record, const std::string& where) {
     Prompt prompt;
-    const Tree* last = &record.find("messages")->items.back();
-    if (const Tree* content = last->find("content"); content != nullptr) prompt.title = content->text;
+    const io::Tree* last = &record.find("messages")->items.back();
+    if (const io::Tree* content = last->find("content"); content != nullptr) prompt.title = content->text;
     auto rendered = reading_.format.render(std::move(record));
     if (!rendered) return std::move(rendered).error().at(where);
     prompt.text = std::move(*rendered);
@@ -87,7 +87,7 @@ class Reader {
       return Error{ErrorCode::kInvalidArgument, "a file of prompts ends in .txt or .jsonl", path,
                    "a .txt has a prompt a line, a .jsonl an object with \"messages\", \"prompt\" or "
                    "\"ids\" a line"};
-    PLIMSOLL_ASSIGN(const std::string content, read_small_file(path, kMostFileBytes));
+    PLIMSOLL_ASSIGN(const std::string content, io::read_small_file(path, kMostFileBytes));
     return add_lines(content, path, json);
   }
 
@@ -125,24 +125,24 @@ class Reader {
 
  private:
   static Result<std::string> content_of(const std::string& path) {
-    return path == "-" ? read_standard_input() : read_small_file(path, kMostFileBytes);
+    return path == "-" ? read_standard_input() : io::read_small_file(path, kMostFileBytes);
   }
 
   Status add_json(const std::string& line, const std::string& where) {
-    auto tree = parse_json(line, {.max_bytes = kMostFileBytes, .max_nodes = 1 << 21});
+    auto tree = io::parse_json(line, {.max_bytes = kMostFileBytes, .max_nodes = 1 << 21});
     if (!tree) return std::move(tree).error().at(where);
-    const Tree *messages = tree->find("messages"), *text = tree->find("prompt"), *ids = tree->find("ids");
+    const io::Tree *messages = tree->find("messages"), *text = tree->find("prompt"), *ids = tree->find("ids");
     // As TRL writes it, the prompt of a conversation is a list of messages as well.
-    const Tree* list = messages != nullptr ? messages : text;
-    if (list != nullptr && list->kind == Tree::Kind::kList && !list->items.empty()) {
-      tree->set("messages", Tree(*list));
+    const io::Tree* list = messages != nullptr ? messages : text;
+    if (list != nullptr && list->kind == io::Tree::Kind::kList && !list->items.empty()) {
+      tree->set("messages", io::Tree(*list));
       return add_conversation(*std::move(tree), where);
     }
-    if (text != nullptr && text->kind == Tree::Kind::kString) return add_text(text->text, where);
-    if (ids != nullptr && ids->kind == Tree::Kind::kList) {
+    if (text != nullptr && text->kind == io::Tree::Kind::kString) return add_text(text->text, where);
+    if (ids != nullptr && ids->kind == io::Tree::Kind::kList) {
       std::vector<int64_t> values;
-      for (const Tree& id : ids->items) {
-        if (id.kind != Tree::Kind::kInteger)
+      for (const io::Tree& id : ids->items) {
+        if (id.kind != io::Tree::Kind::kInteger)
           return Error{ErrorCode::kBadData, "ids holds " + id.describe(), where, "ids are whole numbers"};
         values.push_back(id.integer);
       }

@@ -66,7 +66,7 @@ constexpr int64_t kTopKOfTransformers = 50;
 /// Below it the likeliest token alone is left, and quotients of logits overflow.
 constexpr double kLeastTemperature = 1e-6;
 
-Result<SamplingOptions> sampling(const Request& r, const ConfigJson& file) {
+Result<SamplingOptions> sampling(const Request& r, const io::ConfigJson& file) {
   SamplingOptions s{.seed = r.seed};
   PLIMSOLL_ASSIGN(const bool samples, file.boolean("do_sample", false));
   PLIMSOLL_ASSIGN(const double temperature, file.number("temperature", {0, 1e9}, 1.0));
@@ -86,14 +86,14 @@ Result<SamplingOptions> sampling(const Request& r, const ConfigJson& file) {
 }
 
 /// Fields that change what transformers generates, with the value that changes nothing.
-Status note_unused(const ConfigJson& file, Resolved& resolved) {
+Status note_unused(const io::ConfigJson& file, Resolved& resolved) {
   constexpr std::pair<const char*, double> kNeutral[] = {
       {"num_beams", 1},      {"num_beam_groups", 1}, {"no_repeat_ngram_size", 0},
       {"typical_p", 1},      {"epsilon_cutoff", 0},  {"eta_cutoff", 0},
       {"min_length", 0},     {"min_new_tokens", 0},  {"penalty_alpha", 0},
       {"guidance_scale", 1}, {"top_h", 0},           {"diversity_penalty", 0}};
   for (const auto& [field, neutral] : kNeutral) {
-    const Tree* value = file.fields().find(field);
+    const io::Tree* value = file.fields().find(field);
     const bool acts = value != nullptr && !value->is_null() && value->number != neutral;
     if (acts) resolved.notes.push_back(fmt::format("generation_config.json: {} is not used", field));
   }
@@ -105,9 +105,9 @@ Status note_unused(const ConfigJson& file, Resolved& resolved) {
 }
 
 /// From the first of the two files that has the field; ids of the vocabulary.
-Result<std::vector<int32_t>> token_ids(const char* field, const ConfigJson& generation,
-                                       const ConfigJson& config, int64_t vocab_size) {
-  const ConfigJson& file = generation.has(field) ? generation : config;
+Result<std::vector<int32_t>> token_ids(const char* field, const io::ConfigJson& generation,
+                                       const io::ConfigJson& config, int64_t vocab_size) {
+  const io::ConfigJson& file = generation.has(field) ? generation : config;
   std::vector<int32_t> ids;
   // Configurations of test models name special tokens of vocabularies larger than theirs: those never come.
   PLIMSOLL_ASSIGN(const std::vector<int64_t> all, file.integers(field, {-1, INT32_MAX}));
@@ -123,8 +123,8 @@ bool is_interactive(const Request& r) {
          r.messages_files.empty() && r.prompt_ids.empty();
 }
 
-Result<Resolved> resolve(const Request& request, const ConfigJson& generation, const ConfigJson& config,
-                         int64_t vocab_size) {
+Result<Resolved> resolve(const Request& request, const io::ConfigJson& generation,
+                         const io::ConfigJson& config, int64_t vocab_size) {
   PLIMSOLL_TRY(check_flags(request));
   PLIMSOLL_TRY(check_together(request));
   Resolved resolved;

@@ -32,8 +32,8 @@ struct Request {
   std::optional<double> temperature = {}, top_p = {}, min_p = {}, repetition_penalty = {};
   std::optional<int64_t> top_k = {};
   uint64_t seed = 42;
-  std::string dtype = "fp32";              ///< fp32, bf16: of weights, cache and products
-  QuantizationSettings quantization = {};  ///< of the linear maps, while loading
+  std::string dtype = "fp32";                        ///< fp32, bf16: of weights, cache and products
+  settings::QuantizationSettings quantization = {};  ///< of the linear maps, while loading
   std::optional<int64_t> batch_size = {};
   std::optional<int64_t> threads = {};
   std::string memory_budget = "auto";
@@ -65,7 +65,7 @@ struct Resolved {
 /// transformers the model samples by itself where do_sample is true; a temperature above 0, or top_k or
 /// top_p, asks for sampling as well, and --temperature 0 for none. top_k, top_p and min_p are off unless
 /// given. Errors: kInvalidArgument for flags, kBadData for files out of range.
-Result<Resolved> resolve(const Request& request, const ConfigJson& generation, const ConfigJson& config,
-                         int64_t vocab_size);
+Result<Resolved> resolve(const Request& request, const io::ConfigJson& generation,
+                         const io::ConfigJson& config, int64_t vocab_size);
 
 }  // namespace plimsoll::generate

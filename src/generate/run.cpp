@@ -22,15 +22,15 @@
 #include "generate/open_model.h"
 #include "generate/output.h"
 #include "generate/prompts.h"
-#include "planner/assess.h"
-#include "planner/budget.h"
-#include "planner/generation_programs.h"
-#include "planner/search.h"
+#include "planner/programs/generation_programs.h"
+#include "planner/recompute/search.h"
+#include "planner/report/assess.h"
+#include "planner/report/budget.h"
 #include "settings/settings.h"
-#include "train/initialise.h"
-#include "train/memory_budget.h"
-#include "train/prepare.h"
-#include "train/run_device.h"
+#include "strategy/memory_budget.h"
+#include "strategy/prepare.h"
+#include "strategy/run_device.h"
+#include "training/initialise.h"
 
 namespace plimsoll::generate {
 namespace {
@@ -51,16 +51,16 @@ int64_t heap_bytes() {
 }
 
 Result<int64_t> parse_budget(const std::string& text) {
-  RunConfig config;
-  const Setting* setting = find_setting("memory.budget");
-  if (!assign_setting(*setting, Tree::of(text), config))
+  settings::RunConfig config;
+  const settings::Setting* setting = settings::find_setting("memory.budget");
+  if (!settings::assign_setting(*setting, io::Tree::of(text), config))
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("--memory-budget is '{}'", text.substr(0, 60)),
                  {},
                  "give auto, a size such as 6GiB, or a share such as 80%"};
   const MachineMemory memory = read_machine_memory();
-  for (const std::string& remark : train::budget_notes(config, memory)) note(remark);
-  return train::budget_bytes(config.memory.budget, memory);
+  for (const std::string& remark : strategy::budget_notes(config, memory)) note(remark);
+  return strategy::budget_bytes(config.memory.budget, memory);
 }
 
 class Run {
@@ -72,9 +72,9 @@ class Run {
     PLIMSOLL_TRY(open());
     malloc_trim(0);  // what parsing needed goes back before the session takes its memory
     held_bytes_ = heap_bytes() - heap_before;
-    PLIMSOLL_TRY(plan(*train::make_target({}, num_threads())));
+    PLIMSOLL_TRY(plan(*strategy::make_target({}, num_threads())));
     if (!report_.fits) return does_not_fit();
-    PLIMSOLL_ASSIGN(device_, train::make_device({}, num_threads()));
+    PLIMSOLL_ASSIGN(device_, strategy::make_device({}, num_threads()));
     PLIMSOLL_TRY(start());
     return is_interactive(request_) ? chat() : generate();
   }
@@ -130,7 +130,7 @@ class Run {
                  fmt::format("prompt {}", longest - prompts_.begin() + 1), hint};
   }
 
-  struct Planned {
+  struct PlannedStep {
     int64_t batch = 1, cache_tokens = 0;
     passes::SessionPlan session;
     planner::PlanReport report;
@@ -145,7 +145,7 @@ class Run {
     std::vector<double> sizes = {static_cast<double>(is_chat ? cache_tokens_ : batch_)};
     const double least = is_chat ? kChatChunk : 1;
     while (chosen && sizes.back() > least) sizes.push_back(std::floor(sizes.back() / 2));
-    PLIMSOLL_ASSIGN(Planned planned, planner::first_that_fits(sizes, budget_bytes_, [&](size_t i) {
+    PLIMSOLL_ASSIGN(PlannedStep planned, planner::first_that_fits(sizes, budget_bytes_, [&](size_t i) {
                       const auto size = static_cast<int64_t>(sizes[i]);
                       return is_chat ? plan_batch(target, 1, size) : plan_batch(target, size, cache_tokens_);
                     }));
@@ -159,7 +159,7 @@ class Run {
     return Ok{};
   }
 
-  Result<Planned> plan_batch(const runtime::Target& target, int64_t batch, int64_t cache) {
+  Result<PlannedStep> plan_batch(const runtime::Target& target, int64_t batch, int64_t cache) {
     planner::GenerationOptions options{.batch_size = batch, .cache_tokens = cache};
     options.chunk_tokens =
         is_interactive(request_) ? std::min(kChatChunk, cache) : chunk_tokens(longest_, batch, cache);
@@ -178,7 +178,7 @@ class Run {
                            r);
     r.model = opened_->folder;
     r.num_parameters = opened_->model->num_parameters();
-    return Planned{batch, cache, std::move(programs.session), std::move(r)};
+    return PlannedStep{batch, cache, std::move(programs.session), std::move(r)};
   }
 
   /// What the heap holds beside the graph: tokenizer, prompts, headers; sampler; ids, texts; buffers of
@@ -188,13 +188,13 @@ class Run {
     const int64_t texts = Output::memory_bytes(batch, std::min(tokens, opened_->resolved.max_new_tokens)) +
                           (is_interactive(request_) ? Chat::memory_bytes(tokens) : 0);
     return held_bytes_ + Generator::memory_bytes(batch, opened_->model->vocab_size()) + ids + texts +
-           num_threads() * kLoadBytesPerThread + train::start_adapters_bytes(*opened_->model) +
-           train::quantize_scratch(*opened_->model, num_threads());
+           num_threads() * kLoadBytesPerThread + checkpoints::start_adapters_bytes(*opened_->model) +
+           checkpoints::quantize_scratch(*opened_->model, num_threads());
   }
 
   /// With what would need less of what was asked for, each planned.
   Error does_not_fit() {
-    const auto target = train::make_target({}, num_threads());
+    const auto target = strategy::make_target({}, num_threads());
     std::vector<std::string> ways;
     const auto add = [&](const char* flag, int64_t value, int64_t batch, int64_t cache) {
       if (const auto planned = plan_batch(*target, batch, cache))
@@ -214,11 +214,11 @@ class Run {
 
   Status start() {
     PLIMSOLL_ASSIGN(session_, runtime::Session::create(*device_, std::move(session_plan_), {}));
-    PLIMSOLL_TRY(train::write_constants(*opened_->model, *session_));
-    PLIMSOLL_TRY(train::load_weights(*opened_->model, opened_->weights, *session_, num_threads()));
-    PLIMSOLL_TRY(train::start_adapters(*opened_->model, *session_));
+    PLIMSOLL_TRY(training::write_constants(*opened_->model, *session_));
+    PLIMSOLL_TRY(checkpoints::load_weights(*opened_->model, opened_->weights, *session_, num_threads()));
+    PLIMSOLL_TRY(checkpoints::start_adapters(*opened_->model, *session_));
     if (!opened_->adapter.empty())
-      PLIMSOLL_TRY(train::load_adapter(*opened_->model, opened_->adapter, *session_));
+      PLIMSOLL_TRY(checkpoints::load_adapter(*opened_->model, opened_->adapter, *session_));
     session_->enable_timing(request_.timings);
     return Ok{};
   }

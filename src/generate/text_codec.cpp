@@ -2,15 +2,15 @@
 
 #include <fmt/format.h>
 
-#include "data/token_source.h"
-#include "data/tokenizer/tokenizer.h"
-#include "data/tokenizer/tokenizer_source.h"
-#include "data/tokenizer/unicode.h"
+#include "datasets/token_source.h"
+#include "tokenizers/tokenizer.h"
+#include "tokenizers/tokenizer_source.h"
+#include "tokenizers/unicode.h"
 
 namespace plimsoll::generate {
 namespace {
 
-bool is_byte(int32_t id) { return id >= 0 && id < ByteVocabulary::kLeastSize; }
+bool is_byte(int32_t id) { return id >= 0 && id < datasets::ByteVocabulary::kLeastSize; }
 
 /// Length of `text` without a character at its end that is begun and not finished.
 size_t finished_bytes(std::string_view text) {
@@ -33,12 +33,13 @@ TextCodec::~TextCodec() = default;
 
 Result<TextCodec> TextCodec::open(const std::string& folder, int64_t vocab_size) {
   TextCodec codec(folder, vocab_size);
-  if (!tokenizer::tokenizer_file(folder).empty()) {
-    PLIMSOLL_ASSIGN(codec.tokenizer_, Tokenizer::open(folder));
+  if (!tokenizers::tokenizer_file(folder).empty()) {
+    PLIMSOLL_ASSIGN(codec.tokenizer_, tokenizers::Tokenizer::open(folder));
     return codec;
   }
-  codec.bytes_ = !tokenizer::has_tokenizer_files(folder) && vocab_size >= ByteVocabulary::kLeastSize &&
-                 vocab_size < ByteVocabulary::kEnd;
+  codec.bytes_ = !tokenizers::has_tokenizer_files(folder) &&
+                 vocab_size >= datasets::ByteVocabulary::kLeastSize &&
+                 vocab_size < datasets::ByteVocabulary::kEnd;
   return codec;
 }
 
@@ -79,12 +80,13 @@ std::string TextCodec::decode(std::span<const int32_t> ids) const {
   if (!bytes_) return text;
   for (const int32_t id : ids)
     if (is_byte(id)) bytes += static_cast<char>(id);
-  tokenizer::append_repaired(bytes, text);
+  tokenizers::append_repaired(bytes, text);
   return text;
 }
 
 TextCodec::Stream::Stream(const TextCodec& codec) : codec_(codec) {
-  if (codec.tokenizer_ != nullptr) decoder_ = std::make_unique<DecodeStream>(*codec.tokenizer_, true);
+  if (codec.tokenizer_ != nullptr)
+    decoder_ = std::make_unique<tokenizers::DecodeStream>(*codec.tokenizer_, true);
 }
 TextCodec::Stream::Stream(Stream&&) noexcept = default;
 TextCodec::Stream::~Stream() = default;
@@ -95,7 +97,7 @@ std::string TextCodec::Stream::push(int32_t id) {
   if (is_byte(id)) pending_ += static_cast<char>(id);
   std::string text;
   const size_t finished = finished_bytes(pending_);
-  tokenizer::append_repaired(std::string_view(pending_).substr(0, finished), text);
+  tokenizers::append_repaired(std::string_view(pending_).substr(0, finished), text);
   pending_.erase(0, finished);
   return text;
 }
@@ -103,7 +105,7 @@ std::string TextCodec::Stream::push(int32_t id) {
 std::string TextCodec::Stream::finish() {
   if (decoder_ != nullptr) return decoder_->finish();
   std::string text;
-  tokenizer::append_repaired(pending_, text);
+  tokenizers::append_repaired(pending_, text);
   pending_.clear();
   return text;
 }

@@ -12,10 +12,10 @@
 
 #include "base/result.h"
 
-namespace plimsoll {
-class Tokenizer;
+namespace plimsoll::tokenizers {
 class DecodeStream;
-}  // namespace plimsoll
+class Tokenizer;
+}  // namespace plimsoll::tokenizers
 
 namespace plimsoll::generate {
 
@@ -52,7 +52,7 @@ class TextCodec {
 
    private:
     const TextCodec& codec_;
-    std::unique_ptr<DecodeStream> decoder_;
+    std::unique_ptr<tokenizers::DecodeStream> decoder_;
     std::string pending_;  ///< bytes of an unfinished character
     bool first_ = true;
   };
@@ -62,7 +62,7 @@ class TextCodec {
   Status encode(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids) const;
   std::string folder_;
   int64_t vocab_size_ = 0;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<tokenizers::Tokenizer> tokenizer_;
   bool bytes_ = false;
 };
 

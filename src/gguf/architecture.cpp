@@ -56,16 +56,17 @@ std::string_view find(std::span<const Pair> pairs, std::string_view name) {
   return {};
 }
 
-Result<DecoderConfig> parse_decoder_config(const ConfigJson& config, const std::string& model_type) {
-  if (model_type == "llama") return parse_llama_config(config);
-  if (model_type == "mistral") return parse_mistral_config(config);
-  if (model_type == "qwen2") return parse_qwen2_config(config);
-  if (model_type == "qwen3") return parse_qwen3_config(config);
-  return parse_smollm3_config(config);
+Result<models::DecoderConfig> parse_decoder_config(const io::ConfigJson& config,
+                                                   const std::string& model_type) {
+  if (model_type == "llama") return models::parse_llama_config(config);
+  if (model_type == "mistral") return models::parse_mistral_config(config);
+  if (model_type == "qwen2") return models::parse_qwen2_config(config);
+  if (model_type == "qwen3") return models::parse_qwen3_config(config);
+  return models::parse_smollm3_config(config);
 }
 
 /// What the files have no key for: their programs go by what the published models are.
-Status check_fixed(const DecoderConfig& c, const std::string& model_type) {
+Status check_fixed(const models::DecoderConfig& c, const std::string& model_type) {
   if (c.qk_norm && c.qkv_bias)
     return no_place("llama.cpp has no qwen3 with attention_bias", "export a model without these biases");
   if (model_type != "smollm3") return Ok{};
@@ -81,8 +82,8 @@ Status check_fixed(const DecoderConfig& c, const std::string& model_type) {
 }
 
 /// The factor of each pair's wavelength, in fp32 step by step as llama.cpp's converter computes it.
-std::vector<float> llama3_factors(const RopeConfig& rope, int64_t head_dim) {
-  RopeConfig plain;
+std::vector<float> llama3_factors(const models::RopeConfig& rope, int64_t head_dim) {
+  models::RopeConfig plain;
   plain.theta = rope.theta;
   const auto factor = static_cast<float>(rope.factor), low = static_cast<float>(rope.low_freq_factor),
              high = static_cast<float>(rope.high_freq_factor),
@@ -100,7 +101,7 @@ std::vector<float> llama3_factors(const RopeConfig& rope, int64_t head_dim) {
 
 }  // namespace
 
-Result<Architecture> Architecture::create(const ConfigJson& config) {
+Result<Architecture> Architecture::create(const io::ConfigJson& config) {
   PLIMSOLL_ASSIGN(const std::string type, config.model_type());
   if (type == "gpt2") return of_gpt2(config);
   if (type == "llama" || type == "mistral" || type == "qwen2" || type == "qwen3" || type == "smollm3")
@@ -131,21 +132,21 @@ void Architecture::describe(Metadata& metadata) const {
   }
 }
 
-Status Architecture::add_rope(const RopeConfig& rope, int64_t head_dim) {
+Status Architecture::add_rope(const models::RopeConfig& rope, int64_t head_dim) {
   f32("rope.freq_base", rope.theta);
   switch (rope.kind) {
-    case RopeConfig::Kind::kDefault:
+    case models::RopeConfig::Kind::kDefault:
       return Ok{};
-    case RopeConfig::Kind::kDynamic:
+    case models::RopeConfig::Kind::kDynamic:
       return no_place("llama.cpp has no rope_type dynamic", "export a model with another rope type");
-    case RopeConfig::Kind::kLlama3:
+    case models::RopeConfig::Kind::kLlama3:
       rope_factors_ = llama3_factors(rope, head_dim);
       return Ok{};
-    case RopeConfig::Kind::kLinear:
+    case models::RopeConfig::Kind::kLinear:
       text("rope.scaling.type", "linear");
       f32("rope.scaling.factor", rope.factor);
       return Ok{};
-    case RopeConfig::Kind::kYarn:
+    case models::RopeConfig::Kind::kYarn:
       break;
   }
   // llama.cpp scales cosines and sines by 0.1 ln(factor) + 1 itself, and its ramp is truncated.
@@ -160,9 +161,9 @@ Status Architecture::add_rope(const RopeConfig& rope, int64_t head_dim) {
   return Ok{};
 }
 
-Result<Architecture> Architecture::of_decoder(const ConfigJson& config, const std::string& model_type) {
+Result<Architecture> Architecture::of_decoder(const io::ConfigJson& config, const std::string& model_type) {
   const bool is_llama = model_type == "llama" || model_type == "mistral" || model_type == "smollm3";
-  PLIMSOLL_ASSIGN(const DecoderConfig c, parse_decoder_config(config, model_type));
+  PLIMSOLL_ASSIGN(const models::DecoderConfig c, parse_decoder_config(config, model_type));
   PLIMSOLL_TRY(check_fixed(c, model_type));
   Architecture a;
   a.name_ = model_type == "mistral" ? "llama" : model_type;
@@ -195,8 +196,8 @@ Result<Architecture> Architecture::of_decoder(const ConfigJson& config, const st
   return a;
 }
 
-Result<Architecture> Architecture::of_gpt2(const ConfigJson& config) {
-  PLIMSOLL_ASSIGN(const Gpt2Config c, parse_gpt2_config(config));
+Result<Architecture> Architecture::of_gpt2(const io::ConfigJson& config) {
+  PLIMSOLL_ASSIGN(const models::Gpt2Config c, models::parse_gpt2_config(config));
   if (c.gelu != ops::Gelu::kTanh || !c.scale_attn_weights || c.scale_attn_by_layer)
     return no_place(
         "llama.cpp has GPT-2 with activation gelu_new and scores scaled by the head alone",

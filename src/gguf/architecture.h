@@ -32,7 +32,7 @@ class Architecture {
  public:
   /// Errors: kBadData where the config is none that the family takes; kInvalidArgument naming the family or
   /// the setting that llama.cpp has no place for.
-  static Result<Architecture> create(const ConfigJson& config);
+  static Result<Architecture> create(const io::ConfigJson& config);
 
   [[nodiscard]] const std::string& name() const { return name_; }  ///< "llama", "qwen2", "gpt2", …
   [[nodiscard]] int64_t vocab_size() const { return vocab_size_; }
@@ -52,12 +52,12 @@ class Architecture {
     double number = 0;
     std::string text = {};
   };
-  static Result<Architecture> of_decoder(const ConfigJson& config, const std::string& model_type);
-  static Result<Architecture> of_gpt2(const ConfigJson& config);
+  static Result<Architecture> of_decoder(const io::ConfigJson& config, const std::string& model_type);
+  static Result<Architecture> of_gpt2(const io::ConfigJson& config);
   void u32(std::string_view key, int64_t value);
   void f32(std::string_view key, double value);
   void text(std::string_view key, std::string value);
-  Status add_rope(const RopeConfig& rope, int64_t head_dim);
+  Status add_rope(const models::RopeConfig& rope, int64_t head_dim);
 
   std::string name_;
   int64_t vocab_size_ = 0;

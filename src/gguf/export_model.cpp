@@ -10,7 +10,6 @@
 
 #include "checkpoints/fp16_range.h"
 #include "checkpoints/load_weights.h"
-#include "data/tokenizer/config_files.h"
 #include "gguf/architecture.h"
 #include "gguf/q8_0.h"
 #include "gguf/vocabulary.h"
@@ -19,6 +18,7 @@
 #include "io/tensor_convert.h"
 #include "models/model.h"
 #include "numerics/convert.h"
+#include "tokenizers/config_files.h"
 
 namespace plimsoll::gguf {
 namespace {
@@ -45,7 +45,7 @@ int64_t file_type(TensorType type) {
 /// A tensor of the file and where its rows come from.
 struct Source {
   TensorInfo info;
-  WeightRef weight;
+  io::WeightRef weight;
   RowOrder rows;
 };
 
@@ -58,7 +58,8 @@ TensorType type_of(const std::string& name, const std::vector<int64_t>& shape, T
 /// Rows of a tensor as f32, a chunk after the other.
 class Rows {
  public:
-  explicit Rows(const Source& source) : source_(source), format_(*float_format(source.weight.tensor->dtype)) {
+  explicit Rows(const Source& source)
+      : source_(source), format_(*io::float_format(source.weight.tensor->dtype)) {
     const std::vector<int64_t>& shape = source.info.shape;
     columns_ = shape.size() < 2 ? 1 : shape.back();  // a bias is permuted as the rows that it is added to
     count_ = source.info.elements() / columns_;
@@ -85,10 +86,10 @@ class Rows {
   }
 
   Status read_at(int64_t element, std::span<float> values) {
-    const int64_t stored = element_bytes(format_);
+    const int64_t stored = io::element_bytes(format_);
     stored_.resize(values.size() * static_cast<size_t>(stored));
     PLIMSOLL_TRY(source_.weight.file->read(*source_.weight.tensor, element * stored, stored_));
-    convert_to_f32(format_, stored_.data(), values.data(), static_cast<int64_t>(values.size()));
+    io::convert_to_f32(format_, stored_.data(), values.data(), static_cast<int64_t>(values.size()));
     return Ok{};
   }
 
@@ -104,7 +105,7 @@ class Rows {
   }
 
   const Source& source_;
-  FloatFormat format_;
+  io::FloatFormat format_;
   int64_t count_ = 0, columns_ = 0;
   std::vector<std::byte> stored_;
   std::vector<float> line_;
@@ -114,7 +115,7 @@ Status encode(const Source& source, std::span<const float> values, std::vector<s
   const TensorType type = source.info.type;
   bytes.resize(static_cast<size_t>(tensor_bytes(type, static_cast<int64_t>(values.size()))));
   if (type == TensorType::kF16)
-    if (const auto at = train::first_beyond_fp16(values))
+    if (const auto at = checkpoints::first_beyond_fp16(values))
       return Error{ErrorCode::kBadData,
                    fmt::format("{} holds {:g}, beyond fp16's 65504", source.weight.tensor->name, values[*at]),
                    source.weight.file->path(), "export it as bf16 or f32"};
@@ -134,8 +135,8 @@ class Exporting {
 
   Result<ExportReport> operator()() {
     const auto start = std::chrono::steady_clock::now();
-    PLIMSOLL_ASSIGN(folder_, find_whole_model(request_.model));
-    PLIMSOLL_ASSIGN(const ConfigJson config, read_config_json(folder_ + "/config.json"));
+    PLIMSOLL_ASSIGN(folder_, io::find_whole_model(request_.model));
+    PLIMSOLL_ASSIGN(const io::ConfigJson config, io::read_config_json(folder_ + "/config.json"));
     PLIMSOLL_ASSIGN(const Architecture architecture, Architecture::create(config));
     PLIMSOLL_ASSIGN(const auto model, models::make_model(config));
     if (model->num_labels() > 0)
@@ -144,9 +145,9 @@ class Exporting {
     if (config.has("quantization_config"))
       return Error{ErrorCode::kInvalidArgument, "gguf: the model is quantised by bitsandbytes", folder_,
                    "export the original; plimsoll merge makes a whole one of this and an adapter"};
-    PLIMSOLL_ASSIGN(const ModelWeights weights, ModelWeights::open(folder_));
-    PLIMSOLL_ASSIGN(const train::WeightMatch match, train::match_weights(*model, weights));
-    PLIMSOLL_TRY(train::check_match(match, weights));
+    PLIMSOLL_ASSIGN(const io::ModelWeights weights, io::ModelWeights::open(folder_));
+    PLIMSOLL_ASSIGN(const checkpoints::WeightMatch match, checkpoints::match_weights(*model, weights));
+    PLIMSOLL_TRY(checkpoints::check_match(match, weights));
     list_tensors(architecture, match);
     report_.notes = architecture.notes();
     PLIMSOLL_ASSIGN(const Metadata metadata, describe(architecture));
@@ -158,12 +159,12 @@ class Exporting {
   }
 
  private:
-  void list_tensors(const Architecture& architecture, const train::WeightMatch& match) {
+  void list_tensors(const Architecture& architecture, const checkpoints::WeightMatch& match) {
     report_.type = request_.type.value_or(stored_type(match));
     const std::vector<float>& factors = architecture.rope_factors();
     if (!factors.empty())
       infos_.push_back({"rope_freqs.weight", {static_cast<int64_t>(factors.size())}, TensorType::kF32});
-    for (const train::WeightSource& from : match.sources) {
+    for (const checkpoints::WeightSource& from : match.sources) {
       const TensorPlace place = architecture.place(from.view->name);
       const auto dims = from.view->shape.dims();
       std::vector<int64_t> shape(dims.begin(), dims.end());
@@ -175,8 +176,8 @@ class Exporting {
   }
 
   /// What the first matrix is stored in.
-  static TensorType stored_type(const train::WeightMatch& match) {
-    for (const train::WeightSource& from : match.sources)
+  static TensorType stored_type(const checkpoints::WeightMatch& match) {
+    for (const checkpoints::WeightSource& from : match.sources)
       if (from.weight.tensor->shape.size() > 1)
         return from.weight.tensor->dtype == "BF16"  ? TensorType::kBf16
                : from.weight.tensor->dtype == "F16" ? TensorType::kF16
@@ -203,18 +204,18 @@ class Exporting {
   /// How the model wants to be sampled.
   Status add_sampling(Metadata& metadata) const {
     const std::string path = folder_ + "/generation_config.json";
-    if (!is_file(path)) return Ok{};
-    PLIMSOLL_ASSIGN(const Tree config, tokenizer::read_config_object(path));
-    const auto number = [&](std::string_view field) -> const Tree* {
-      const Tree* value = config.find(field);
-      const bool is =
-          value != nullptr && (value->kind == Tree::Kind::kInteger || value->kind == Tree::Kind::kNumber);
+    if (!io::is_file(path)) return Ok{};
+    PLIMSOLL_ASSIGN(const io::Tree config, tokenizers::read_config_object(path));
+    const auto number = [&](std::string_view field) -> const io::Tree* {
+      const io::Tree* value = config.find(field);
+      const bool is = value != nullptr &&
+                      (value->kind == io::Tree::Kind::kInteger || value->kind == io::Tree::Kind::kNumber);
       return is ? value : nullptr;
     };
-    if (const Tree* k = number("top_k")) metadata.add_i32("general.sampling.top_k", k->integer);
-    if (const Tree* p = number("top_p")) metadata.add_f32("general.sampling.top_p", p->number);
-    if (const Tree* p = number("min_p")) metadata.add_f32("general.sampling.min_p", p->number);
-    if (const Tree* t = number("temperature")) metadata.add_f32("general.sampling.temp", t->number);
+    if (const io::Tree* k = number("top_k")) metadata.add_i32("general.sampling.top_k", k->integer);
+    if (const io::Tree* p = number("top_p")) metadata.add_f32("general.sampling.top_p", p->number);
+    if (const io::Tree* p = number("min_p")) metadata.add_f32("general.sampling.min_p", p->number);
+    if (const io::Tree* t = number("temperature")) metadata.add_f32("general.sampling.temp", t->number);
     return Ok{};
   }
 
@@ -243,7 +244,7 @@ class Exporting {
   Status write(const Metadata& metadata, const std::vector<float>& factors) {
     const Layout layout = lay_out(metadata, infos_);
     report_.bytes = layout.file_bytes;
-    PLIMSOLL_ASSIGN(AtomicFile file, AtomicFile::create(request_.output));
+    PLIMSOLL_ASSIGN(io::AtomicFile file, io::AtomicFile::create(request_.output));
     PLIMSOLL_TRY(file.reserve(layout.file_bytes));
     PLIMSOLL_TRY(file.write_at(0, std::as_bytes(std::span(layout.header))));
     size_t first = 0;
@@ -255,7 +256,7 @@ class Exporting {
     return file.commit();
   }
 
-  Status write_tensor(const Source& source, int64_t at, AtomicFile& file) {
+  Status write_tensor(const Source& source, int64_t at, io::AtomicFile& file) {
     Rows rows(source);
     const int64_t chunk = std::max<int64_t>(1, kChunkBytes / 4 / rows.columns());
     for (int64_t row = 0; row < rows.count(); row += chunk) {
@@ -268,7 +269,7 @@ class Exporting {
   }
 
   /// The last tensor's padding belongs to the file too.
-  Status fill_up(const Layout& layout, AtomicFile& file) const {
+  Status fill_up(const Layout& layout, io::AtomicFile& file) const {
     const int64_t end = layout.offsets.back() + infos_.back().bytes();
     const std::vector<std::byte> zeros(static_cast<size_t>(layout.file_bytes - end));
     return file.write_at(end, zeros);

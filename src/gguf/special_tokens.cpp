@@ -3,8 +3,8 @@
 #include <array>
 #include <vector>
 
-#include "data/tokenizer/config_files.h"
 #include "io/file.h"
+#include "tokenizers/config_files.h"
 
 namespace plimsoll::gguf {
 namespace {
@@ -28,11 +28,11 @@ class Adding {
   Status read(const std::string& folder) {
     for (auto [name, to] :
          {std::pair{"/config.json", &config_}, {"/tokenizer_config.json", &tokenizer_config_}})
-      if (is_file(folder + name)) {
-        PLIMSOLL_ASSIGN(*to, tokenizer::read_config_object(folder + name));
+      if (io::is_file(folder + name)) {
+        PLIMSOLL_ASSIGN(*to, tokenizers::read_config_object(folder + name));
       }
-    if (is_file(folder + "/chat_template.jinja")) {
-      PLIMSOLL_ASSIGN(template_, read_small_file(folder + "/chat_template.jinja", kMostTemplateBytes));
+    if (io::is_file(folder + "/chat_template.jinja")) {
+      PLIMSOLL_ASSIGN(template_, io::read_small_file(folder + "/chat_template.jinja", kMostTemplateBytes));
     }
     return Ok{};
   }
@@ -41,28 +41,29 @@ class Adding {
     for (const Kind& kind : kKinds) {
       std::optional<int64_t> id;
       const std::string* text =
-          tokenizer::token_text(tokenizer_config_.find(std::string(kind.name) + "_token"));
+          tokenizers::token_text(tokenizer_config_.find(std::string(kind.name) + "_token"));
       if (text != nullptr) id = id_of(*text);
       if (!id) id = id_in_config(std::string(kind.name) + "_token_id");
       if (id && *id >= 0 && *id < vocab_size_) metadata_.add_u32(kind.key, *id);
     }
   }
 
-  void add_ends(const Tree* tokenizer) {
+  void add_ends(const io::Tree* tokenizer) {
     std::optional<bool> bos, eos;
     if (tokenizer != nullptr) look_at(tokenizer->find("post_processor"), bos, eos);
     for (auto [name, to] : {std::pair{"add_bos_token", &bos}, {"add_eos_token", &eos}})
-      if (const Tree* said = tokenizer_config_.find(name); said != nullptr && said->kind == Tree::Kind::kBool)
+      if (const io::Tree* said = tokenizer_config_.find(name);
+          said != nullptr && said->kind == io::Tree::Kind::kBool)
         *to = said->boolean;
     metadata_.add_bool("tokenizer.ggml.add_bos_token", bos.value_or(false));
     if (eos) metadata_.add_bool("tokenizer.ggml.add_eos_token", *eos);
   }
 
   void add_templates() {
-    const Tree* said = tokenizer_config_.find("chat_template");
+    const io::Tree* said = tokenizer_config_.find("chat_template");
     if (said == nullptr || said->is_null()) {
       if (!template_.empty()) metadata_.add_text("tokenizer.chat_template", template_);
-    } else if (said->kind == Tree::Kind::kString) {
+    } else if (said->kind == io::Tree::Kind::kString) {
       metadata_.add_text("tokenizer.chat_template", said->text);
     } else {
       add_named(*said);
@@ -72,44 +73,44 @@ class Adding {
  private:
   /// A list names several ends: the first is the text's.
   [[nodiscard]] std::optional<int64_t> id_in_config(const std::string& field) const {
-    const Tree* id = config_.find(field);
-    if (id != nullptr && id->kind == Tree::Kind::kList && !id->items.empty()) id = &id->items.front();
-    if (id == nullptr || id->kind != Tree::Kind::kInteger) return std::nullopt;
+    const io::Tree* id = config_.find(field);
+    if (id != nullptr && id->kind == io::Tree::Kind::kList && !id->items.empty()) id = &id->items.front();
+    if (id == nullptr || id->kind != io::Tree::Kind::kInteger) return std::nullopt;
     return id->integer;
   }
 
   [[nodiscard]] std::string special(const char* field) const {
-    const std::string* text = tokenizer::token_text(tokenizer_config_.find(field));
+    const std::string* text = tokenizers::token_text(tokenizer_config_.find(field));
     return text == nullptr ? "" : *text;
   }
 
   /// What a template of the post-processor puts around a text.
-  void look_at(const Tree* processor, std::optional<bool>& bos, std::optional<bool>& eos) const {
+  void look_at(const io::Tree* processor, std::optional<bool>& bos, std::optional<bool>& eos) const {
     if (processor == nullptr || processor->is_null()) return;
-    if (const Tree* list = processor->find("processors"))
-      for (const Tree& item : list->items) look_at(&item, bos, eos);
-    const Tree* type = processor->find("type");
-    const Tree* single = processor->find("single");
+    if (const io::Tree* list = processor->find("processors"))
+      for (const io::Tree& item : list->items) look_at(&item, bos, eos);
+    const io::Tree* type = processor->find("type");
+    const io::Tree* single = processor->find("single");
     if (type == nullptr || type->text != "TemplateProcessing" || single == nullptr ||
         single->items.size() < 2)
       return;
-    const auto token_of = [](const Tree& item) -> const Tree* {
-      const Tree* token = item.find("SpecialToken");
+    const auto token_of = [](const io::Tree& item) -> const io::Tree* {
+      const io::Tree* token = item.find("SpecialToken");
       return token == nullptr ? nullptr : token->find("id");
     };
     // Without a tokenizer_config.json they are taken for what stands there.
     const bool unnamed = tokenizer_config_.is_null();
-    if (const Tree* first = token_of(single->items.front()))
+    if (const io::Tree* first = token_of(single->items.front()))
       bos = unnamed || first->text == special("bos_token") || first->text == special("cls_token");
-    if (const Tree* last = token_of(single->items.back()))
+    if (const io::Tree* last = token_of(single->items.back()))
       eos = unnamed || last->text == special("eos_token");
   }
 
-  void add_named(const Tree& list) {
+  void add_named(const io::Tree& list) {
     std::vector<std::string> names;
     const std::string* first = nullptr;
-    for (const Tree& choice : list.items) {
-      const Tree *name = choice.find("name"), *text = choice.find("template");
+    for (const io::Tree& choice : list.items) {
+      const io::Tree *name = choice.find("name"), *text = choice.find("template");
       if (name == nullptr || text == nullptr || name->text.empty()) continue;
       if (name->text == "default") {
         first = &text->text;
@@ -127,13 +128,13 @@ class Adding {
 
   int64_t vocab_size_;
   Metadata& metadata_;
-  Tree config_, tokenizer_config_;
+  io::Tree config_, tokenizer_config_;
   std::string template_;
 };
 
 }  // namespace
 
-Status add_special_tokens(const std::string& folder, const Tree* tokenizer,
+Status add_special_tokens(const std::string& folder, const io::Tree* tokenizer,
                           const std::function<std::optional<int64_t>(const std::string&)>& id_of,
                           int64_t vocab_size, Metadata& metadata) {
   Adding adding(vocab_size, metadata);

@@ -8,13 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "data/tokenizer/config_files.h"
-#include "data/tokenizer/sentencepiece.h"
-#include "data/tokenizer/split_rules.h"
-#include "data/tokenizer/tokenizer.h"
-#include "data/tokenizer/tokenizer_source.h"
 #include "gguf/special_tokens.h"
 #include "io/file.h"
+#include "tokenizers/config_files.h"
+#include "tokenizers/sentencepiece.h"
+#include "tokenizers/split_rules.h"
+#include "tokenizers/tokenizer.h"
+#include "tokenizers/tokenizer_source.h"
 
 namespace plimsoll::gguf {
 namespace {
@@ -57,38 +57,38 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 }
 
 /// The stages of a pre-tokenizer, sequences taken apart.
-void stages_of(const Tree* tree, std::vector<const Tree*>& stages) {
+void stages_of(const io::Tree* tree, std::vector<const io::Tree*>& stages) {
   if (tree == nullptr || tree->is_null()) return;
-  const Tree* list = tree->find("pretokenizers");
+  const io::Tree* list = tree->find("pretokenizers");
   if (list == nullptr) return stages.push_back(tree);
-  for (const Tree& item : list->items) stages_of(&item, stages);
+  for (const io::Tree& item : list->items) stages_of(&item, stages);
 }
 
-std::string_view type_of(const Tree& tree) {
-  const Tree* type = tree.find("type");
+std::string_view type_of(const io::Tree& tree) {
+  const io::Tree* type = tree.find("type");
   return type == nullptr ? std::string_view() : std::string_view(type->text);
 }
 
-bool is_true(const Tree& tree, std::string_view field, bool if_absent) {
-  const Tree* value = tree.find(field);
-  return value == nullptr || value->kind != Tree::Kind::kBool ? if_absent : value->boolean;
+bool is_true(const io::Tree& tree, std::string_view field, bool if_absent) {
+  const io::Tree* value = tree.find(field);
+  return value == nullptr || value->kind != io::Tree::Kind::kBool ? if_absent : value->boolean;
 }
 
 /// llama.cpp's name of the rules by which a byte-level tokenizer cuts words; empty where it has none.
-std::string_view pre_tokenizer_name(const Tree& root) {
-  using tokenizer::SplitRule;
-  std::vector<const Tree*> stages;
+std::string_view pre_tokenizer_name(const io::Tree& root) {
+  using tokenizers::SplitRule;
+  std::vector<const io::Tree*> stages;
   stages_of(root.find("pre_tokenizer"), stages);
   if (stages.empty() || type_of(*stages.back()) != "ByteLevel") return "";
   const bool gpt2 = is_true(*stages.back(), "use_regex", true);
   if (stages.size() == 1) return gpt2 ? "gpt-2" : "";
   if (stages.size() > 2) return "";
-  const Tree& first = *stages.front();
+  const io::Tree& first = *stages.front();
   if (type_of(first) == "Digits") return gpt2 && is_true(first, "individual_digits", false) ? "smollm" : "";
-  const Tree* pattern = first.find("pattern");
-  const Tree* regex = pattern == nullptr ? nullptr : pattern->find("Regex");
+  const io::Tree* pattern = first.find("pattern");
+  const io::Tree* regex = pattern == nullptr ? nullptr : pattern->find("Regex");
   if (gpt2 || regex == nullptr) return "";
-  const auto rule = tokenizer::recognise_split_rule(regex->text);
+  const auto rule = tokenizers::recognise_split_rule(regex->text);
   if (!rule) return "";
   switch (*rule) {
     case SplitRule::kGpt2:
@@ -115,18 +115,19 @@ class Vocabulary {
       : folder_(std::move(folder)), vocab_size_(static_cast<size_t>(vocab_size)) {}
 
   Status read() {
-    PLIMSOLL_ASSIGN(auto source, tokenizer::TokenizerSource::read(folder_));
+    PLIMSOLL_ASSIGN(auto source, tokenizers::TokenizerSource::read(folder_));
     const std::string path = source.file;
-    PLIMSOLL_ASSIGN(tokenizer_, Tokenizer::build(source));
+    PLIMSOLL_ASSIGN(tokenizer_, tokenizers::Tokenizer::build(source));
     document_ = std::move(source.document);
     if (tokenizer_->vocab_size() > static_cast<int64_t>(vocab_size_))
       return Error{
           ErrorCode::kBadData,
           fmt::format("the tokenizer has {} tokens, the model {}", tokenizer_->vocab_size(), vocab_size_),
           path, "take both from the same place; the files beside tokenizer.json name tokens too"};
-    const Tree* model = document_.root.find("model");
+    const io::Tree* model = document_.root.find("model");
     falls_back_ = model != nullptr && is_true(*model, "byte_fallback", false);
-    if (const Tree* unknown = model == nullptr ? nullptr : model->find("unk_token")) unknown_ = unknown->text;
+    if (const io::Tree* unknown = model == nullptr ? nullptr : model->find("unk_token"))
+      unknown_ = unknown->text;
     return Ok{};
   }
 
@@ -155,7 +156,7 @@ class Vocabulary {
   Status add_sentencepiece(Metadata& metadata) {
     take_tokens();
     scores_.assign(vocab_size_, kNoScore);
-    if (is_file(folder_ + "/tokenizer.model"))
+    if (io::is_file(folder_ + "/tokenizer.model"))
       PLIMSOLL_TRY(take_pieces());
     else
       score_by_merges();
@@ -199,12 +200,12 @@ class Vocabulary {
   /// The pieces of tokenizer.model have scores and kinds of their own; what was added since is over them.
   Status take_pieces() {
     const std::string path = folder_ + "/tokenizer.model";
-    PLIMSOLL_ASSIGN(const std::string bytes, read_small_file(path, kMostBytes));
-    auto model = tokenizer::parse_sentencepiece(bytes);
+    PLIMSOLL_ASSIGN(const std::string bytes, io::read_small_file(path, kMostBytes));
+    auto model = tokenizers::parse_sentencepiece(bytes);
     if (!model) return std::move(model).error().at(path);
     const auto& pieces = model->pieces;
     for (size_t id = 0; id < std::min(vocab_size_, pieces.size()); ++id) {
-      const tokenizer::Piece& piece = pieces[id];
+      const tokenizers::Piece& piece = pieces[id];
       scores_[id] = piece.score;
       if (std::find(added_.begin(), added_.end(), id) != added_.end() && piece.kind == kNormal)
         scores_[id] = kAddedScore;
@@ -234,8 +235,8 @@ class Vocabulary {
 
   std::string folder_;
   size_t vocab_size_;
-  tokenizer::Document document_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  tokenizers::Document document_;
+  std::unique_ptr<tokenizers::Tokenizer> tokenizer_;
   bool falls_back_ = false;
   std::string unknown_;
   std::vector<std::string> tokens_;
@@ -248,7 +249,7 @@ class Vocabulary {
 
 Result<VocabularyNote> add_vocabulary(const std::string& folder, const std::string& architecture,
                                       int64_t vocab_size, Metadata& metadata) {
-  if (tokenizer::tokenizer_file(folder).empty()) {
+  if (tokenizers::tokenizer_file(folder).empty()) {
     metadata.add_text("tokenizer.ggml.model", "none");
     // The one family whose sizes have it anyway is llama's.
     if (architecture != "llama") metadata.add_u32(architecture + ".vocab_size", vocab_size);

@@ -32,17 +32,17 @@ bool matches(std::string_view row, std::string_view pattern) {
   return pattern.starts_with(section) || pattern == section.substr(0, section.size() - 1);
 }
 
-bool has_component(const Tree& tree) {
+bool has_component(const io::Tree& tree) {
   return std::any_of(tree.members.begin(), tree.members.end(),
                      [](const auto& member) { return member.second.find("_component_") != nullptr; });
 }
 
-bool has_any(const Tree& tree, std::initializer_list<std::string_view> keys) {
+bool has_any(const io::Tree& tree, std::initializer_list<std::string_view> keys) {
   return std::any_of(keys.begin(), keys.end(),
                      [&](std::string_view key) { return tree.find(key) != nullptr; });
 }
 
-bool is_map(const Tree* tree) { return tree != nullptr && tree->kind == Tree::Kind::kMap; }
+bool is_map(const io::Tree* tree) { return tree != nullptr && tree->kind == io::Tree::Kind::kMap; }
 
 }  // namespace
 
@@ -66,12 +66,12 @@ std::string nearest_key(Dialect dialect, std::string_view pattern) {
     for (const Row& row : table)
       if (!row.key.ends_with('*')) known.emplace_back(row.key);
   if (dialect != Dialect::kTorchtune && dialect != Dialect::kDeepspeed)
-    for (const HarmlessKey& key : harmless_keys()) known.emplace_back(key.name);
-  return nearest_name(pattern.substr(0, 100), known);
+    for (const settings::HarmlessKey& key : settings::harmless_keys()) known.emplace_back(key.name);
+  return io::nearest_name(pattern.substr(0, 100), known);
 }
 
-std::optional<Dialect> recognised(const Tree& tree) {
-  const Tree* optimizer = tree.find("optimizer");
+std::optional<Dialect> recognised(const io::Tree& tree) {
+  const io::Tree* optimizer = tree.find("optimizer");
   const bool is_engine = is_map(optimizer) && optimizer->find("type") != nullptr;
   if (has_any(tree, {"zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size"}) ||
       is_map(tree.find("fp16")) || is_map(tree.find("bf16")) || is_engine)
@@ -86,7 +86,7 @@ std::optional<Dialect> recognised(const Tree& tree) {
     return Dialect::kTrl;
   const auto known = [](const auto& member) {
     return find_row(Dialect::kTransformers, member.first) != nullptr ||
-           find_harmless_key(member.first) != nullptr;
+           settings::find_harmless_key(member.first) != nullptr;
   };
   if (std::any_of(tree.members.begin(), tree.members.end(), known)) return Dialect::kTransformers;
   return {};

@@ -52,19 +52,19 @@ std::span<const Row> deepspeed_rows();
 
 /// The dialect's own name of a key as the tables know it: of axolotl's "micro_batch_size" transformers'
 /// "per_device_train_batch_size".
-std::string canonical(Dialect dialect, const std::string& pattern);
+std::string canonical(importing::Dialect dialect, const std::string& pattern);
 /// The dialect that a document's keys are of; nothing where none is its alone.
-std::optional<Dialect> recognised(const Tree& tree);
+std::optional<importing::Dialect> recognised(const io::Tree& tree);
 
 /// The row of a key, those of transformers behind the dialect's own where it stands on its Trainer.
-const Row* find_row(Dialect dialect, std::string_view pattern);
+const Row* find_row(importing::Dialect dialect, std::string_view pattern);
 /// The dialect's key nearest to an unknown one; empty where none is near.
-std::string nearest_key(Dialect dialect, std::string_view pattern);
+std::string nearest_key(importing::Dialect dialect, std::string_view pattern);
 
 // What is computed from several keys, and the dialect's defaults.
-void settle_trainer(Draft& draft, Dialect dialect);
-void set_trainer_defaults(Draft& draft, Dialect dialect);
-void settle_torchtune(Draft& draft);
-void settle_deepspeed(Draft& draft, bool is_alone);
+void settle_trainer(importing::Draft& draft, importing::Dialect dialect);
+void set_trainer_defaults(importing::Draft& draft, importing::Dialect dialect);
+void settle_torchtune(importing::Draft& draft);
+void settle_deepspeed(importing::Draft& draft, bool is_alone);
 
 }  // namespace plimsoll::importing

@@ -13,29 +13,31 @@ namespace plimsoll::importing {
 namespace {
 
 /// Whether this version has that value of the setting, which takes it.
-bool is_available(const Setting& setting, const Tree& value, const RunConfig& config) {
-  if (setting.availability == Availability::kPlanned && setting.field != nullptr) return false;
-  const std::string text = setting.field == nullptr ? to_yaml_flow(value) : setting_text(setting, config);
+bool is_available(const settings::Setting& setting, const io::Tree& value,
+                  const settings::RunConfig& config) {
+  if (setting.availability == settings::Availability::kPlanned && setting.field != nullptr) return false;
+  const std::string text =
+      setting.field == nullptr ? to_yaml_flow(value) : settings::setting_text(setting, config);
   if (setting.field == nullptr || !setting.available.empty())
     return std::find(setting.available.begin(), setting.available.end(), text) != setting.available.end();
   return true;
 }
 
 /// The value as the setting takes it: numbers may be written as text.
-Result<Tree> taken(const Setting& setting, const Tree& value, RunConfig& config) {
+Result<io::Tree> taken(const settings::Setting& setting, const io::Tree& value, settings::RunConfig& config) {
   if (setting.field == nullptr) return value;
-  Status status = assign_setting(setting, value, config);
+  Status status = settings::assign_setting(setting, value, config);
   if (status) return value;
-  if (value.kind == Tree::Kind::kString) {
-    const Tree plain = resolve_plain_scalar(value.text);
+  if (value.kind == io::Tree::Kind::kString) {
+    const io::Tree plain = io::resolve_plain_scalar(value.text);
     if (!plain.is_null() && assign_setting(setting, plain, config)) return plain;
-    if (const auto is_on = bool_in(value); is_on && assign_setting(setting, Tree::of(*is_on), config))
-      return Tree::of(*is_on);
+    if (const auto is_on = bool_in(value); is_on && assign_setting(setting, io::Tree::of(*is_on), config))
+      return io::Tree::of(*is_on);
   }
   return std::move(status).error();
 }
 
-std::string not_there(const Setting& setting, const Tree& value) {
+std::string not_there(const settings::Setting& setting, const io::Tree& value) {
   const std::string what =
       setting.available.empty() ? setting.path : fmt::format("{} {}", setting.path, to_yaml_flow(value));
   return fmt::format("{} is not available in this version{}", what,
@@ -54,21 +56,21 @@ std::string_view name_of(Fate fate) {
   return fate == Fate::kMapped ? "mapped" : fate == Fate::kHarmless ? "harmless" : "no equal";
 }
 
-std::optional<double> number_in(const Tree& value) {
-  const Tree plain = value.kind == Tree::Kind::kString ? resolve_plain_scalar(value.text) : value;
-  const bool is_number = plain.kind == Tree::Kind::kInteger || plain.kind == Tree::Kind::kNumber;
+std::optional<double> number_in(const io::Tree& value) {
+  const io::Tree plain = value.kind == io::Tree::Kind::kString ? io::resolve_plain_scalar(value.text) : value;
+  const bool is_number = plain.kind == io::Tree::Kind::kInteger || plain.kind == io::Tree::Kind::kNumber;
   if (!is_number || !std::isfinite(plain.number)) return {};
   return plain.number;
 }
 
-std::optional<bool> bool_in(const Tree& value) {
+std::optional<bool> bool_in(const io::Tree& value) {
   // As PyYAML and HfArgumentParser take it.
   for (const char* on : {"yes", "on", "Yes", "On", "YES", "ON"})
-    if (value.kind == Tree::Kind::kString && value.text == on) return true;
+    if (value.kind == io::Tree::Kind::kString && value.text == on) return true;
   for (const char* off : {"no", "off", "No", "Off", "NO", "OFF"})
-    if (value.kind == Tree::Kind::kString && value.text == off) return false;
-  const Tree plain = value.kind == Tree::Kind::kString ? resolve_plain_scalar(value.text) : value;
-  if (plain.kind != Tree::Kind::kBool) return {};
+    if (value.kind == io::Tree::Kind::kString && value.text == off) return false;
+  const io::Tree plain = value.kind == io::Tree::Kind::kString ? io::resolve_plain_scalar(value.text) : value;
+  if (plain.kind != io::Tree::Kind::kBool) return {};
   return plain.boolean;
 }
 
@@ -128,7 +130,7 @@ const Line* Draft::line(const std::string& setting) const {
   return at == lines_.end() ? nullptr : &at->second;
 }
 
-void Draft::write(const SourceKey& key, const std::string& setting, const Tree& value,
+void Draft::write(const SourceKey& key, const std::string& setting, const io::Tree& value,
                   const std::string& note, Fate fate) {
   const auto before = lines_.find(setting);
   if (before != lines_.end() && !before->second.is_default &&
@@ -153,10 +155,10 @@ void Draft::write(const SourceKey& key, const std::string& setting, const Tree& 
   line.keys.push_back(reports_.size() - 1);
 }
 
-void Draft::map(const SourceKey& key, const std::string& setting_path, const Tree& value,
+void Draft::map(const SourceKey& key, const std::string& setting_path, const io::Tree& value,
                 const std::string& note) {
-  const Setting* setting = find_setting(setting_path);
-  RunConfig scratch;
+  const settings::Setting* setting = settings::find_setting(setting_path);
+  settings::RunConfig scratch;
   auto as_taken = taken(*setting, value, scratch);
   if (!as_taken) {
     const std::string& what = as_taken.error().what;
@@ -173,9 +175,9 @@ void Draft::map(const SourceKey& key, const std::string& setting_path, const Tre
   write(key, setting_path, *as_taken, note, Fate::kMapped);
 }
 
-bool Draft::can_take(const std::string& setting_path, const Tree& value) const {
-  const Setting* setting = find_setting(setting_path);
-  RunConfig scratch;
+bool Draft::can_take(const std::string& setting_path, const io::Tree& value) const {
+  const settings::Setting* setting = settings::find_setting(setting_path);
+  settings::RunConfig scratch;
   if (setting->field == nullptr) return false;
   const auto as_taken = taken(*setting, value, scratch);
   return as_taken && is_available(*setting, *as_taken, scratch);
@@ -183,15 +185,15 @@ bool Draft::can_take(const std::string& setting_path, const Tree& value) const {
 
 std::optional<Draft::Choice> Draft::first_available(const std::string& setting_path,
                                                     std::string_view words) const {
-  const Setting* setting = find_setting(setting_path);
+  const settings::Setting* setting = settings::find_setting(setting_path);
   while (!words.empty()) {
     const size_t comma = std::min(words.find(','), words.size());
     std::string_view word = words.substr(0, comma);
     words.remove_prefix(std::min(comma + 1, words.size()));
     const bool is_equal = !word.starts_with('!');
     if (!is_equal) word.remove_prefix(1);
-    RunConfig scratch;
-    auto value = taken(*setting, resolve_plain_scalar(std::string(word)), scratch);
+    settings::RunConfig scratch;
+    auto value = taken(*setting, io::resolve_plain_scalar(std::string(word)), scratch);
     if (value && is_available(*setting, *value, scratch)) return Choice{*value, is_equal};
   }
   return {};
@@ -211,7 +213,7 @@ void Draft::map_words(const SourceKey& key, const std::string& setting, std::str
         Fate::kNoEqual);
 }
 
-void Draft::set(const std::string& setting, const Tree& value, const std::string& comment) {
+void Draft::set(const std::string& setting, const io::Tree& value, const std::string& comment) {
   Line& line = lines_[setting];
   line.value = value;
   line.comment = comment;
@@ -250,13 +252,16 @@ void Draft::leave_the_best_model() {
 }
 
 void Draft::settle() {
-  RunConfig config;
-  for (const auto& [path, line] : lines_) (void)!assign_setting(*find_setting(path), line.value, config);
+  settings::RunConfig config;
+  for (const auto& [path, line] : lines_)
+    (void)!settings::assign_setting(*settings::find_setting(path), line.value, config);
   std::vector<std::pair<std::string, std::string>> idle;
   for (const auto& [path, line] : lines_)
-    if (const Setting& setting = *find_setting(path); !has_effect(setting, config))
-      idle.emplace_back(path, fmt::format("no effect with {} {}", setting.only_with.path,
-                                          setting_text(*find_setting(setting.only_with.path), config)));
+    if (const settings::Setting& setting = *settings::find_setting(path);
+        !settings::has_effect(setting, config))
+      idle.emplace_back(
+          path, fmt::format("no effect with {} {}", setting.only_with.path,
+                            settings::setting_text(*settings::find_setting(setting.only_with.path), config)));
   for (const auto& [path, note] : idle) drop(path, note);
   if (config.data.evaluates()) return;
   for (const char* path : {"training.eval_steps", "training.eval_strategy"})

@@ -31,7 +31,7 @@ struct KeyReport {
 
 /// A line of the run file.
 struct Line {
-  Tree value = {};
+  io::Tree value = {};
   std::string comment = {};
   std::vector<size_t> keys = {};  ///< the reports that stand behind it
   bool is_default = false;        ///< the source's own default
@@ -53,13 +53,14 @@ class Draft {
   // What becomes of a key; the first answer stays.
   /// `words`: the setting's value, or several between commas, the first that this version has; behind '!'
   /// what is not the same. A value that the setting cannot take is an error of the key.
-  void map(const SourceKey& key, const std::string& setting, const Tree& value, const std::string& note = {});
+  void map(const SourceKey& key, const std::string& setting, const io::Tree& value,
+           const std::string& note = {});
   void map_words(const SourceKey& key, const std::string& setting, std::string_view words,
                  const std::string& note = {});
   void harmless(const SourceKey& key, std::string note);
   void no_equal(const SourceKey& key, std::string note, const std::string& setting = {});
   /// Whether this version has the setting, and with that value.
-  [[nodiscard]] bool can_take(const std::string& setting, const Tree& value) const;
+  [[nodiscard]] bool can_take(const std::string& setting, const io::Tree& value) const;
   void wrong(const SourceKey& key, std::string_view expected, std::string hint = {});
   [[nodiscard]] bool is_accounted(const SourceKey& key) const;
   /// For a key that goes into a line which another wrote.
@@ -67,7 +68,7 @@ class Draft {
 
   /// A line that no single key says: computed from several, or a default of the source's (unless there is a
   /// line of that setting, or it was decided that there is none). `words` as map_words.
-  void set(const std::string& setting, const Tree& value, const std::string& comment);
+  void set(const std::string& setting, const io::Tree& value, const std::string& comment);
   void set_default(const std::string& setting, std::string_view words, const std::string& comment);
   /// No line of that setting: what the source asks for has no equal, and a default would be none of it.
   void leave_out(const std::string& setting) { left_out_.insert(setting); }
@@ -88,13 +89,13 @@ class Draft {
 
  private:
   struct Choice {
-    Tree value;
+    io::Tree value;
     bool is_equal = true;
   };
   [[nodiscard]] std::optional<Choice> first_available(const std::string& setting,
                                                       std::string_view words) const;
   KeyReport* report(const SourceKey& key, Fate fate, const std::string& setting, std::string note);
-  void write(const SourceKey& key, const std::string& setting, const Tree& value, const std::string& note,
+  void write(const SourceKey& key, const std::string& setting, const io::Tree& value, const std::string& note,
              Fate fate);
   static void wait(Line& line, const std::string& for_what);
   void drop(const std::string& setting, const std::string& note);
@@ -109,8 +110,8 @@ class Draft {
 };
 
 /// A number, also where it is written as text ("2e-5"); nothing where it is none.
-std::optional<double> number_in(const Tree& value);
+std::optional<double> number_in(const io::Tree& value);
 /// true or false; null is nothing.
-std::optional<bool> bool_in(const Tree& value);
+std::optional<bool> bool_in(const io::Tree& value);
 
 }  // namespace plimsoll::importing

@@ -125,47 +125,48 @@ Result<Imported> import_run(std::span<const InputFile> files, const std::string&
   Imported imported;
   imported.keys = in_order(draft, files);
   imported.run_file = run_file_text(draft, imported.keys);
-  if (!parse_run_config(imported.run_file, "")) {
+  if (!settings::parse_run_config(imported.run_file, "")) {
     draft.leave_the_best_model();
     imported.run_file = run_file_text(draft, imported.keys);
   }
   for (const auto& [path, line] : draft.lines())
     if (line.keys.empty()) imported.defaults.emplace_back(path, line);
   imported.fill_in = {draft.to_fill_in().begin(), draft.to_fill_in().end()};
-  auto checked = parse_run_config(imported.run_file, "the run file that would be written");
+  auto checked = settings::parse_run_config(imported.run_file, "the run file that would be written");
   if (!checked) return std::move(checked).error();
   return imported;
 }
 
-Tree shown_value(const SourceKey& key) {
-  const bool is_secret = key.pattern.ends_with("token") && key.value.kind == Tree::Kind::kString &&
+io::Tree shown_value(const SourceKey& key) {
+  const bool is_secret = key.pattern.ends_with("token") && key.value.kind == io::Tree::Kind::kString &&
                          key.value.text.starts_with("hf_");
-  return is_secret ? Tree::of(std::string("hf_…")) : key.value;
+  return is_secret ? io::Tree::of(std::string("hf_…")) : key.value;
 }
 
-Tree import_event(const Imported& imported) {
-  const auto text = [](std::string_view value) { return Tree::of(std::string(value)); };
-  Tree keys = Tree::list(), defaults = Tree::list(), fill_in = Tree::list();
+io::Tree import_event(const Imported& imported) {
+  const auto text = [](std::string_view value) { return io::Tree::of(std::string(value)); };
+  io::Tree keys = io::Tree::list(), defaults = io::Tree::list(), fill_in = io::Tree::list();
   for (const KeyReport& report : imported.keys)
-    keys.items.push_back(Tree::map({{"key", text(report.key.name)},
-                                    {"value", shown_value(report.key)},
-                                    {"status", text(name_of(report.fate))},
-                                    {"setting", report.setting.empty() ? Tree{} : text(report.setting)},
-                                    {"note", text(report.note)},
-                                    {"file", text(report.key.file)},
-                                    {"from", text(name_of(report.key.dialect))}}));
+    keys.items.push_back(
+        io::Tree::map({{"key", text(report.key.name)},
+                       {"value", shown_value(report.key)},
+                       {"status", text(name_of(report.fate))},
+                       {"setting", report.setting.empty() ? io::Tree{} : text(report.setting)},
+                       {"note", text(report.note)},
+                       {"file", text(report.key.file)},
+                       {"from", text(name_of(report.key.dialect))}}));
   for (const auto& [path, line] : imported.defaults)
     defaults.items.push_back(
-        Tree::map({{"setting", text(path)}, {"value", line.value}, {"note", text(line.comment)}}));
+        io::Tree::map({{"setting", text(path)}, {"value", line.value}, {"note", text(line.comment)}}));
   for (const auto& [path, why] : imported.fill_in)
-    fill_in.items.push_back(Tree::map({{"setting", text(path)}, {"note", text(why)}}));
-  return Tree::map({{"event", text("import")},
-                    {"keys", keys},
-                    {"mapped", Tree::of(imported.count(Fate::kMapped))},
-                    {"harmless", Tree::of(imported.count(Fate::kHarmless))},
-                    {"no_equal", Tree::of(imported.count(Fate::kNoEqual))},
-                    {"defaults", defaults},
-                    {"fill_in", fill_in}});
+    fill_in.items.push_back(io::Tree::map({{"setting", text(path)}, {"note", text(why)}}));
+  return io::Tree::map({{"event", text("import")},
+                        {"keys", keys},
+                        {"mapped", io::Tree::of(imported.count(Fate::kMapped))},
+                        {"harmless", io::Tree::of(imported.count(Fate::kHarmless))},
+                        {"no_equal", io::Tree::of(imported.count(Fate::kNoEqual))},
+                        {"defaults", defaults},
+                        {"fill_in", fill_in}});
 }
 
 }  // namespace plimsoll::importing

@@ -33,12 +33,12 @@ struct Imported {
 Result<Imported> import_run(std::span<const InputFile> files, const std::string& from);
 
 /// {"event": "import", "keys": [{"key", "value", "status", "setting", "note"}], …}.
-Tree import_event(const Imported& imported);
+io::Tree import_event(const Imported& imported);
 
 /// The draft's run file: settings by section, then what is harmless and what has no equal, as comments.
 std::string run_file_text(const Draft& draft, const std::vector<KeyReport>& keys);
 
 /// The value of a key as it is shown: a token of the hub is not.
-Tree shown_value(const SourceKey& key);
+io::Tree shown_value(const SourceKey& key);
 
 }  // namespace plimsoll::importing

@@ -61,9 +61,9 @@ bool has_line(const Draft& draft, const std::string& section) {
 
 void add_settings(const Draft& draft, std::string& out) {
   Writer writer(out);
-  for (const Setting& setting : settings()) {
+  for (const settings::Setting& setting : settings::settings()) {
     if (const Line* line = draft.line(setting.path)) {
-      writer.line(setting.path, to_yaml_flow(line->value), line->comment, line->is_waiting);
+      writer.line(setting.path, io::to_yaml_flow(line->value), line->comment, line->is_waiting);
     } else if (const auto why = draft.to_fill_in().find(setting.path); why != draft.to_fill_in().end()) {
       const std::string section = setting.path.substr(0, setting.path.find('.'));
       if (has_line(draft, section))
@@ -85,7 +85,7 @@ void add_keys(const std::vector<KeyReport>& keys, Fate fate, std::string_view ti
     if (report.fate == fate)
       out += fmt::format("{:<42} # {}\n",
                          fmt::format("#   {}: {}", one_line(report.key.name, 60),
-                                     one_line(to_yaml_flow(shown_value(report.key)), 60)),
+                                     one_line(io::to_yaml_flow(shown_value(report.key)), 60)),
                          one_line(report.note));
 }
 

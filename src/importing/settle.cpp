@@ -50,35 +50,35 @@ void settle_batch(Draft& draft, const BatchKeys& keys) {
       global ? keys.global->name
              : fmt::format("{} x {}, times the devices where there were several", factor(keys.micro, at_once),
                            keys.accumulation == nullptr ? "1" : factor(keys.accumulation, steps.value_or(1)));
-  draft.set("training.global_batch_size", Tree::of(all), product);
+  draft.set("training.global_batch_size", io::Tree::of(all), product);
   if (keys.global != nullptr) draft.joined(*keys.global, "training.global_batch_size", "");
   if (keys.accumulation != nullptr)
     draft.joined(*keys.accumulation, "training.global_batch_size",
                  fmt::format("{} sequences at once make a step of {}", at_once, all));
   if (keys.micro != nullptr)
-    draft.map(*keys.micro, "training.micro_batch_size", Tree::of(at_once),
+    draft.map(*keys.micro, "training.micro_batch_size", io::Tree::of(at_once),
               "auto would be the planner's choice, with the same bits");
 }
 
 void train_in_bf16(Draft& draft, const SourceKey& key, const std::string& why) {
-  draft.map(key, "training.state.weights", Tree::of(std::string("bf16")), why);
+  draft.map(key, "training.state.weights", io::Tree::of(std::string("bf16")), why);
   const std::string comment = "as " + key.name;
-  const Tree bf16 = Tree::of(std::string("bf16"));
+  const io::Tree bf16 = io::Tree::of(std::string("bf16"));
   draft.set("training.precision", bf16, comment);
-  draft.set("training.state.master_weights", Tree::of(false), comment);
+  draft.set("training.state.master_weights", io::Tree::of(false), comment);
   draft.set("training.state.gradients", bf16, comment);
   draft.set("training.state.moments", bf16, comment);
-  draft.set("training.state.rounding", Tree::of(std::string("nearest")), comment);
-  draft.set("training.residual_in_fp32", Tree::of(false), comment);
+  draft.set("training.state.rounding", io::Tree::of(std::string("nearest")), comment);
+  draft.set("training.residual_in_fp32", io::Tree::of(false), comment);
 }
 
 void settle_data_file(Draft& draft, const SourceKey& key, const std::string& setting) {
   if (key.value.is_null()) return draft.harmless(key, "null says nothing");
-  if (key.value.kind != Tree::Kind::kString && key.value.kind != Tree::Kind::kList)
+  if (key.value.kind != io::Tree::Kind::kString && key.value.kind != io::Tree::Kind::kList)
     return draft.wrong(key, "the name of a file or a data set");
   const std::string& text = key.value.text;
   const auto ends = [&](std::string_view ending) { return text.ends_with(ending); };
-  const bool is_file = key.value.kind == Tree::Kind::kList || ends(".jsonl") || ends(".json") ||
+  const bool is_file = key.value.kind == io::Tree::Kind::kList || ends(".jsonl") || ends(".json") ||
                        ends(".txt") || ends(".npy") || ends(".parquet") || ends(".csv") || ends(".arrow") ||
                        ends(".shard") || text.starts_with("/") || text.starts_with("./") ||
                        text.starts_with("../") || text.find('*') != std::string::npos;
@@ -89,8 +89,8 @@ void settle_data_file(Draft& draft, const SourceKey& key, const std::string& set
   if (!draft.has(setting)) return draft.map(key, setting, key.value);
   // Several entries are joined.
   const Line* line = draft.line(setting);
-  Tree list = line->value.kind == Tree::Kind::kList ? line->value : Tree::list({line->value});
-  if (key.value.kind == Tree::Kind::kList)
+  io::Tree list = line->value.kind == io::Tree::Kind::kList ? line->value : io::Tree::list({line->value});
+  if (key.value.kind == io::Tree::Kind::kList)
     list.items.insert(list.items.end(), key.value.items.begin(), key.value.items.end());
   else
     list.items.push_back(key.value);

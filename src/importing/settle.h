@@ -16,7 +16,7 @@ std::optional<int64_t> count_of(Draft& draft, const SourceKey* key, int64_t leas
 std::optional<bool> switch_of(Draft& draft, const SourceKey* key);
 
 /// A value that is a word.
-inline Tree word(const char* text) { return Tree::of(std::string(text)); }
+inline io::Tree word(const char* text) { return io::Tree::of(std::string(text)); }
 
 /// A batch: sequences at once times accumulation. Either key may be absent.
 struct BatchKeys {

@@ -32,7 +32,7 @@ constexpr AdapterKey kQuantization[] = {{"load_in_4bit", "quantization.load_in_4
 constexpr const char* kNoAdapter = "no adapter is asked for: all parameters are trained";
 
 /// Whether PEFT's all-linear has it: a linear map of the families that are known here, and no head.
-bool is_linear_of_a_block(const Tree& name) {
+bool is_linear_of_a_block(const io::Tree& name) {
   static const std::vector<std::string> kLinears = {"q_proj",    "k_proj",  "v_proj",    "o_proj",
                                                     "gate_proj", "up_proj", "down_proj", "c_attn",
                                                     "c_proj",    "c_fc",    "all-linear"};
@@ -40,10 +40,10 @@ bool is_linear_of_a_block(const Tree& name) {
 }
 
 /// TRL takes a list of one as the text in it: a regular expression, or all-linear.
-Tree modules_of(const SourceKey& key) {
-  const std::vector<Tree>& items = key.value.items;
+io::Tree modules_of(const SourceKey& key) {
+  const std::vector<io::Tree>& items = key.value.items;
   const bool is_text =
-      key.value.kind == Tree::Kind::kList && items.size() == 1 &&
+      key.value.kind == io::Tree::Kind::kList && items.size() == 1 &&
       (items[0].text == "all-linear" || items[0].text.find_first_of(".*+?|()[]^$\\") != std::string::npos);
   return is_text ? items[0] : key.value;
 }
@@ -52,7 +52,7 @@ Tree modules_of(const SourceKey& key) {
 void settle_all_linear(Draft& draft, const SourceKey& all) {
   const char* const setting = "lora.target_modules";
   if (draft.has("lora.layers_to_transform")) {
-    Tree names = Tree::list();
+    io::Tree names = io::Tree::list();
     for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"})
       names.items.push_back(word(name));
     draft.map(all, setting, names,
@@ -62,8 +62,8 @@ void settle_all_linear(Draft& draft, const SourceKey& all) {
   }
   const SourceKey* named = draft.find(all.dialect, "lora_target_modules");
   if (named == nullptr) return;
-  const bool is_list = named->value.kind == Tree::Kind::kList;
-  const std::vector<Tree> names = is_list ? named->value.items : std::vector{named->value};
+  const bool is_list = named->value.kind == io::Tree::Kind::kList;
+  const std::vector<io::Tree> names = is_list ? named->value.items : std::vector{named->value};
   if (std::all_of(names.begin(), names.end(), is_linear_of_a_block))
     draft.joined(*named, setting, "all-linear has them");
   else

@@ -76,7 +76,7 @@ void settle_peak(Draft& draft, bool has_default) {
     if (rate != nullptr && number_in(rate->value) != number_in(peak->value))
       draft.harmless(*rate, "warmup_max_lr goes before it");
   } else if (has_default) {
-    draft.set("training.learning_rate", Tree::of(1e-3), "warmup_max_lr's default");
+    draft.set("training.learning_rate", io::Tree::of(1e-3), "warmup_max_lr's default");
     if (rate != nullptr) draft.harmless(*rate, "warmup_max_lr goes before it, 0.001 by default");
   }
 }
@@ -85,7 +85,7 @@ void settle_total(Draft& draft) {
   const SourceKey* total = key_of(draft, "scheduler.params.total_num_steps");
   const Line* steps = draft.line("training.max_steps");
   if (total == nullptr) return;
-  if (steps == nullptr || to_yaml_flow(steps->value) == to_yaml_flow(total->value))
+  if (steps == nullptr || io::to_yaml_flow(steps->value) == io::to_yaml_flow(total->value))
     draft.map(*total, "training.max_steps", total->value);
   else
     draft.no_equal(*total, "the schedule ends with the run", "training.max_steps");
@@ -109,7 +109,7 @@ void settle_shape(Draft& draft, const SourceKey& type) {
   if (!ours)
     draft.map_words(type, "training.lr_scheduler", "!constant", "it has no equal");
   else if (is_linear)
-    draft.map(type, "training.lr_scheduler", Tree::of(*ours), "its rate comes a step later");
+    draft.map(type, "training.lr_scheduler", io::Tree::of(*ours), "its rate comes a step later");
   else
     draft.map_words(type, "training.lr_scheduler", "!" + *ours,
                     "it warms up by the logarithm, the rate is another until then");
@@ -142,7 +142,7 @@ void settle_loss_scale(Draft& draft) {
   if (const SourceKey* power = key_of(draft, "fp16.initial_scale_power")) {
     const auto n = number_in(power->value);
     if (!n || *n < 0 || *n > 64) return draft.wrong(*power, "a power of two from 0 to 64");
-    draft.map(*power, "training.loss_scale.init_scale", Tree::of(std::exp2(*n)),
+    draft.map(*power, "training.loss_scale.init_scale", io::Tree::of(std::exp2(*n)),
               fmt::format("2 to the {}", *n));
   }
   draft.set_default("training.loss_scale.growth_interval", "1000", "DeepSpeed's default");
@@ -162,7 +162,7 @@ void settle_precision(Draft& draft) {
     const char* const format = is_half ? "fp16" : "bf16";
     draft.map(*key, "training.precision", word(format));
     draft.set("training.state.weights", word(format), "DeepSpeed keeps weights so, with fp32 masters");
-    draft.set("training.residual_in_fp32", Tree::of(false), "as the weights");
+    draft.set("training.residual_in_fp32", io::Tree::of(false), "as the weights");
     if (is_half) settle_loss_scale(draft);
   }
   // What describes a precision that is off says nothing.
@@ -179,7 +179,7 @@ void settle_precision(Draft& draft) {
 void settle_offload(Draft& draft) {
   constexpr std::pair<const char*, const char*> kParts[] = {{"offload_optimizer", "optimizer"},
                                                             {"offload_param", "parameters"}};
-  std::vector<std::pair<std::string, Tree>> places;
+  std::vector<std::pair<std::string, io::Tree>> places;
   std::vector<const SourceKey*> keys;
   bool has_disk = false;
   for (const auto& [theirs, ours] : kParts) {
@@ -196,7 +196,7 @@ void settle_offload(Draft& draft) {
       has_disk = has_disk || where == "nvme";
     }
   }
-  for (const SourceKey* key : keys) draft.map(*key, "memory.offload", Tree::map(places));
+  for (const SourceKey* key : keys) draft.map(*key, "memory.offload", io::Tree::map(places));
   for (const auto& [theirs, unused] : kParts)
     if (const SourceKey* path = key_of(draft, fmt::format("zero_optimization.{}.nvme_path", theirs))) {
       if (has_disk && !draft.has("memory.offload_dir"))

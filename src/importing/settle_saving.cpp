@@ -15,7 +15,7 @@ namespace {
 /// "no", which readers of YAML 1.1 turn into false.
 std::string word_of(const SourceKey* key, const std::string& otherwise) {
   if (key == nullptr) return otherwise;
-  if (key->value.kind == Tree::Kind::kBool && !key->value.boolean) return "no";
+  if (key->value.kind == io::Tree::Kind::kBool && !key->value.boolean) return "no";
   return key->value.text;
 }
 
@@ -30,12 +30,12 @@ void map_interval(Draft& draft, const Interval& at) {
   if (!number) return draft.wrong(*at.key, "a number of steps");
   if (*number <= 0 || *number >= 1)
     return draft.map(*at.key, at.setting,
-                     Tree::of(static_cast<int64_t>(std::max(0.0, std::min(*number, 1e12)))));
+                     io::Tree::of(static_cast<int64_t>(std::max(0.0, std::min(*number, 1e12)))));
   const Line* steps = draft.line("training.max_steps");
   if (steps == nullptr || number_in(steps->value).value_or(0) <= 0)
     return draft.no_equal(*at.key, "a share of the steps needs max_steps: set " + at.setting, at.setting);
   draft.map(*at.key, at.setting,
-            Tree::of(static_cast<int64_t>(std::ceil(*number * *number_in(steps->value)))),
+            io::Tree::of(static_cast<int64_t>(std::ceil(*number * *number_in(steps->value)))),
             "a share of max_steps");
 }
 
@@ -45,17 +45,17 @@ void settle_saves(Draft& draft, Dialect dialect) {
   const bool is_axolotl = dialect == Dialect::kAxolotl;
   const std::string word = word_of(strategy, is_axolotl && steps == nullptr ? "epoch" : "steps");
   if (word == "no") {
-    draft.map(*strategy, "output.save_strategy", Tree::of(std::string("no")));
+    draft.map(*strategy, "output.save_strategy", io::Tree::of(std::string("no")));
     if (steps != nullptr) draft.harmless(*steps, "save_strategy is no");
   } else if (word == "steps") {
-    if (strategy != nullptr) draft.map(*strategy, "output.save_strategy", Tree::of(std::string("steps")));
+    if (strategy != nullptr) draft.map(*strategy, "output.save_strategy", io::Tree::of(std::string("steps")));
     if (steps != nullptr) return map_interval(draft, {steps, "output.save_steps"});
     draft.set_default("output.save_steps", "500", "transformers' default");
   } else if (word == "epoch" || word == "best") {
     if (strategy == nullptr)
       draft.set_default("output.save_strategy", "epoch", "axolotl's default");
     else if (word == "epoch")
-      draft.map(*strategy, "output.save_strategy", Tree::of(word));
+      draft.map(*strategy, "output.save_strategy", io::Tree::of(word));
     else
       draft.no_equal(*strategy,
                      "set output.save_strategy and training.load_best_model_at_end: final/ is the best",
@@ -74,20 +74,21 @@ void settle_evaluation(Draft& draft, Dialect dialect) {
   const std::string word = word_of(strategy, is_axolotl && steps != nullptr ? "steps" : "no");
   if (word == "no") {
     if (strategy != nullptr)
-      draft.map(*strategy, "training.eval_strategy", Tree::of(std::string("no")));
+      draft.map(*strategy, "training.eval_strategy", io::Tree::of(std::string("no")));
     else if (!is_axolotl)
       draft.set_default("training.eval_strategy", "no", "transformers' default");
     if (steps != nullptr) draft.harmless(*steps, "eval_strategy is no");
   } else if (word == "steps") {
-    if (strategy != nullptr) draft.map(*strategy, "training.eval_strategy", Tree::of(std::string("steps")));
+    if (strategy != nullptr)
+      draft.map(*strategy, "training.eval_strategy", io::Tree::of(std::string("steps")));
     if (steps != nullptr) return map_interval(draft, {steps, "training.eval_steps"});
     const Line* logging = draft.line("training.logging_steps");
-    const std::string usual = logging != nullptr         ? to_yaml_flow(logging->value)
+    const std::string usual = logging != nullptr         ? io::to_yaml_flow(logging->value)
                               : dialect == Dialect::kTrl ? "10"
                                                          : "500";
     draft.set_default("training.eval_steps", usual, "as logging_steps, transformers' default");
   } else if (word == "epoch") {
-    draft.map(*strategy, "training.eval_strategy", Tree::of(word));
+    draft.map(*strategy, "training.eval_strategy", io::Tree::of(word));
     if (steps != nullptr) draft.harmless(*steps, "eval_strategy is epoch");
   } else {
     draft.wrong(*strategy, "no, steps or epoch");
@@ -100,8 +101,8 @@ void settle_reports(Draft& draft, Dialect dialect) {
   if (key == nullptr) return;
   std::vector<std::string> others;
   bool has_events = false;
-  const bool is_list = key->value.kind == Tree::Kind::kList;
-  for (const Tree& item : is_list ? key->value.items : std::vector{key->value}) {
+  const bool is_list = key->value.kind == io::Tree::Kind::kList;
+  for (const io::Tree& item : is_list ? key->value.items : std::vector{key->value}) {
     if (item.text == "tensorboard" || item.text == "all") has_events = true;
     if (item.text != "tensorboard" && item.text != "none" && !item.text.empty()) others.push_back(item.text);
   }

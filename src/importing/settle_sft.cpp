@@ -178,7 +178,7 @@ void settle_text_key(Draft& draft, Dialect dialect) {
   else if (!share || *share < 0 || *share > 90)
     draft.wrong(*percentage, "a number from 0 to 90");
   else
-    draft.map(*percentage, "data.eval_fraction", Tree::of(*share / 100),
+    draft.map(*percentage, "data.eval_fraction", io::Tree::of(*share / 100),
               "by the documents' hash, not the first ones");
 }
 

@@ -17,7 +17,7 @@ void settle_length(Draft& draft) {
   const auto steps = count_of(draft, per_epoch, 1), count = count_of(draft, epochs, 1);
   if (steps) {
     draft.map(*per_epoch, "training.max_steps",
-              Tree::of(*steps * std::min<int64_t>(count.value_or(1), 1 << 20)),
+              io::Tree::of(*steps * std::min<int64_t>(count.value_or(1), 1 << 20)),
               fmt::format("{} epochs of at most {} steps", count.value_or(1), *steps));
     if (count) draft.joined(*epochs, "training.max_steps", "");
   } else if (count) {
@@ -112,9 +112,9 @@ void settle_data(Draft& draft) {
 
 /// Adapters' modules, by PEFT's names.
 void settle_modules(Draft& draft) {
-  Tree modules = Tree::list();
+  io::Tree modules = io::Tree::list();
   if (const SourceKey* attention = draft.find(kTorchtune, "model.lora_attn_modules"))
-    for (const Tree& item : attention->value.items)
+    for (const io::Tree& item : attention->value.items)
       modules.items.push_back(word(item.text == "output_proj" ? "o_proj" : item.text.c_str()));
   if (const SourceKey* mlp = draft.find(kTorchtune, "model.apply_lora_to_mlp");
       mlp != nullptr && bool_in(mlp->value).value_or(false))

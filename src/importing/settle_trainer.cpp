@@ -113,7 +113,7 @@ void settle_dtype(Draft& draft, Dialect dialect) {
     if (text == "bfloat16" || text == "torch.bfloat16" || text == "bf16")
       train_in_bf16(draft, *key, "weights, gradients and moments in bf16, without masters");
     else if (text == "float32" || text == "torch.float32" || text == "fp32")
-      draft.map(*key, "training.state.weights", Tree::of(std::string("fp32")));
+      draft.map(*key, "training.state.weights", io::Tree::of(std::string("fp32")));
     else if (text == "float16" || text == "torch.float16" || text == "fp16")
       draft.no_equal(*key, "weights are kept in fp32: no update fits in fp16 alone",
                      "training.state.weights");
@@ -142,7 +142,7 @@ void settle_precision(Draft& draft, Dialect dialect) {
     else if (is_decided)
       draft.joined(*key, "training.precision", "");
     else if (chosen == nullptr)
-      draft.map(*(chosen = key), "training.precision", Tree::of(std::string(name)));
+      draft.map(*(chosen = key), "training.precision", io::Tree::of(std::string(name)));
     else if (std::string_view(name) == "tf32")
       draft.harmless(*key, "products of 16 bits are not computed in tf32");
     else
@@ -153,7 +153,7 @@ void settle_precision(Draft& draft, Dialect dialect) {
       if (source.dialect == dialect && key.value.text == "auto" &&
           (key.pattern == "bf16" || key.pattern == "tf32")) {
         if (key.pattern == "bf16")
-          draft.map(key, "training.precision", Tree::of(std::string("bf16")));
+          draft.map(key, "training.precision", io::Tree::of(std::string("bf16")));
         else
           draft.harmless(key, "auto says nothing");
       }
@@ -174,7 +174,7 @@ void keep_as_deepspeed_does(Draft& draft) {
           key.value.text == "auto") {
         draft.set("training.state.weights", precision->value,
                   "DeepSpeed keeps weights so, with fp32 masters");
-        draft.set("training.residual_in_fp32", Tree::of(false), "as the weights");
+        draft.set("training.residual_in_fp32", io::Tree::of(false), "as the weights");
       }
 }
 

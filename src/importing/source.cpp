@@ -24,36 +24,37 @@ Error wrong_source(std::string what, const std::string& where, std::string hint)
   return {ErrorCode::kInvalidArgument, std::move(what), where, std::move(hint)};
 }
 
-Result<Tree> parse(std::string_view text, const std::string& file) {
-  if (const int64_t at = utf8_error_at(text); at >= 0)
+Result<io::Tree> parse(std::string_view text, const std::string& file) {
+  if (const int64_t at = io::utf8_error_at(text); at >= 0)
     return wrong_source(fmt::format("byte {} is not UTF-8", at), file, "save it as UTF-8 text");
   const size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string_view::npos && text[first] == '{';
-  auto tree = is_json ? parse_json(text) : parse_yaml(text);
+  auto tree = is_json ? io::parse_json(text) : io::parse_yaml(text);
   // YAML's flow style begins like JSON; what is neither is told of as what its name says.
   if (!tree && is_json && !file.ends_with(".json"))
-    if (auto yaml = parse_yaml(text)) tree = std::move(yaml);
+    if (auto yaml = io::parse_yaml(text)) tree = std::move(yaml);
   if (tree) return tree;
   Error error = std::move(tree).error().at(file);
   error.code = ErrorCode::kInvalidArgument;
   return error;
 }
 
-bool is_leaf(const Tree& value) {
-  if (value.kind == Tree::Kind::kMap) return value.members.empty();
-  return value.kind != Tree::Kind::kList || std::all_of(value.items.begin(), value.items.end(),
-                                                        [](const Tree& item) { return item.is_scalar(); });
+bool is_leaf(const io::Tree& value) {
+  if (value.kind == io::Tree::Kind::kMap) return value.members.empty();
+  return value.kind != io::Tree::Kind::kList ||
+         std::all_of(value.items.begin(), value.items.end(),
+                     [](const io::Tree& item) { return item.is_scalar(); });
 }
 
 class Flattener {
  public:
   Flattener(Source& to) : to_(to) {}
 
-  void add(const std::string& name, const std::string& pattern, const Tree& value) {
+  void add(const std::string& name, const std::string& pattern, const io::Tree& value) {
     if (to_.keys.size() > kMostKeys) return;
     if (is_leaf(value)) {
       to_.keys.push_back({to_.file, name, canonical(to_.dialect, pattern), value, to_.dialect});
-    } else if (value.kind == Tree::Kind::kMap) {
+    } else if (value.kind == io::Tree::Kind::kMap) {
       for (const auto& [key, member] : value.members)
         add(name.empty() ? key : name + "." + key, pattern.empty() ? key : pattern + "." + key, member);
     } else {
@@ -67,12 +68,12 @@ class Flattener {
 };
 
 /// What HfArgumentParser takes as text where a map is meant: "{'num_cycles': 2}".
-void read_maps_in_text(Tree& tree) {
+void read_maps_in_text(io::Tree& tree) {
   for (auto& [key, value] : tree.members) {
     const bool may_be = key.ends_with("_kwargs") || key.ends_with("_config") || key == "model_init_kwargs";
-    if (!may_be || value.kind != Tree::Kind::kString || !value.text.starts_with('{')) continue;
-    auto map = parse_yaml(value.text);
-    if (map && map->kind == Tree::Kind::kMap) {
+    if (!may_be || value.kind != io::Tree::Kind::kString || !value.text.starts_with('{')) continue;
+    auto map = io::parse_yaml(value.text);
+    if (map && map->kind == io::Tree::Kind::kMap) {
       map->line = value.line;
       value = std::move(*map);
     }
@@ -80,9 +81,9 @@ void read_maps_in_text(Tree& tree) {
 }
 
 /// "IntervalStrategy.STEPS": how older dumps print an enum's member, whose value is in lower case.
-void read_enums(Tree& tree) {
+void read_enums(io::Tree& tree) {
   for (auto& [key, value] : tree.members) {
-    if (value.kind != Tree::Kind::kString) continue;
+    if (value.kind != io::Tree::Kind::kString) continue;
     for (const std::string_view name :
          {"IntervalStrategy.", "SaveStrategy.", "SchedulerType.", "OptimizerNames.", "HubStrategy."}) {
       if (!value.text.starts_with(name)) continue;
@@ -94,12 +95,12 @@ void read_enums(Tree& tree) {
 }
 
 /// ${output_dir}: OmegaConf's reference to a key of the same file, in torchtune's.
-std::string interpolated(std::string text, const Tree& root) {
+std::string interpolated(std::string text, const io::Tree& root) {
   for (int rounds = 0; rounds < 20; ++rounds) {
     const size_t begin = text.find("${");
     const size_t end = begin == std::string::npos ? begin : text.find('}', begin);
     if (end == std::string::npos) return text;
-    const Tree* at = &root;
+    const io::Tree* at = &root;
     std::string_view path = std::string_view(text).substr(begin + 2, end - begin - 2);
     while (at != nullptr && !path.empty()) {
       const size_t dot = std::min(path.find('.'), path.size());
@@ -112,23 +113,23 @@ std::string interpolated(std::string text, const Tree& root) {
   return text;
 }
 
-void interpolate(Tree& tree, const Tree& root) {
-  if (tree.kind == Tree::Kind::kString && tree.text.find("${") != std::string::npos)
+void interpolate(io::Tree& tree, const io::Tree& root) {
+  if (tree.kind == io::Tree::Kind::kString && tree.text.find("${") != std::string::npos)
     tree.text = interpolated(tree.text, root);
-  for (Tree& item : tree.items) interpolate(item, root);
+  for (io::Tree& item : tree.items) interpolate(item, root);
   for (auto& [key, value] : tree.members) interpolate(value, root);
 }
 
-Result<Dialect> dialect_of(const Tree& tree, const std::string& file, const std::string& from) {
+Result<Dialect> dialect_of(const io::Tree& tree, const std::string& file, const std::string& from) {
   const auto names = dialect_names();
   if (!from.empty()) {
     const auto found = std::find(names.begin(), names.end(), from);
     if (found != names.end()) return static_cast<Dialect>(found - names.begin());
     return wrong_source(fmt::format("'{}' is no configuration that can be imported", from.substr(0, 60)),
-                        "--from", nearest_hint(from, names));
+                        "--from", io::nearest_hint(from, names));
   }
   if (const auto dialect = recognised(tree)) return *dialect;
-  if (tree.find("model") != nullptr && tree.find("model")->kind == Tree::Kind::kMap)
+  if (tree.find("model") != nullptr && tree.find("model")->kind == io::Tree::Kind::kMap)
     return wrong_source("this looks like a run file of Plimsoll, which needs no import", file,
                         "run: plimsoll plan " + file);
   return wrong_source("no key says whose configuration this is", file,
@@ -147,20 +148,20 @@ std::string SourceKey::place() const {
 
 Result<std::vector<Source>> read_source(std::string_view text, const std::string& file,
                                         const std::string& from) {
-  PLIMSOLL_ASSIGN(Tree tree, parse(text, file));
-  if (tree.kind != Tree::Kind::kMap)
+  PLIMSOLL_ASSIGN(io::Tree tree, parse(text, file));
+  if (tree.kind != io::Tree::Kind::kMap)
     return wrong_source("a configuration is a map of settings, this is " + tree.describe(), file,
                         "give the YAML or JSON file of the arguments");
   PLIMSOLL_ASSIGN(const Dialect dialect, dialect_of(tree, file, from));
   read_maps_in_text(tree);
   read_enums(tree);
   if (dialect == Dialect::kTorchtune) {
-    const Tree root = tree;
+    const io::Tree root = tree;
     interpolate(tree, root);
   }
   std::vector<Source> sources = {{file, dialect, {}}};
-  const Tree* nested = dialect == Dialect::kDeepspeed ? nullptr : tree.find("deepspeed");
-  if (nested != nullptr && nested->kind == Tree::Kind::kMap && !nested->members.empty()) {
+  const io::Tree* nested = dialect == Dialect::kDeepspeed ? nullptr : tree.find("deepspeed");
+  if (nested != nullptr && nested->kind == io::Tree::Kind::kMap && !nested->members.empty()) {
     sources.push_back({file, Dialect::kDeepspeed, {}});
     for (const auto& [key, value] : nested->members)
       Flattener(sources.back()).add("deepspeed." + key, key, value);

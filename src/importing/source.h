@@ -22,8 +22,8 @@ struct SourceKey {
   std::string file = {};
   std::string name = {};  ///< dotted, items of a list as "datasets[0].path"
   std::string pattern =
-      {};           ///< the name that tables know: "datasets[].path", and transformers' where it has one
-  Tree value = {};  ///< a scalar, a list of scalars, or an empty map
+      {};               ///< the name that tables know: "datasets[].path", and transformers' where it has one
+  io::Tree value = {};  ///< a scalar, a list of scalars, or an empty map
   Dialect dialect = Dialect::kTransformers;
 
   /// "args.yaml line 7".

@@ -27,10 +27,10 @@ std::vector<std::pair<std::string_view, std::string_view>> pairs_of(std::string_
 }
 
 /// As is_one_of_values, where `yes` is true and `off` false too.
-bool is_among(std::string_view words, const Tree& value) {
-  if (is_one_of_values(words, value)) return true;
-  const auto is_on = value.kind == Tree::Kind::kString ? bool_in(value) : std::nullopt;
-  return is_on && is_one_of_values(words, Tree::of(*is_on));
+bool is_among(std::string_view words, const io::Tree& value) {
+  if (settings::is_one_of_values(words, value)) return true;
+  const auto is_on = value.kind == io::Tree::Kind::kString ? bool_in(value) : std::nullopt;
+  return is_on && settings::is_one_of_values(words, io::Tree::of(*is_on));
 }
 
 void apply_words(const Row& row, const SourceKey& key, Draft& draft) {
@@ -43,7 +43,7 @@ void apply_words(const Row& row, const SourceKey& key, Draft& draft) {
     }
     known.emplace_back(theirs);
   }
-  draft.wrong(key, "another word", nearest_hint(key.value.text, known));
+  draft.wrong(key, "another word", io::nearest_hint(key.value.text, known));
 }
 
 constexpr std::string_view kOff = "null|false|0|\"\"|[]|{}|none|no";
@@ -80,8 +80,8 @@ void apply_row(const SourceKey& key, Draft& draft) {
   const Row* row = find_row(key.dialect, key.pattern);
   if (row != nullptr) return apply(*row, key, draft);
   const bool is_trainer = key.dialect != Dialect::kTorchtune && key.dialect != Dialect::kDeepspeed;
-  const HarmlessKey* harmless =
-      is_trainer ? find_harmless_key(key.pattern.substr(0, key.pattern.find('.'))) : nullptr;
+  const settings::HarmlessKey* harmless =
+      is_trainer ? settings::find_harmless_key(key.pattern.substr(0, key.pattern.find('.'))) : nullptr;
   if (harmless != nullptr) {
     if (is_among(harmless->values, key.value)) return draft.harmless(key, std::string(harmless->why));
     return draft.no_equal(key,

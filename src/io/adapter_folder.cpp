@@ -10,7 +10,7 @@
 #include "io/model_config.h"
 #include "io/model_weights.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -171,4 +171,4 @@ Error of_adapter(Error error, const std::string& adapter) {
   return placed;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// Whether the folder holds an adapter and no model's weights.
 bool is_adapter_folder(const std::string& folder);
@@ -37,4 +37,4 @@ std::optional<std::string> other_base_note(const std::string& adapter, const std
 /// The error with the adapter's place, and the base that it names in the hint.
 Error of_adapter(Error error, const std::string& adapter);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -9,7 +9,7 @@
 
 #include "io/file.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 Result<AppendFile> AppendFile::open(const std::string& path) {
   Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
@@ -62,4 +62,4 @@ Status truncate_file(const std::string& path, int64_t bytes) {
   return Ok{};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

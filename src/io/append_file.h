@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "io/descriptor.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 class AppendFile {
  public:
@@ -42,4 +42,4 @@ class AppendFile {
 /// Cuts a file off behind so many bytes. Errors: kIo.
 Status truncate_file(const std::string& path, int64_t bytes);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -17,7 +17,7 @@
 
 #include "base/units.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 constexpr std::string_view kTemporary = ".tmp", kOld = ".old", kPrevious = ".previous";
@@ -224,4 +224,4 @@ Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
                directory, "wait until it has ended, or set another output.dir"};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -17,7 +17,7 @@
 #include "io/descriptor.h"
 #include "io/file.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 class AtomicDirectory {
  public:
@@ -83,4 +83,4 @@ class DirectoryLock {
   Descriptor fd_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -5,7 +5,7 @@
 
 #include <new>
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 struct Checksum::State {
   XXH3_state_t* state = XXH3_createState();  // aligned as XXH3 wants it
@@ -43,4 +43,4 @@ std::optional<uint64_t> parse_checksum(std::string_view text) {
   return value;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// A checksum over bytes that come in pieces. Moves, does not copy; `reset` starts anew without allocating.
 /// Source: https://github.com/Cyan4973/xxHash, XXH3_64bits.
@@ -41,4 +41,4 @@ std::string checksum_text(uint64_t value);
 /// Reads them back; nothing for anything else.
 std::optional<uint64_t> parse_checksum(std::string_view text);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

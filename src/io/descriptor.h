@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// A lock that flock took through it ends with it. Moves, does not copy.
 class Descriptor {
@@ -28,4 +28,4 @@ class Descriptor {
   int fd_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -16,7 +16,7 @@
 #include <system_error>
 #include <utility>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 constexpr int kAttempts = 100;
@@ -365,4 +365,4 @@ Result<std::vector<std::string>> expand_glob(const std::string& pattern) {
   return paths;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// A file open for reading. Moves, does not copy; closes itself. `read_at` may be called from any thread.
 class ReadFile {
@@ -138,4 +138,4 @@ Status create_writable_directory(const std::string& path);
 /// Errors: kBadData where a pattern matches nothing.
 Result<std::vector<std::string>> expand_glob(const std::string& pattern);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

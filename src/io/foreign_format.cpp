@@ -1,6 +1,6 @@
 #include "io/foreign_format.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 constexpr const char* kConvert =
@@ -39,4 +39,4 @@ std::optional<ForeignFormat> recognise_format(std::string_view prefix) {
   return std::nullopt;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 struct ForeignFormat {
   const char* what;  ///< "this is a Git-LFS pointer, …"
@@ -15,4 +15,4 @@ struct ForeignFormat {
 /// By a file's first bytes (256 suffice); nothing where they are not known.
 std::optional<ForeignFormat> recognise_format(std::string_view prefix);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

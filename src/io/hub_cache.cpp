@@ -14,7 +14,7 @@
 #include "io/file.h"
 #include "io/suggest.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 std::string environment(const char* name) {
@@ -129,4 +129,4 @@ Result<std::string> find_model_folder(const std::string& path_or_id) {
                "name a Hugging Face model directory, or a hub id that was downloaded"};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

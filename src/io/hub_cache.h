@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// The folder of the cached snapshot of `id` ("HuggingFaceTB/SmolLM-135M", or "gpt2"), its main revision.
 /// The cache lies at $HF_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or
@@ -19,4 +19,4 @@ Result<std::string> find_model_folder(const std::string& path_or_id);
 /// Whether the text has the form of a hub id: one or two words of letters, digits, '-', '_', '.'.
 bool is_hub_id(const std::string& text);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -9,7 +9,7 @@
 
 #include "io/tree_builder.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
@@ -80,4 +80,4 @@ Result<Tree> parse_json(std::string_view text, const TreeLimits& limits) {
   return events.builder.take();
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -7,7 +7,7 @@
 
 #include "io/scalar.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 void append_utf8(std::string& text, uint32_t code) {
@@ -208,4 +208,4 @@ bool JsonCursor::skip(int max_depth) {
   }
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// A position in a JSON text. Each call skips blanks and consumes what it names, or returns false and keeps
 /// the first failure with its place. The text must be valid UTF-8 (see utf8_error_at) and outlive the cursor.
@@ -48,4 +48,4 @@ class JsonCursor {
 /// beyond U+10FFFF are invalid.
 int64_t utf8_error_at(std::string_view text);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

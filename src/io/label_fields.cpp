@@ -6,7 +6,7 @@
 #include <array>
 #include <charconv>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 constexpr std::string_view kClassifier = "ForSequenceClassification";
@@ -147,4 +147,4 @@ Result<std::optional<int64_t>> read_pad_token(const ConfigJson& config) {
   return config.optional_integer("pad_token_id", {-(int64_t{1} << 24), int64_t{1} << 24});
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

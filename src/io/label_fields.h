@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "io/model_config.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 enum class ProblemType : uint8_t { kSingleLabel, kMultiLabel, kRegression };
 /// transformers' word: "single_label_classification", "multi_label_classification", "regression".
@@ -55,4 +55,4 @@ void set_labels(ConfigJson& config, const std::string& architecture, const Label
 /// pad_token_id as it stands there, also a negative one, which no token equals. Errors: kBadData.
 Result<std::optional<int64_t>> read_pad_token(const ConfigJson& config);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

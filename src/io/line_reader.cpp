@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 constexpr int64_t kPieceBytes = 64 << 10;
@@ -53,4 +53,4 @@ Result<std::optional<LineReader::Line>> LineReader::next() {
   }
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -8,7 +8,7 @@
 
 #include "io/file.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 class LineReader {
  public:
@@ -36,4 +36,4 @@ class LineReader {
   size_t at_ = 0;     ///< of buffer_
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

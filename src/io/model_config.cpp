@@ -8,7 +8,7 @@
 #include "io/file.h"
 #include "io/json.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 /// Room for the names of kMaxLabels labels of 200 bytes, both ways.
@@ -185,4 +185,4 @@ Result<ConfigJson> read_config_json(const std::string& path) {
   return parse_config_json(text, path);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

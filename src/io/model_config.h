@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "io/tree.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// The allowed range of a number, both ends included.
 struct IntegerRange {
@@ -86,4 +86,4 @@ Result<ConfigJson> read_config_json(const std::string& path);
 /// The same from text.
 Result<ConfigJson> parse_config_json(std::string_view text, std::string source);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -13,7 +13,7 @@
 #include "io/checksum.h"
 #include "io/json_cursor.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 constexpr int64_t kMaxIndexBytes = 100'000'000;
@@ -217,4 +217,4 @@ std::vector<std::string_view> ModelWeights::names() const {
   return names;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "io/safetensors_reader.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// A tensor and the file that holds it; valid as long as the ModelWeights.
 struct WeightRef {
@@ -57,4 +57,4 @@ class ModelWeights {
   std::vector<WeightRef> by_name_;  ///< sorted; refers to files_, whose elements stay where they are
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

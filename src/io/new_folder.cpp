@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 NewFolder::NewFolder(const std::string& path) {
   std::error_code code;
@@ -19,4 +19,4 @@ NewFolder::~NewFolder() {
   for (const std::string& folder : absent_) ::rmdir(folder.c_str());  // fails where something is in it
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// Remembers which of a path's folders are not there yet. At the end those that are there and empty are
 /// removed again.
@@ -19,4 +19,4 @@ class NewFolder {
   std::vector<std::string> absent_;  // the innermost first
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 constexpr int64_t kMaxPrefixBytes = 64 * 1024;
@@ -182,4 +182,4 @@ Result<NpyHeader> read_npy_header(const ReadFile& file) {
   return header;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "io/file.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// What the header says, checked against the file's size.
 struct NpyHeader {
@@ -31,4 +31,4 @@ Result<NpyHeader> read_npy_header(const ReadFile& file);
 /// The same from bytes: `prefix` holds the file's start (its first 64 KiB or all of it).
 Result<NpyHeader> parse_npy_header(std::span<const std::byte> prefix, int64_t file_bytes);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

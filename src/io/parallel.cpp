@@ -9,7 +9,7 @@
 #include "base/caught.h"
 #include "base/thread.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 Status in_parallel(size_t count, int num_threads, const std::function<Status(size_t, size_t)>& work) {
   std::atomic<size_t> next = 0, failed = count;
@@ -38,4 +38,4 @@ Status in_parallel(size_t count, int num_threads, const std::function<Status(siz
   return first_failure;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

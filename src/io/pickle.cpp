@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 // The opcodes, as Python's pickletools names them.
@@ -106,4 +106,4 @@ void PickleWriter::flush() {
   buffer_.clear();
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// Takes the file's next bytes. Errors: as the caller's.
 using PickleSink = std::function<Status(std::span<const std::byte>)>;
@@ -62,4 +62,4 @@ class PickleWriter {
   Status status_ = Ok{};
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -13,7 +13,7 @@
 #include "io/foreign_format.h"
 #include "io/json_cursor.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 constexpr int64_t kLengthBytes = 8;
@@ -313,4 +313,4 @@ Status SafetensorsFile::read(const SafetensorsTensor& tensor, int64_t offset,
   return file_.read_at(tensor.offset + offset, out);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "io/file.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// Longer headers are refused, here and by the other readers.
 inline constexpr int64_t kMaxSafetensorsHeader = 100'000'000;
@@ -85,4 +85,4 @@ class SafetensorsFile {
   SafetensorsHeader header_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -10,7 +10,7 @@
 #include "io/safetensors_reader.h"
 #include "io/tree.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 Result<int64_t> tensor_bytes(const SafetensorsEntry& entry) {
@@ -94,4 +94,4 @@ Status SafetensorsWriter::finish() {
   return file_.commit();
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

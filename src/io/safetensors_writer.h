@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "io/file.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// One tensor of the file to be.
 struct SafetensorsEntry {
@@ -67,4 +67,4 @@ class SafetensorsWriter {
   int64_t written_bytes_ = 0;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string_view>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 /// [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?   `integer` tells whether it has
@@ -89,4 +89,4 @@ Tree resolve_plain_scalar(std::string text) {
   return tree;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

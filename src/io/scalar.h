@@ -5,7 +5,7 @@
 
 #include "io/tree.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// An ASCII digit, in any locale.
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -14,4 +14,4 @@ inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 /// An integer beyond 64 bits is a number, as in JSON readers.
 Tree resolve_plain_scalar(std::string text);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -7,7 +7,7 @@
 
 #include "io/file.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 Result<ScratchFolder> ScratchFolder::create(const std::string& purpose) {
   std::error_code code;
@@ -23,4 +23,4 @@ ScratchFolder::~ScratchFolder() {
   if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

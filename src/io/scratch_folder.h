@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// Removed with all that is in it; not where a signal ends the process, which whoever has one sees to.
 class ScratchFolder {
@@ -23,4 +23,4 @@ class ScratchFolder {
   std::string path_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

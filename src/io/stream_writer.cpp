@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 /// What direct input and output asks of addresses and offsets, on every disk in use.
@@ -131,4 +131,4 @@ void StreamWriter::work() {
   }
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

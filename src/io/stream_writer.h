@@ -20,7 +20,7 @@
 #include "base/thread.h"
 #include "io/file.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// Async: one thread appends; what it has appended is its own again at once. A failed write is told by the
 /// next call.
@@ -91,4 +91,4 @@ class StreamWriter {
   Thread thread_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

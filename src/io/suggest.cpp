@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 constexpr size_t kLongest = 96;  ///< a hostile key must not cost its square
@@ -96,4 +96,4 @@ std::string nearest_hint(std::string_view name, std::span<const std::string> can
   return candidates.size() > kMost ? all + ", …" : all;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

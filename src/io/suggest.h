@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// Edit distance with swaps of neighbours (Damerau's, restricted), in single edits. Stops at `at_most`, the
 /// answer where the distance is that or more.
@@ -25,4 +25,4 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
 /// A hint: "the nearest is cosine", or "one of cosine, linear, constant" where none is near.
 std::string nearest_hint(std::string_view name, std::span<const std::string> candidates);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
@@ -74,4 +74,4 @@ void convert_to_f32(FloatFormat format, const std::byte* from, float* to, int64_
   }
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// The stored types that weights are read from.
 enum class FloatFormat : uint8_t { kF32, kF16, kBf16, kF64 };
@@ -24,4 +24,4 @@ constexpr int64_t element_bytes(FloatFormat format) {
 /// half of its place and spreads out from there; F32 may lie in its place. F64 must lie apart.
 void convert_to_f32(FloatFormat format, const std::byte* from, float* to, int64_t n);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -10,7 +10,7 @@
 #include "io/parallel.h"
 #include "io/tensor_convert.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 /// Elements at once: a block is gone over three times, in the first-level cache.
@@ -146,4 +146,4 @@ Result<std::vector<TensorStats>> measure_tensors(const std::vector<WeightRef>& t
   return all;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

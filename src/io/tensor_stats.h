@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "io/model_weights.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// Of the finite elements: the others are counted alone.
 struct TensorStats {
@@ -30,4 +30,4 @@ Result<TensorStats> measure_tensor(const SafetensorsFile& file, const Safetensor
 /// statistics come back empty (0 elements). Errors: of the first tensor in the list that has one.
 Result<std::vector<TensorStats>> measure_tensors(const std::vector<WeightRef>& tensors, int num_threads);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

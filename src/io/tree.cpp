@@ -8,7 +8,7 @@
 
 #include "io/scalar.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 /// A string between double quotes, escaped so that both JSON and YAML read it back.
@@ -149,4 +149,4 @@ std::string number_text(double value) {
   return fmt::format("{}", value);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

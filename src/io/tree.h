@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// One value of a document. Which fields hold something follows from `kind`.
 struct Tree {
@@ -56,4 +56,4 @@ std::string to_yaml_flow(const Tree& tree);
 /// The shortest text that reads back to the same double, always a number to YAML ("0.0003", "1e-08", ".nan").
 std::string number_text(double value);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

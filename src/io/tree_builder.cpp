@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 int64_t tree_weight(const Tree& tree) {
   // A node takes about 150 bytes; 128 bytes of text are charged as another one.
@@ -75,4 +75,4 @@ bool TreeBuilder::close(Tree* closed) {
   return attach(std::move(tree));
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -7,7 +7,7 @@
 
 #include "io/tree.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// Events in, tree out. Each call returns false once something is wrong; `error` then says what.
 class TreeBuilder {
@@ -46,4 +46,4 @@ class TreeBuilder {
 /// What a tree counts against TreeLimits::max_nodes: its nodes, long strings as several.
 int64_t tree_weight(const Tree& tree);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

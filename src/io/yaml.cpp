@@ -13,7 +13,7 @@
 #include "io/scalar.h"
 #include "io/tree_builder.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 class YamlEvents : public YAML::EventHandler {
@@ -135,4 +135,4 @@ Result<Tree> parse_yaml(std::string_view text, const TreeLimits& limits) {
   return events.builder.take();
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

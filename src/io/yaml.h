@@ -7,10 +7,10 @@
 #include "base/result.h"
 #include "io/tree.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// Reads one YAML document; empty text is null.
 /// Errors: kInvalidArgument with line and column for text that is no YAML, too large, too deep, a key twice.
 Result<Tree> parse_yaml(std::string_view text, const TreeLimits& limits = {});
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -56,8 +56,8 @@ const Info& info(DType dtype) { return kInfos[static_cast<size_t>(dtype)]; }
 std::string_view name(DType dtype) { return info(dtype).name; }
 int bits(DType dtype) { return info(dtype).bits; }
 bool is_floating(DType dtype) { return info(dtype).floating; }
-bool is_short(DType dtype) { return dtype == DType::kBf16 || dtype == DType::kF16; }
-bool is_computable(DType dtype) { return dtype == DType::kF32 || is_short(dtype); }
+bool is_half_precision(DType dtype) { return dtype == DType::kBf16 || dtype == DType::kF16; }
+bool is_computable(DType dtype) { return dtype == DType::kF32 || is_half_precision(dtype); }
 bool is_block(DType dtype) { return !scales_of(dtype).empty(); }
 
 std::optional<DType> parse_dtype(std::string_view text) {

@@ -37,7 +37,7 @@ std::optional<DType> parse_dtype(std::string_view text);
 int bits(DType dtype);
 bool is_floating(DType dtype);
 /// bf16 and f16: stored in two bytes, computed in f32.
-bool is_short(DType dtype);
+bool is_half_precision(DType dtype);
 /// Floating dtypes whose values ops compute on: f32 and the short ones.
 bool is_computable(DType dtype);
 

@@ -20,7 +20,7 @@ constexpr int kBlocks = 32, kRounds = 4;
 }  // namespace
 
 Result<double> cached_read_bandwidth(const std::string& folder) {
-  const Descriptor file(::open(folder.c_str(), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+  const io::Descriptor file(::open(folder.c_str(), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   if (!file.is_open()) return 0.0;
   std::vector<char> block(kBlock, 'x');
   const auto whole = [&](auto&& call, off_t offset) {
@@ -39,7 +39,7 @@ Result<double> cached_read_bandwidth(const std::string& folder) {
     for (int i = 0; i < kBlocks; ++i) {
       const off_t offset = static_cast<off_t>(kBlock) * i;
       if (!(round == 0 ? whole(::pwrite, offset) : whole(::pread, offset)))
-        return io_error("cannot measure the disk", folder, errno);
+        return io::io_error("cannot measure the disk", folder, errno);
     }
     if (round > 0) best = std::max(best, static_cast<double>(kBlock) * kBlocks / (now_seconds() - start));
   }

@@ -199,7 +199,7 @@ Status measure_copies(const CopyPlan& plan, planner::MachineProfile& profile, co
 
 Status measure_disk(const CopyPlan& plan, const std::string& folder, planner::MachineProfile& profile,
                     const Shown& shown) {
-  const int64_t room = free_space(folder).value_or(plan.disk_bytes * 4) / 4;
+  const int64_t room = io::free_space(folder).value_or(plan.disk_bytes * 4) / 4;
   const int64_t bytes = std::max(kLeastDiskChunks, std::min(room, plan.disk_bytes) / kDiskChunk) * kDiskChunk;
   PLIMSOLL_ASSIGN(const auto bench, CopyBench::create(folder, bytes, kDiskChunk, plan.seconds));
   PLIMSOLL_ASSIGN(const Measured found, measure(*bench, "disk", shown));

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "measuring/kernel_rates.h"
-#include "planner/machine_profile.h"
+#include "planner/cost/machine_profile.h"
 
 namespace plimsoll::measuring {
 

@@ -11,8 +11,8 @@
 #include "base/median.h"
 #include "base/process.h"
 #include "measuring/rounds.h"
-#include "planner/known_profiles.h"
-#include "planner/op_work.h"
+#include "planner/cost/known_profiles.h"
+#include "planner/cost/op_work.h"
 
 namespace plimsoll::measuring {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "measuring/op_samples.h"
-#include "planner/machine_profile.h"
+#include "planner/cost/machine_profile.h"
 
 namespace plimsoll::measuring {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "measuring/kernel_rates.h"
-#include "planner/machine_profile.h"
+#include "planner/cost/machine_profile.h"
 
 namespace plimsoll::measuring {
 

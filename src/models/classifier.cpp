@@ -14,30 +14,30 @@ constexpr std::pair<std::string_view, std::string_view> kSpellings[] = {
 
 }  // namespace
 
-Result<ConfigJson> as_classifier(const ConfigJson& config, const Labels& labels) {
+Result<io::ConfigJson> as_classifier(const io::ConfigJson& config, const io::Labels& labels) {
   PLIMSOLL_ASSIGN(const std::string type, config.model_type());
   std::string known;
   for (const auto& [family, spelling] : kSpellings) {
     known += (known.empty() ? "" : ", ") + std::string(family);
     if (family != type) continue;
-    ConfigJson classifier(config.fields(), config.source());
-    set_labels(classifier, std::string(spelling) + "ForSequenceClassification", labels);
+    io::ConfigJson classifier(config.fields(), config.source());
+    io::set_labels(classifier, std::string(spelling) + "ForSequenceClassification", labels);
     return classifier;
   }
   return config.error("model_type", "a family with a classifier: " + known);
 }
 
-ConfigJson with_class(const ConfigJson& config) {
-  ConfigJson named(config.fields(), config.source());
+io::ConfigJson with_class(const io::ConfigJson& config) {
+  io::ConfigJson named(config.fields(), config.source());
   const auto type = config.model_type();
   if (!type) return named;
-  if (!config.has("model_type")) named.set("model_type", Tree::of(*type));
-  const Tree* given = config.fields().find("architectures");
+  if (!config.has("model_type")) named.set("model_type", io::Tree::of(*type));
+  const io::Tree* given = config.fields().find("architectures");
   if (given != nullptr && !given->items.empty()) return named;
   for (const auto& [family, spelling] : kSpellings)
     if (family == *type) {
       const std::string head = family == "gpt2" ? "LMHeadModel" : "ForCausalLM";
-      named.set("architectures", Tree::list({Tree::of(std::string(spelling) + head)}));
+      named.set("architectures", io::Tree::list({io::Tree::of(std::string(spelling) + head)}));
     }
   return named;
 }

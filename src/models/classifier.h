@@ -9,10 +9,10 @@ namespace plimsoll::models {
 
 /// `config` with transformers' class for classification of its family ("LlamaForSequenceClassification") and
 /// these labels; a classifier's keeps its class. Errors: kBadData for a family that is not known.
-Result<ConfigJson> as_classifier(const ConfigJson& config, const Labels& labels);
+Result<io::ConfigJson> as_classifier(const io::ConfigJson& config, const io::Labels& labels);
 
 /// `config` with model_type and architectures as transformers opens it by: what it leaves out is its family's
 /// causal language model.
-ConfigJson with_class(const ConfigJson& config);
+io::ConfigJson with_class(const io::ConfigJson& config);
 
 }  // namespace plimsoll::models

@@ -6,18 +6,18 @@
 
 #include "io/label_fields.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 namespace {
 
 // Bounds that keep every product of two sizes, and the parameters of all layers, far inside 64 bits.
-constexpr IntegerRange kVocabRange = {1, int64_t{1} << 24};
-constexpr IntegerRange kWidthRange = {1, int64_t{1} << 20};
-constexpr IntegerRange kInnerRange = {1, int64_t{1} << 22};
-constexpr IntegerRange kLayersRange = {1, 512};
-constexpr IntegerRange kHeadsRange = {1, 1 << 16};
+constexpr io::IntegerRange kVocabRange = {1, int64_t{1} << 24};
+constexpr io::IntegerRange kWidthRange = {1, int64_t{1} << 20};
+constexpr io::IntegerRange kInnerRange = {1, int64_t{1} << 22};
+constexpr io::IntegerRange kLayersRange = {1, 512};
+constexpr io::IntegerRange kHeadsRange = {1, 1 << 16};
 constexpr double kLargestDropout = 0.999;
 
-Status read_kv_heads(const ConfigJson& config, const DecoderDefaults& defaults, DecoderConfig& c) {
+Status read_kv_heads(const io::ConfigJson& config, const DecoderDefaults& defaults, DecoderConfig& c) {
   constexpr std::string_view kField = "num_key_value_heads";
   if (!defaults.kv_heads_are_heads && config.fields().find(kField) == nullptr)
     return config.error(kField, "the number of key and value heads");
@@ -27,7 +27,7 @@ Status read_kv_heads(const ConfigJson& config, const DecoderDefaults& defaults, 
   return Ok{};
 }
 
-Status read_head_dim(const ConfigJson& config, const DecoderDefaults& defaults, DecoderConfig& c) {
+Status read_head_dim(const io::ConfigJson& config, const DecoderDefaults& defaults, DecoderConfig& c) {
   const bool derived = !config.has("head_dim") && defaults.head_dim == 0;
   if (derived && c.hidden_size % c.num_attention_heads != 0)
     return config.error(
@@ -46,7 +46,7 @@ Status read_head_dim(const ConfigJson& config, const DecoderDefaults& defaults, 
 }
 
 /// Widths, heads and depth, and what must hold between them.
-Status read_sizes(const ConfigJson& config, const DecoderDefaults& defaults, DecoderConfig& c) {
+Status read_sizes(const io::ConfigJson& config, const DecoderDefaults& defaults, DecoderConfig& c) {
   PLIMSOLL_ASSIGN(c.vocab_size, config.integer("vocab_size", kVocabRange));
   PLIMSOLL_ASSIGN(c.hidden_size, config.integer("hidden_size", kWidthRange));
   PLIMSOLL_ASSIGN(c.intermediate_size, config.integer("intermediate_size", kInnerRange));
@@ -58,7 +58,7 @@ Status read_sizes(const ConfigJson& config, const DecoderDefaults& defaults, Dec
   return read_head_dim(config, defaults, c);
 }
 
-Status read_special_tokens(const ConfigJson& config, DecoderConfig& c) {
+Status read_special_tokens(const io::ConfigJson& config, DecoderConfig& c) {
   PLIMSOLL_ASSIGN(c.bos_token_id, config.optional_integer("bos_token_id", {0, kVocabRange.most}));
   PLIMSOLL_ASSIGN(c.eos_token_ids, config.integers("eos_token_id", {0, kVocabRange.most}));
   PLIMSOLL_ASSIGN(c.pad_token_id, config.optional_integer("pad_token_id", {-c.vocab_size, c.vocab_size - 1}));
@@ -67,10 +67,10 @@ Status read_special_tokens(const ConfigJson& config, DecoderConfig& c) {
 }
 
 /// Fields that change the mathematics and have one supported value in all these families.
-Status refuse_unsupported(const ConfigJson& config) {
-  const Tree* act = config.fields().find("hidden_act");  // two names of one function
+Status refuse_unsupported(const io::ConfigJson& config) {
+  const io::Tree* act = config.fields().find("hidden_act");  // two names of one function
   if (act == nullptr || act->text != "swish")
-    PLIMSOLL_TRY(config.require("hidden_act", Tree::of(std::string("silu")),
+    PLIMSOLL_TRY(config.require("hidden_act", io::Tree::of(std::string("silu")),
                                 "only the silu activation is supported here"));
   config.ignore({"hidden_act"});
   for (const std::string_view field :
@@ -78,7 +78,7 @@ Status refuse_unsupported(const ConfigJson& config) {
         "mlp_bias", "attention_bias", "use_sliding_window"}) {
     const bool read_by_the_family = std::ranges::count(config.known_fields(), field) > 0;
     if (!read_by_the_family)
-      PLIMSOLL_TRY(config.require(field, Tree::of(false), "what it changes is not supported"));
+      PLIMSOLL_TRY(config.require(field, io::Tree::of(false), "what it changes is not supported"));
   }
   if (std::ranges::count(config.known_fields(), "no_rope_layers") == 0)
     PLIMSOLL_TRY(config.require_absent({"no_rope_layers"}));
@@ -102,7 +102,7 @@ int64_t DecoderConfig::num_parameters() const {
   return (vocab_size + head) * hidden_size + num_hidden_layers * layer + hidden_size;
 }
 
-Result<DecoderConfig> read_decoder_config(const ConfigJson& config, std::string_view model_type,
+Result<DecoderConfig> read_decoder_config(const io::ConfigJson& config, std::string_view model_type,
                                           const DecoderDefaults& defaults) {
   DecoderConfig c;
   PLIMSOLL_ASSIGN(c.model_type, config.model_type());
@@ -121,7 +121,7 @@ Result<DecoderConfig> read_decoder_config(const ConfigJson& config, std::string_
   return c;
 }
 
-Status read_layer_windows(const ConfigJson& config, DecoderConfig& c) {
+Status read_layer_windows(const io::ConfigJson& config, DecoderConfig& c) {
   PLIMSOLL_ASSIGN(const bool use, config.boolean("use_sliding_window", false));
   const bool left_out = config.fields().find("sliding_window") == nullptr;
   PLIMSOLL_ASSIGN(const auto given, config.optional_integer("sliding_window", kPositionsRange));
@@ -133,12 +133,13 @@ Status read_layer_windows(const ConfigJson& config, DecoderConfig& c) {
   return read_layer_types(config, window, "use_sliding_window and max_window_layers", c);
 }
 
-Status read_layer_types(const ConfigJson& config, int64_t window, std::string_view otherwise,
+Status read_layer_types(const io::ConfigJson& config, int64_t window, std::string_view otherwise,
                         DecoderConfig& c) {
   config.ignore({"layer_types"});
   if (!config.has("layer_types")) return Ok{};
-  const Tree* types = config.fields().find("layer_types");
-  if (types->kind != Tree::Kind::kList || static_cast<int64_t>(types->items.size()) != c.num_hidden_layers)
+  const io::Tree* types = config.fields().find("layer_types");
+  if (types->kind != io::Tree::Kind::kList ||
+      static_cast<int64_t>(types->items.size()) != c.num_hidden_layers)
     return config.error(
         "layer_types", fmt::format("a list of {} attention types", c.num_hidden_layers),
         fmt::format("correct layer_types, or set model.overrides.layer_types=null: then {} say which "
@@ -156,13 +157,13 @@ Status read_layer_types(const ConfigJson& config, int64_t window, std::string_vi
   return Ok{};
 }
 
-Status finish_decoder_config(const ConfigJson& config, DecoderConfig& c) {
+Status finish_decoder_config(const io::ConfigJson& config, DecoderConfig& c) {
   PLIMSOLL_TRY(refuse_unsupported(config));
-  PLIMSOLL_ASSIGN(c.num_labels, num_classifier_labels(config));
+  PLIMSOLL_ASSIGN(c.num_labels, io::num_classifier_labels(config));
   config.ignore({"torch_dtype", "dtype", "use_cache", "transformers_version", "_name_or_path",
                  "is_llama_config", "name_or_path", "pretraining_tp", "quantization_config"});
   for (std::string& field : config.unread_fields()) c.unknown_fields.push_back(std::move(field));
   return Ok{};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::models

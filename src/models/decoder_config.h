@@ -12,7 +12,7 @@
 #include "io/model_config.h"
 #include "models/rope_config.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 
 /// Sizes and switches of a pre-norm decoder with RMS norms, rotary positions, grouped KV heads and SwiGLU,
 /// checked so that no product of them overflows and nothing that changes the mathematics is passed over.
@@ -59,25 +59,25 @@ struct DecoderDefaults {
 
 /// Reads what all have in common; biases, norms, windows and layers without rotation are the caller's.
 /// Errors: as the parsers below.
-Result<DecoderConfig> read_decoder_config(const ConfigJson& config, std::string_view model_type,
+Result<DecoderConfig> read_decoder_config(const io::ConfigJson& config, std::string_view model_type,
                                           const DecoderDefaults& defaults);
 /// The windows of a family with use_sliding_window, sliding_window, max_window_layers and layer_types: layers
 /// from max_window_layers on slide, unless layer_types says which.
-Status read_layer_windows(const ConfigJson& config, DecoderConfig& decoder);
+Status read_layer_windows(const io::ConfigJson& config, DecoderConfig& decoder);
 /// layer_types over `decoder.windows`, which hold what `otherwise` (a field, for the message) says of the
 /// layers where it is left out; sliding layers have `window`, 0 where the config has none.
-Status read_layer_types(const ConfigJson& config, int64_t window, std::string_view otherwise,
+Status read_layer_types(const io::ConfigJson& config, int64_t window, std::string_view otherwise,
                         DecoderConfig& decoder);
 /// Refuses what none of them supports and lists the fields that nobody read. The last call of a parser.
-Status finish_decoder_config(const ConfigJson& config, DecoderConfig& decoder);
+Status finish_decoder_config(const io::ConfigJson& config, DecoderConfig& decoder);
 
 // One family: a file each, named after its model_type.
 // Errors: kBadData naming the field, its value and the range; also for a rope type, an activation or any
 // other field that would change the mathematics and is not supported.
-Result<DecoderConfig> parse_llama_config(const ConfigJson& config);
-Result<DecoderConfig> parse_mistral_config(const ConfigJson& config);
-Result<DecoderConfig> parse_qwen2_config(const ConfigJson& config);
-Result<DecoderConfig> parse_qwen3_config(const ConfigJson& config);
-Result<DecoderConfig> parse_smollm3_config(const ConfigJson& config);
+Result<DecoderConfig> parse_llama_config(const io::ConfigJson& config);
+Result<DecoderConfig> parse_mistral_config(const io::ConfigJson& config);
+Result<DecoderConfig> parse_qwen2_config(const io::ConfigJson& config);
+Result<DecoderConfig> parse_qwen3_config(const io::ConfigJson& config);
+Result<DecoderConfig> parse_smollm3_config(const io::ConfigJson& config);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::models

@@ -157,7 +157,7 @@ class Gpt2 final : public Model {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> make_gpt2(const ConfigJson& config) {
+Result<std::unique_ptr<Model>> make_gpt2(const io::ConfigJson& config) {
   PLIMSOLL_ASSIGN(Gpt2Config parsed, parse_gpt2_config(config));
   return std::unique_ptr<Model>(std::make_unique<Gpt2>(std::move(parsed)));
 }

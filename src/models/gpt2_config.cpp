@@ -6,12 +6,12 @@
 
 #include "io/label_fields.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 namespace {
 
 /// A size by the family's name or the one that all families share; both must agree where both stand.
-Result<int64_t> size(const ConfigJson& config, std::string_view own, std::string_view common,
-                     IntegerRange range) {
+Result<int64_t> size(const io::ConfigJson& config, std::string_view own, std::string_view common,
+                     io::IntegerRange range) {
   if (!config.has(common)) return config.integer(own, range);
   PLIMSOLL_ASSIGN(const int64_t value, config.integer(common, range));
   PLIMSOLL_ASSIGN(const int64_t other, config.integer(own, range, value));
@@ -19,7 +19,7 @@ Result<int64_t> size(const ConfigJson& config, std::string_view own, std::string
   return value;
 }
 
-Status read_activation(const ConfigJson& config, Gpt2Config& c) {
+Status read_activation(const io::ConfigJson& config, Gpt2Config& c) {
   PLIMSOLL_ASSIGN(const std::string name, config.string("activation_function", "gelu_new"));
   const ops::GeluForm* form = ops::find_gelu_by_name(name);
   if (form == nullptr)
@@ -29,8 +29,8 @@ Status read_activation(const ConfigJson& config, Gpt2Config& c) {
   return Ok{};
 }
 
-Status read_switches(const ConfigJson& config, Gpt2Config& c) {
-  constexpr NumberRange kDropoutRange = {0.0, 0.999};
+Status read_switches(const io::ConfigJson& config, Gpt2Config& c) {
+  constexpr io::NumberRange kDropoutRange = {0.0, 0.999};
   PLIMSOLL_ASSIGN(c.embd_pdrop, config.number("embd_pdrop", kDropoutRange, 0.1));
   PLIMSOLL_ASSIGN(c.resid_pdrop, config.number("resid_pdrop", kDropoutRange, 0.1));
   PLIMSOLL_ASSIGN(c.attn_pdrop, config.number("attn_pdrop", kDropoutRange, 0.1));
@@ -40,9 +40,9 @@ Status read_switches(const ConfigJson& config, Gpt2Config& c) {
   return Ok{};
 }
 
-Status refuse_unsupported_gpt2(const ConfigJson& config) {
+Status refuse_unsupported_gpt2(const io::ConfigJson& config) {
   for (const std::string_view field : {"add_cross_attention", "is_encoder_decoder"})
-    PLIMSOLL_TRY(config.require(field, Tree::of(false), "what it changes is not supported"));
+    PLIMSOLL_TRY(config.require(field, io::Tree::of(false), "what it changes is not supported"));
   return Ok{};
 }
 
@@ -56,7 +56,7 @@ int64_t Gpt2Config::num_parameters() const {
   return tables * n_embd + n_layer * (attention + mlp + 4 * n_embd) + 2 * n_embd;
 }
 
-Result<Gpt2Config> parse_gpt2_config(const ConfigJson& config) {
+Result<Gpt2Config> parse_gpt2_config(const io::ConfigJson& config) {
   Gpt2Config c;
   PLIMSOLL_ASSIGN(const std::string type, config.model_type());
   if (type != "gpt2") return config.error("model_type", "gpt2");
@@ -76,7 +76,7 @@ Result<Gpt2Config> parse_gpt2_config(const ConfigJson& config) {
   PLIMSOLL_TRY(refuse_unsupported_gpt2(config));
   PLIMSOLL_ASSIGN(c.bos_token_id, config.optional_integer("bos_token_id", {0, int64_t{1} << 24}));
   PLIMSOLL_ASSIGN(c.eos_token_ids, config.integers("eos_token_id", {0, int64_t{1} << 24}));
-  PLIMSOLL_ASSIGN(c.num_labels, num_classifier_labels(config));
+  PLIMSOLL_ASSIGN(c.num_labels, io::num_classifier_labels(config));
   config.ignore({"torch_dtype", "dtype", "use_cache", "transformers_version", "_name_or_path", "n_ctx",
                  "task_specific_params", "summary_activation", "summary_first_dropout",
                  "summary_proj_to_labels", "summary_type", "summary_use_proj", "pad_token_id",
@@ -87,4 +87,4 @@ Result<Gpt2Config> parse_gpt2_config(const ConfigJson& config) {
   return c;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::models

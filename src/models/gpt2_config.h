@@ -10,7 +10,7 @@
 #include "io/model_config.h"
 #include "ops/gelu.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 
 /// Sizes and switches of a GPT-2; every projection but the head has a bias.
 struct Gpt2Config {
@@ -40,6 +40,6 @@ struct Gpt2Config {
 
 /// Reads the family's own names of sizes (n_embd, ...) and the common ones (hidden_size, ...).
 /// Errors: kBadData naming the field, its value and the range, or the field that is not supported.
-Result<Gpt2Config> parse_gpt2_config(const ConfigJson& config);
+Result<Gpt2Config> parse_gpt2_config(const io::ConfigJson& config);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::models

@@ -308,12 +308,12 @@ class AdapterBuilder {
 
 }  // namespace
 
-bool fit_vocabulary(LoraSpec& spec, ConfigJson& config) {
+bool fit_vocabulary(LoraSpec& spec, io::ConfigJson& config) {
   const auto vocab_size = config.integer("vocab_size", {1});
   if (!vocab_size) return false;
   for (const BroughtTensor& tensor : spec.brought)
     if (tensor.shape.size() == 2 && tensor.shape.front() != *vocab_size) {
-      config.set("vocab_size", Tree::of(tensor.shape.front()));
+      config.set("vocab_size", io::Tree::of(tensor.shape.front()));
       spec.resized = true;
       return true;
     }

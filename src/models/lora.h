@@ -67,7 +67,7 @@ struct LoraSpec {
 
 /// An adapter that was trained with tokens added brings embedding and head of its own size: the base's config
 /// gets that vocab_size, as PEFT's users resize the base before they open it. Whether that was so.
-bool fit_vocabulary(LoraSpec& spec, ConfigJson& config);
+bool fit_vocabulary(LoraSpec& spec, io::ConfigJson& config);
 
 /// Adds the adapters to the model. A classifier's head learns too, as PEFT's task type SEQ_CLS has it.
 /// `strict`: by settings, of which each name and pattern must match something. Else by an adapter's own

@@ -27,18 +27,18 @@ constexpr std::array<std::string_view, 13> kRemarks = {"auto_mapping",
                                                        "corda_config",
                                                        "lora_ga_config"};
 
-Result<ModuleNames> names_of(const ConfigJson& config, std::string_view field) {
-  const Tree* value = config.fields().find(field);
+Result<ModuleNames> names_of(const io::ConfigJson& config, std::string_view field) {
+  const io::Tree* value = config.fields().find(field);
   config.ignore({field});
   ModuleNames names;
   if (value == nullptr || value->is_null()) return names;
-  if (value->kind == Tree::Kind::kString) {
+  if (value->kind == io::Tree::Kind::kString) {
     names = {{value->text}, true};
     return names;
   }
-  if (value->kind != Tree::Kind::kList) return config.error(field, "a list of names, or a pattern");
-  for (const Tree& item : value->items) {
-    if (item.kind != Tree::Kind::kString || item.text.empty())
+  if (value->kind != io::Tree::Kind::kList) return config.error(field, "a list of names, or a pattern");
+  for (const io::Tree& item : value->items) {
+    if (item.kind != io::Tree::Kind::kString || item.text.empty())
       return config.error(field, "a list of names, or a pattern");
     names.names.push_back(item.text);
   }
@@ -46,20 +46,20 @@ Result<ModuleNames> names_of(const ConfigJson& config, std::string_view field) {
 }
 
 /// A list of names where one alone may stand as itself; the empty one is none.
-Result<std::vector<std::string>> list_of(const ConfigJson& config, std::string_view field) {
+Result<std::vector<std::string>> list_of(const io::ConfigJson& config, std::string_view field) {
   PLIMSOLL_ASSIGN(ModuleNames names, names_of(config, field));
   if (names.is_pattern && names.names.front().empty()) names.names.clear();
   return std::move(names.names);
 }
 
 template <typename T>
-Status read_patterns(const ConfigJson& config, std::string_view field,
+Status read_patterns(const io::ConfigJson& config, std::string_view field,
                      std::vector<std::pair<std::string, T>>& out) {
   PLIMSOLL_ASSIGN(const auto map, config.object(field));
   if (!map) return Ok{};
   for (const auto& [pattern, value] : map->fields().members) {
-    const bool whole = value.kind == Tree::Kind::kInteger;
-    const bool is_number = whole || (std::is_same_v<T, double> && value.kind == Tree::Kind::kNumber);
+    const bool whole = value.kind == io::Tree::Kind::kInteger;
+    const bool is_number = whole || (std::is_same_v<T, double> && value.kind == io::Tree::Kind::kNumber);
     if (!is_number || !(value.number > 0) || value.number > 1e6)
       return config.error(field, "numbers above 0 by pattern");
     out.emplace_back(pattern, whole ? static_cast<T>(value.integer) : static_cast<T>(value.number));
@@ -68,11 +68,11 @@ Status read_patterns(const ConfigJson& config, std::string_view field,
 }
 
 /// What these take from the base is the same whenever it is taken; CorDA's and EVA's depend on data.
-Status read_init(const ConfigJson& config, LoraSpec& spec) {
-  const Tree* value = config.fields().find("init_lora_weights");
+Status read_init(const io::ConfigJson& config, LoraSpec& spec) {
+  const io::Tree* value = config.fields().find("init_lora_weights");
   config.ignore({"init_lora_weights"});
   if (value == nullptr || value->is_null()) return Ok{};
-  if (value->kind == Tree::Kind::kBool) {
+  if (value->kind == io::Tree::Kind::kBool) {
     spec.init_lora_weights = value->boolean ? LoraInit::kTrue : LoraInit::kFalse;
     return Ok{};
   }
@@ -92,7 +92,7 @@ Status read_init(const ConfigJson& config, LoraSpec& spec) {
 
 /// What of the base's quantisation a file says: BitsAndBytesConfig's names beside PEFT's two, which our files
 /// have so that the same codes can be made again.
-Result<std::optional<ir::DType>> loftq_dtype(const ConfigJson& fields, int64_t bits) {
+Result<std::optional<ir::DType>> loftq_dtype(const io::ConfigJson& fields, int64_t bits) {
   if (bits == 8) return std::optional(ir::DType::kI8Rows);
   if (!fields.has("bnb_4bit_quant_type")) return std::optional<ir::DType>();
   PLIMSOLL_ASSIGN(const std::string type, fields.string("bnb_4bit_quant_type"));
@@ -103,7 +103,7 @@ Result<std::optional<ir::DType>> loftq_dtype(const ConfigJson& fields, int64_t b
 }
 
 /// Of adapters that began so; of others PEFT passes over it.
-Status read_loftq(const ConfigJson& config, LoraSpec& spec) {
+Status read_loftq(const io::ConfigJson& config, LoraSpec& spec) {
   if (spec.init_lora_weights != LoraInit::kLoftq) {
     config.ignore({"loftq_config"});
     return Ok{};
@@ -121,19 +121,20 @@ Status read_loftq(const ConfigJson& config, LoraSpec& spec) {
 }
 
 /// Tokens, or a map from the embedding's name to them.
-Status read_tokens(const ConfigJson& config, TrainableTokens& out) {
+Status read_tokens(const io::ConfigJson& config, TrainableTokens& out) {
   constexpr const char* kField = "trainable_token_indices";
-  const Tree* value = config.fields().find(kField);
+  const io::Tree* value = config.fields().find(kField);
   config.ignore({kField});
   if (value == nullptr || value->is_null()) return Ok{};
-  const Tree* list = value;
-  if (value->kind == Tree::Kind::kMap && value->members.size() == 1) {
+  const io::Tree* list = value;
+  if (value->kind == io::Tree::Kind::kMap && value->members.size() == 1) {
     out.module = value->members.front().first;
     list = &value->members.front().second;
   }
-  if (list->kind != Tree::Kind::kList) return config.error(kField, "a list of tokens, or of one embedding");
-  for (const Tree& item : list->items) {
-    if (item.kind != Tree::Kind::kInteger || item.integer < 0 || item.integer > 1 << 30)
+  if (list->kind != io::Tree::Kind::kList)
+    return config.error(kField, "a list of tokens, or of one embedding");
+  for (const io::Tree& item : list->items) {
+    if (item.kind != io::Tree::Kind::kInteger || item.integer < 0 || item.integer > 1 << 30)
       return config.error(kField, "tokens from 0 on");
     if (!out.tokens.empty() && item.integer <= out.tokens.back())
       return config.error(kField, "tokens that ascend", "this version keeps their rows in that order");
@@ -143,24 +144,24 @@ Status read_tokens(const ConfigJson& config, TrainableTokens& out) {
 }
 
 /// What is off in every shape that JSON has for it.
-bool is_off(const Tree& value) {
-  return value.is_null() || (value.kind == Tree::Kind::kBool && !value.boolean) ||
-         (value.kind == Tree::Kind::kList && value.items.empty()) ||
-         (value.kind == Tree::Kind::kMap && value.members.empty()) ||
-         (value.kind == Tree::Kind::kString && value.text.empty());
+bool is_off(const io::Tree& value) {
+  return value.is_null() || (value.kind == io::Tree::Kind::kBool && !value.boolean) ||
+         (value.kind == io::Tree::Kind::kList && value.items.empty()) ||
+         (value.kind == io::Tree::Kind::kMap && value.members.empty()) ||
+         (value.kind == io::Tree::Kind::kString && value.text.empty());
 }
 
-Status refuse_the_rest(const ConfigJson& config) {
+Status refuse_the_rest(const io::ConfigJson& config) {
   for (const std::string& field : config.unread_fields()) {
     if (std::find(kRemarks.begin(), kRemarks.end(), field) != kRemarks.end()) continue;
-    const Tree* value = config.fields().find(field);
+    const io::Tree* value = config.fields().find(field);
     if (is_off(*value) || field == "qalora_group_size") continue;
     return config.error(field, "none", "this version has no adapters with it");
   }
   return Ok{};
 }
 
-Result<LoraSpec> read_fields(const ConfigJson& config) {
+Result<LoraSpec> read_fields(const io::ConfigJson& config) {
   LoraSpec spec;
   PLIMSOLL_ASSIGN(const std::string type, config.string("peft_type"));
   if (type != "LORA")
@@ -189,74 +190,77 @@ Result<LoraSpec> read_fields(const ConfigJson& config) {
   return spec;
 }
 
-Tree integers(const std::vector<int64_t>& values) {
-  Tree list = Tree::list();
-  for (const int64_t value : values) list.items.push_back(Tree::of(value));
+io::Tree integers(const std::vector<int64_t>& values) {
+  io::Tree list = io::Tree::list();
+  for (const int64_t value : values) list.items.push_back(io::Tree::of(value));
   return list;
 }
 
-Tree tree_of(const std::vector<std::string>& names) {
-  Tree list = Tree::list();
-  for (const std::string& name : names) list.items.push_back(Tree::of(name));
+io::Tree tree_of(const std::vector<std::string>& names) {
+  io::Tree list = io::Tree::list();
+  for (const std::string& name : names) list.items.push_back(io::Tree::of(name));
   return list;
 }
-Tree tree_of(const ModuleNames& names) {
+io::Tree tree_of(const ModuleNames& names) {
   if (!names.given()) return {};
-  return names.is_pattern ? Tree::of(names.names.front()) : tree_of(names.names);
+  return names.is_pattern ? io::Tree::of(names.names.front()) : tree_of(names.names);
 }
-Tree or_null(const std::vector<std::string>& names) { return names.empty() ? Tree() : tree_of(names); }
+io::Tree or_null(const std::vector<std::string>& names) {
+  return names.empty() ? io::Tree() : tree_of(names);
+}
 
 template <typename T>
-Tree tree_of(const std::vector<std::pair<std::string, T>>& patterns) {
-  Tree map = Tree::map();
-  for (const auto& [pattern, value] : patterns) map.set(pattern, Tree::of(value));
+io::Tree tree_of(const std::vector<std::pair<std::string, T>>& patterns) {
+  io::Tree map = io::Tree::map();
+  for (const auto& [pattern, value] : patterns) map.set(pattern, io::Tree::of(value));
   return map;
 }
 
-Tree tree_of(LoraInit init) {
+io::Tree tree_of(LoraInit init) {
   switch (init) {
     case LoraInit::kGaussian:
-      return Tree::of(std::string("gaussian"));
+      return io::Tree::of(std::string("gaussian"));
     case LoraInit::kPissa:
-      return Tree::of(std::string("pissa"));
+      return io::Tree::of(std::string("pissa"));
     case LoraInit::kOlora:
-      return Tree::of(std::string("olora"));
+      return io::Tree::of(std::string("olora"));
     case LoraInit::kLoftq:
-      return Tree::of(std::string("loftq"));
+      return io::Tree::of(std::string("loftq"));
     default:
-      return Tree::of(init == LoraInit::kTrue);
+      return io::Tree::of(init == LoraInit::kTrue);
   }
 }
 
-Tree tree_of(const Loftq& loftq) {
-  Tree fields = Tree::map({{"loftq_bits", Tree::of(loftq.bits)}, {"loftq_iter", Tree::of(loftq.iterations)}});
+io::Tree tree_of(const Loftq& loftq) {
+  io::Tree fields = io::Tree::map(
+      {{"loftq_bits", io::Tree::of(loftq.bits)}, {"loftq_iter", io::Tree::of(loftq.iterations)}});
   if (loftq.dtype && loftq.bits == 4) {
     const bool is_nf4 = *loftq.dtype == ir::DType::kNf4 || *loftq.dtype == ir::DType::kNf4Double;
-    fields.set("bnb_4bit_quant_type", Tree::of(std::string(is_nf4 ? "nf4" : "fp4")));
+    fields.set("bnb_4bit_quant_type", io::Tree::of(std::string(is_nf4 ? "nf4" : "fp4")));
     fields.set("bnb_4bit_use_double_quant",
-               Tree::of(*loftq.dtype == ir::DType::kNf4Double || *loftq.dtype == ir::DType::kFp4Double));
+               io::Tree::of(*loftq.dtype == ir::DType::kNf4Double || *loftq.dtype == ir::DType::kFp4Double));
   }
   if (!loftq.skip_modules.empty()) fields.set("llm_int8_skip_modules", tree_of(loftq.skip_modules));
   return fields;
 }
 
-Tree tree_of(const TrainableTokens& trained) {
+io::Tree tree_of(const TrainableTokens& trained) {
   if (trained.tokens.empty()) return {};
-  Tree tokens = integers(trained.tokens);
-  return trained.module.empty() ? tokens : Tree::map({{trained.module, std::move(tokens)}});
+  io::Tree tokens = integers(trained.tokens);
+  return trained.module.empty() ? tokens : io::Tree::map({{trained.module, std::move(tokens)}});
 }
 
 /// 16 rather than 16.0, as PEFT's users write it.
-Tree number(double value) {
+io::Tree number(double value) {
   const auto whole = static_cast<int64_t>(value);
-  return static_cast<double>(whole) == value ? Tree::of(whole) : Tree::of(value);
+  return static_cast<double>(whole) == value ? io::Tree::of(whole) : io::Tree::of(value);
 }
 
 /// Embeddings and heads, alone or as what an adapter lies over.
-std::vector<BroughtTensor> brought_by(const SafetensorsFile& file) {
+std::vector<BroughtTensor> brought_by(const io::SafetensorsFile& file) {
   constexpr std::string_view kRoot = "base_model.model.", kWeight = ".weight", kBase = ".base_layer";
   std::vector<BroughtTensor> brought;
-  for (const SafetensorsTensor& tensor : file.tensors()) {
+  for (const io::SafetensorsTensor& tensor : file.tensors()) {
     std::string_view module = tensor.name;
     if (!module.starts_with(kRoot) || !module.ends_with(kWeight)) continue;
     module.remove_prefix(kRoot.size());
@@ -272,14 +276,14 @@ std::vector<BroughtTensor> brought_by(const SafetensorsFile& file) {
 }  // namespace
 
 Result<LoraSpec> parse_adapter_config(std::string_view text, const std::string& source) {
-  PLIMSOLL_ASSIGN(const ConfigJson config, parse_config_json(text, source));
+  PLIMSOLL_ASSIGN(const io::ConfigJson config, io::parse_config_json(text, source));
   return read_fields(config);
 }
 
 Result<LoraSpec> read_adapter_config(const std::string& directory) {
-  PLIMSOLL_ASSIGN(const ConfigJson config, read_config_json(directory + "/adapter_config.json"));
+  PLIMSOLL_ASSIGN(const io::ConfigJson config, io::read_config_json(directory + "/adapter_config.json"));
   PLIMSOLL_ASSIGN(LoraSpec spec, read_fields(config));
-  const auto file = SafetensorsFile::open(directory + "/adapter_model.safetensors");
+  const auto file = io::SafetensorsFile::open(directory + "/adapter_model.safetensors");
   if (file) spec.brought = brought_by(*file);  // what is wrong with it who reads it says
   return spec;
 }
@@ -293,24 +297,25 @@ std::string adapter_config_text(const LoraSpec& spec, const AdapterOf& of) {
   const char* const bias = spec.bias == LoraBias::kAll    ? "all"
                            : spec.bias == LoraBias::kNone ? "none"
                                                           : "lora_only";
-  Tree fields = Tree::map({
-      {"peft_type", Tree::of(std::string("LORA"))},
-      {"task_type", Tree::of(std::string(of.classifies ? "SEQ_CLS" : "CAUSAL_LM"))},
-      {"base_model_name_or_path", of.base.empty() ? Tree() : Tree::of(of.base)},
-      {"revision", Tree()},
-      {"inference_mode", Tree::of(true)},
-      {"r", Tree::of(spec.r)},
+  io::Tree fields = io::Tree::map({
+      {"peft_type", io::Tree::of(std::string("LORA"))},
+      {"task_type", io::Tree::of(std::string(of.classifies ? "SEQ_CLS" : "CAUSAL_LM"))},
+      {"base_model_name_or_path", of.base.empty() ? io::Tree() : io::Tree::of(of.base)},
+      {"revision", io::Tree()},
+      {"inference_mode", io::Tree::of(true)},
+      {"r", io::Tree::of(spec.r)},
       {"lora_alpha", number(spec.lora_alpha)},
       {"lora_dropout", number(spec.lora_dropout)},
       {"target_modules", tree_of(targets)},
       {"exclude_modules", tree_of(spec.exclude_modules)},
-      {"layers_to_transform", spec.layers_to_transform.empty() ? Tree() : integers(spec.layers_to_transform)},
+      {"layers_to_transform",
+       spec.layers_to_transform.empty() ? io::Tree() : integers(spec.layers_to_transform)},
       {"layers_pattern", or_null(spec.layers_pattern)},
-      {"bias", Tree::of(std::string(bias))},
-      {"fan_in_fan_out", Tree::of(of.transposed)},
-      {"use_rslora", Tree::of(spec.use_rslora)},
-      {"use_dora", Tree::of(spec.use_dora)},
-      {"lora_bias", Tree::of(spec.lora_bias)},
+      {"bias", io::Tree::of(std::string(bias))},
+      {"fan_in_fan_out", io::Tree::of(of.transposed)},
+      {"use_rslora", io::Tree::of(spec.use_rslora)},
+      {"use_dora", io::Tree::of(spec.use_dora)},
+      {"lora_bias", io::Tree::of(spec.lora_bias)},
       {"trainable_token_indices", tree_of(spec.trainable_token_indices)},
       {"modules_to_save", or_null(saved)},
       {"rank_pattern", tree_of(spec.rank_pattern)},
@@ -318,7 +323,7 @@ std::string adapter_config_text(const LoraSpec& spec, const AdapterOf& of) {
       {"init_lora_weights", tree_of(spec.init_lora_weights)},
   });
   if (spec.init_lora_weights == LoraInit::kLoftq) fields.set("loftq_config", tree_of(spec.loftq_config));
-  return to_json(fields) + "\n";
+  return io::to_json(fields) + "\n";
 }
 
 }  // namespace plimsoll::models

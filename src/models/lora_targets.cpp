@@ -20,7 +20,7 @@ Error refused(std::string what, std::string hint) {
 Error unmatched_name(const char* setting, const char* what, const std::string& name,
                      const std::vector<std::string>& known) {
   return refused(fmt::format("{}: no {} matches '{}'", setting, what, name.substr(0, 100)),
-                 nearest_hint(name, known));
+                 io::nearest_hint(name, known));
 }
 
 /// The last parts of modules' names, each once.

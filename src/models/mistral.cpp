@@ -4,9 +4,9 @@
 
 #include "models/decoder_config.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 
-Result<DecoderConfig> parse_mistral_config(const ConfigJson& config) {
+Result<DecoderConfig> parse_mistral_config(const io::ConfigJson& config) {
   PLIMSOLL_ASSIGN(DecoderConfig c,
                   read_decoder_config(config, "mistral", {.max_position_embeddings = 131072}));
   constexpr int64_t kDefaultWindow = 4096;  // transformers', where the field is left out
@@ -14,9 +14,9 @@ Result<DecoderConfig> parse_mistral_config(const ConfigJson& config) {
   PLIMSOLL_ASSIGN(const auto given, config.optional_integer("sliding_window", {1, int64_t{1} << 28}));
   const int64_t window = left_out ? kDefaultWindow : given.value_or(0);
   std::ranges::fill(c.windows, window);
-  if (const Tree* types = config.fields().find("layer_types"); types != nullptr && !types->is_null()) {
-    if (types->kind != Tree::Kind::kList) return config.error("layer_types", "a list of attention types");
-    for (const Tree& type : types->items)
+  if (const io::Tree* types = config.fields().find("layer_types"); types != nullptr && !types->is_null()) {
+    if (types->kind != io::Tree::Kind::kList) return config.error("layer_types", "a list of attention types");
+    for (const io::Tree& type : types->items)
       if (type.text != (window > 0 ? "sliding_attention" : "full_attention"))
         return config.error("layer_types", "the same attention in every layer, as sliding_window says");
   }
@@ -25,4 +25,4 @@ Result<DecoderConfig> parse_mistral_config(const ConfigJson& config) {
   return c;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::models

@@ -14,12 +14,12 @@ namespace {
 
 struct Family {
   std::string_view model_type;
-  Result<std::unique_ptr<Model>> (*make)(const ConfigJson&);
+  Result<std::unique_ptr<Model>> (*make)(const io::ConfigJson&);
 };
 
 /// A family of Llama's kind is what its parser says.
 template <auto kParse>
-Result<std::unique_ptr<Model>> decoder(const ConfigJson& config) {
+Result<std::unique_ptr<Model>> decoder(const io::ConfigJson& config) {
   PLIMSOLL_ASSIGN(DecoderConfig parsed, kParse(config));
   return make_decoder(std::move(parsed));
 }
@@ -229,7 +229,7 @@ ir::ValueId Model::attend(ir::Builder& b, const Forward& forward, ir::ValueId q,
   return ops::attention_cached(b, q, keys, values, forward.start, options);
 }
 
-Result<std::unique_ptr<Model>> make_model(const ConfigJson& config) {
+Result<std::unique_ptr<Model>> make_model(const io::ConfigJson& config) {
   PLIMSOLL_TRY(
       read_quantization_config(config));  // a method that is not read, before fields that come with it
   PLIMSOLL_ASSIGN(const std::string type, config.string("model_type"));

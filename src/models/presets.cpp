@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "io/suggest.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 namespace {
 
 struct Preset {
@@ -256,13 +256,13 @@ std::optional<std::string_view> find_preset(std::string_view spelling) {
   return std::nullopt;
 }
 
-Result<ConfigJson> preset_config(std::string_view name) {
+Result<io::ConfigJson> preset_config(std::string_view name) {
   const std::optional<std::string_view> found = find_preset(name);
   for (const Preset& preset : kPresets)
     if (found && preset.name == *found)
-      return parse_config_json(preset.config, "preset " + std::string(*found));
+      return io::parse_config_json(preset.config, "preset " + std::string(*found));
   return Error{ErrorCode::kInvalidArgument, "there is no preset '" + std::string(name.substr(0, 60)) + "'",
-               "model.preset", nearest_hint(name, preset_names())};
+               "model.preset", io::nearest_hint(name, preset_names())};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::models

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "io/model_config.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 
 /// A family's size as it is published. Its licence is that of the weights, by its usual name.
 struct PresetInfo {
@@ -23,8 +23,8 @@ std::vector<PresetInfo> presets();
 /// publisher and "-hf", "-instruct" and the like ("meta-llama/Llama-3-8B", "Qwen/Qwen2.5-0.5B-Instruct").
 std::optional<std::string_view> find_preset(std::string_view spelling);
 /// The preset's config, by find_preset. Errors: kInvalidArgument naming the nearest known preset.
-Result<ConfigJson> preset_config(std::string_view name);
+Result<io::ConfigJson> preset_config(std::string_view name);
 /// All names, in the order of the table.
 std::vector<std::string> preset_names();
 
-}  // namespace plimsoll
+}  // namespace plimsoll::models

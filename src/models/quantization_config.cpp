@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kTakeOriginal = "take the original model, or plimsoll quantize of it";
 
-Result<ir::DType> four_bit_type(const ConfigJson& fields) {
+Result<ir::DType> four_bit_type(const io::ConfigJson& fields) {
   PLIMSOLL_ASSIGN(const std::string type, fields.string("bnb_4bit_quant_type", "fp4"));
   if (type != "nf4" && type != "fp4") return fields.error("bnb_4bit_quant_type", "nf4 or fp4");
   PLIMSOLL_ASSIGN(const bool twice, fields.boolean("bnb_4bit_use_double_quant", false));
@@ -17,13 +17,14 @@ Result<ir::DType> four_bit_type(const ConfigJson& fields) {
   return twice ? ir::DType::kFp4Double : ir::DType::kFp4;
 }
 
-Result<std::vector<std::string>> skip_modules(const ConfigJson& fields) {
+Result<std::vector<std::string>> skip_modules(const io::ConfigJson& fields) {
   std::vector<std::string> names;
   if (!fields.has("llm_int8_skip_modules")) return names;
-  const Tree& list = *fields.fields().find("llm_int8_skip_modules");
-  if (list.kind != Tree::Kind::kList) return fields.error("llm_int8_skip_modules", "a list of module names");
-  for (const Tree& item : list.items) {
-    if (item.kind != Tree::Kind::kString)
+  const io::Tree& list = *fields.fields().find("llm_int8_skip_modules");
+  if (list.kind != io::Tree::Kind::kList)
+    return fields.error("llm_int8_skip_modules", "a list of module names");
+  for (const io::Tree& item : list.items) {
+    if (item.kind != io::Tree::Kind::kString)
       return fields.error("llm_int8_skip_modules", "a list of module names");
     names.push_back(item.text);
   }
@@ -32,8 +33,8 @@ Result<std::vector<std::string>> skip_modules(const ConfigJson& fields) {
 
 }  // namespace
 
-Result<std::optional<QuantizeSpec>> read_quantization_config(const ConfigJson& config) {
-  PLIMSOLL_ASSIGN(const std::optional<ConfigJson> fields, config.object("quantization_config"));
+Result<std::optional<QuantizeSpec>> read_quantization_config(const io::ConfigJson& config) {
+  PLIMSOLL_ASSIGN(const std::optional<io::ConfigJson> fields, config.object("quantization_config"));
   if (!fields) return std::optional<QuantizeSpec>();
   // Before transformers 4.30 the method was not named; only bitsandbytes was there.
   PLIMSOLL_ASSIGN(const std::string method, fields->string("quant_method", "bitsandbytes"));

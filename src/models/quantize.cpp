@@ -85,7 +85,7 @@ Status quantize(Model& model, const QuantizeSpec& spec) {
   for (const std::string& name : spec.skip_modules)
     if (!spec.stored &&  // a directory names what other families have too, lm_head where it is tied
         std::ranges::none_of(modules, [&](const std::string& m) { return is_within(m, name); })) {
-      const std::string near = nearest_name(name, modules);
+      const std::string near = io::nearest_name(name, modules);
       return wrong(
           fmt::format("quantization.llm_int8_skip_modules: no linear map is named {}", name.substr(0, 100)),
           near.empty() ? "name modules as the model has them, like layers.0.mlp.down_proj"

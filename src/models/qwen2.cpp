@@ -2,9 +2,9 @@
 // Yang et al. 2024, arXiv:2407.10671.
 #include "models/decoder_config.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 
-Result<DecoderConfig> parse_qwen2_config(const ConfigJson& config) {
+Result<DecoderConfig> parse_qwen2_config(const io::ConfigJson& config) {
   PLIMSOLL_ASSIGN(DecoderConfig c, read_decoder_config(config, "qwen2", {.max_position_embeddings = 32768}));
   c.qkv_bias = true;
   PLIMSOLL_TRY(read_layer_windows(config, c));
@@ -12,4 +12,4 @@ Result<DecoderConfig> parse_qwen2_config(const ConfigJson& config) {
   return c;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::models

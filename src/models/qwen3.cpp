@@ -2,9 +2,9 @@
 // may slide. Yang et al. 2025, arXiv:2505.09388.
 #include "models/decoder_config.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 
-Result<DecoderConfig> parse_qwen3_config(const ConfigJson& config) {
+Result<DecoderConfig> parse_qwen3_config(const io::ConfigJson& config) {
   PLIMSOLL_ASSIGN(DecoderConfig c,
                   read_decoder_config(config, "qwen3", {.max_position_embeddings = 32768, .head_dim = 128}));
   PLIMSOLL_ASSIGN(c.qkv_bias, config.boolean("attention_bias", false));
@@ -15,4 +15,4 @@ Result<DecoderConfig> parse_qwen3_config(const ConfigJson& config) {
   return c;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::models

@@ -8,26 +8,26 @@
 #include <cmath>
 #include <numbers>
 
-namespace plimsoll {
+namespace plimsoll::models {
 namespace {
 
-constexpr NumberRange kThetaRange = {1.0, 1e12};
-constexpr NumberRange kFactorRange = {1.0, 1e6};
-constexpr NumberRange kBetaRange = {0.0, 1e6};
-constexpr NumberRange kScaleRange = {0.0, 1e6};
+constexpr io::NumberRange kThetaRange = {1.0, 1e12};
+constexpr io::NumberRange kFactorRange = {1.0, 1e6};
+constexpr io::NumberRange kBetaRange = {0.0, 1e6};
+constexpr io::NumberRange kScaleRange = {0.0, 1e6};
 constexpr std::string_view kSupported = "one of default, linear, dynamic, llama3, yarn";
 
 /// The settings and what of the whole config they refer to.
 struct Source {
-  const ConfigJson& config;
-  const ConfigJson& rope;
+  const io::ConfigJson& config;
+  const io::ConfigJson& rope;
   int64_t max_positions;
 };
 
 /// A field at the top level goes before the settings' own; without either it is the model's positions.
 Result<int64_t> original_positions(const Source& s) {
   constexpr std::string_view kField = "original_max_position_embeddings";
-  const ConfigJson& where = s.config.has(kField) ? s.config : s.rope;
+  const io::ConfigJson& where = s.config.has(kField) ? s.config : s.rope;
   return where.integer(kField, kPositionsRange, s.max_positions);
 }
 
@@ -75,7 +75,7 @@ Result<RopeConfig> read_rope(const Source& s, std::string_view type, double thet
   RopeConfig r;
   PLIMSOLL_ASSIGN(r.theta, s.rope.number("rope_theta", kThetaRange, theta));
   PLIMSOLL_TRY(
-      s.rope.require("partial_rotary_factor", Tree::of(int64_t{1}), "partial rotation is not supported"));
+      s.rope.require("partial_rotary_factor", io::Tree::of(int64_t{1}), "partial rotation is not supported"));
   PLIMSOLL_TRY(s.rope.require_absent({"mrope_section"}));
   if (type == "default") return r;
   if (type == "yarn") {
@@ -90,7 +90,7 @@ Result<RopeConfig> read_rope(const Source& s, std::string_view type, double thet
   return r;
 }
 
-Result<std::string> read_type(const ConfigJson& rope) {
+Result<std::string> read_type(const io::ConfigJson& rope) {
   const std::string_view field = rope.has("rope_type") ? "rope_type" : "type";
   PLIMSOLL_ASSIGN(const std::string type, rope.string(field, "default"));
   if (!rope.has(field) && rope.has("factor"))
@@ -101,7 +101,7 @@ Result<std::string> read_type(const ConfigJson& rope) {
 }
 
 /// Where both spellings stand they must say the same.
-Status check_old_spelling(const ConfigJson& config, const ConfigJson& old, const std::string& type,
+Status check_old_spelling(const io::ConfigJson& config, const io::ConfigJson& old, const std::string& type,
                           const RopeConfig& result) {
   PLIMSOLL_ASSIGN(const std::string other,
                   old.string(old.has("rope_type") ? "rope_type" : "type", "default"));
@@ -182,17 +182,18 @@ std::vector<float> RopeConfig::inverse_frequencies(int64_t head_dim) const {
   return result;
 }
 
-Result<ParsedRope> parse_rope(const ConfigJson& config, int64_t max_position_embeddings, double otherwise) {
+Result<ParsedRope> parse_rope(const io::ConfigJson& config, int64_t max_position_embeddings,
+                              double otherwise) {
   PLIMSOLL_TRY(
-      config.require("partial_rotary_factor", Tree::of(int64_t{1}), "partial rotation is not supported"));
+      config.require("partial_rotary_factor", io::Tree::of(int64_t{1}), "partial rotation is not supported"));
   PLIMSOLL_ASSIGN(const double theta, config.number("rope_theta", kThetaRange, otherwise));
   PLIMSOLL_ASSIGN(const auto old_spelling, config.object("rope_scaling"));
   PLIMSOLL_ASSIGN(const auto new_spelling, config.object("rope_parameters"));
-  const ConfigJson rope = new_spelling   ? *new_spelling
-                          : old_spelling ? *old_spelling
-                                         : ConfigJson(Tree::map(), config.source());
+  const io::ConfigJson rope = new_spelling   ? *new_spelling
+                              : old_spelling ? *old_spelling
+                                             : io::ConfigJson(io::Tree::map(), config.source());
   for (const auto& [name, value] : rope.fields().members)
-    if (value.kind == Tree::Kind::kMap)
+    if (value.kind == io::Tree::Kind::kMap)
       return rope.error(name, "a number or a word: rotary settings for each type of layer are not supported");
   PLIMSOLL_ASSIGN(const std::string type, read_type(rope));
   PLIMSOLL_ASSIGN(const RopeConfig result, read_rope({config, rope, max_position_embeddings}, type, theta));
@@ -207,4 +208,4 @@ Result<ParsedRope> parse_rope(const ConfigJson& config, int64_t max_position_emb
   return parsed;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::models

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "io/model_config.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 
 /// Rotary position embedding: base, the scaling of its frequencies, and the factor of cosines and sines.
 struct RopeConfig {
@@ -33,7 +33,7 @@ struct RopeConfig {
 };
 
 /// max_position_embeddings and other counts of positions.
-inline constexpr IntegerRange kPositionsRange = {1, int64_t{1} << 28};
+inline constexpr io::IntegerRange kPositionsRange = {1, int64_t{1} << 28};
 
 /// A config's rotary settings, and the fields among them that mean nothing here.
 struct ParsedRope {
@@ -44,7 +44,7 @@ struct ParsedRope {
 /// `rope_theta` + `rope_scaling` (transformers 4) or `rope_parameters` (5); `otherwise` is the base where
 /// none is given. Errors: kBadData for a type that is not supported, by its name, for spellings that
 /// contradict, ranges.
-Result<ParsedRope> parse_rope(const ConfigJson& config, int64_t max_position_embeddings,
+Result<ParsedRope> parse_rope(const io::ConfigJson& config, int64_t max_position_embeddings,
                               double otherwise = 10000.0);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::models

@@ -42,7 +42,7 @@ std::string nearest_beginning(std::string text, const std::vector<std::string>& 
     for (auto part = parts; part > 0 && end != std::string::npos; --part) end = name.find('.', end + 1);
     beginnings.push_back(name.substr(0, end));
   }
-  const std::string nearest = nearest_name(text, beginnings);
+  const std::string nearest = io::nearest_name(text, beginnings);
   const auto found = std::find(beginnings.begin(), beginnings.end(), nearest);
   return found == beginnings.end() ? "" : names[static_cast<size_t>(found - beginnings.begin())];
 }

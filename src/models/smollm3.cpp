@@ -4,12 +4,12 @@
 
 #include "models/decoder_config.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 namespace {
 
 /// no_rope_layers says 1 for a layer that rotates; where it is left out, each no_rope_layer_interval-th does
 /// not.
-Status read_rope_layers(const ConfigJson& config, DecoderConfig& c) {
+Status read_rope_layers(const io::ConfigJson& config, DecoderConfig& c) {
   constexpr std::string_view kField = "no_rope_layers";
   constexpr int64_t kDefaultInterval = 4;
   PLIMSOLL_ASSIGN(const int64_t interval,
@@ -25,7 +25,7 @@ Status read_rope_layers(const ConfigJson& config, DecoderConfig& c) {
 }
 
 /// Layers without positions slide, unless layer_types says which.
-Status read_windows(const ConfigJson& config, DecoderConfig& c) {
+Status read_windows(const io::ConfigJson& config, DecoderConfig& c) {
   PLIMSOLL_ASSIGN(const bool use, config.boolean("use_sliding_window", false));
   PLIMSOLL_ASSIGN(const auto given, config.optional_integer("sliding_window", {1, int64_t{1} << 28}));
   const int64_t window = use ? given.value_or(0) : 0;
@@ -36,7 +36,7 @@ Status read_windows(const ConfigJson& config, DecoderConfig& c) {
 
 }  // namespace
 
-Result<DecoderConfig> parse_smollm3_config(const ConfigJson& config) {
+Result<DecoderConfig> parse_smollm3_config(const io::ConfigJson& config) {
   PLIMSOLL_ASSIGN(DecoderConfig c,
                   read_decoder_config(config, "smollm3",
                                       {.max_position_embeddings = 32768, .rope_theta = 2e6, .tied = true}));
@@ -52,4 +52,4 @@ Result<DecoderConfig> parse_smollm3_config(const ConfigJson& config) {
   return c;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::models

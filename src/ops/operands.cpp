@@ -132,7 +132,7 @@ std::optional<DType> dtype_attr(const ir::Attrs& attrs, std::string_view name) {
 }
 void check_short(Operands& in, const OpTypes& types, std::string_view name) {
   const auto dtype = dtype_attr(types.attrs, name);
-  in.require(types.attrs.find(name) == nullptr || (dtype && ir::is_short(*dtype)),
+  in.require(types.attrs.find(name) == nullptr || (dtype && ir::is_half_precision(*dtype)),
              fmt::format("{} must be bf16 or f16", name));
 }
 DType dw_dtype(Operands& in, const OpTypes& types, DType otherwise) {
@@ -158,7 +158,7 @@ void check_gelu(Operands& in, const OpTypes& types) {
 }
 
 void store(RefTensor& result) {
-  if (ir::is_short(result.type.dtype))
+  if (ir::is_half_precision(result.type.dtype))
     for (double& v : result.data) v = rounded(v, result.type.dtype);
 }
 

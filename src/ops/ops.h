@@ -137,7 +137,7 @@ LayerNorm layer_norm(Builder& b, ValueId x, ValueId weight, ValueId bias, double
 /// vjp: dx = linear(dy, weight) {!transposed}; `linear_dw`(x, dy, acc?) {transposed, precision?, out?} -> as
 /// weight, a reduction over rows; db = `sum_rows`(dy, acc?) {out?} -> [out]. `linear_few` is the same map for
 /// the few rows of a decoding step: weights are read once and not packed, so its sums have another order; no
-/// derivative. Pass few_rows brings it in.
+/// derivative. Pass small_m brings it in.
 ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transposed = false);
 /// base [..., width] with x [..., in] times weight [out, in] added to its columns from `column` on: a product
 /// of few terms beside a large one, whose place the result takes. The bits are those of `add`(base, `linear`)

@@ -12,24 +12,24 @@
 
 #include "ir/printer.h"
 #include "ir/verifier.h"
-#include "passes/common_subexpressions.h"
-#include "passes/dead_code.h"
-#include "passes/few_rows.h"
-#include "passes/fuse_activations.h"
-#include "passes/fuse_attention.h"
-#include "passes/fuse_embedding_grads.h"
-#include "passes/fuse_head_loss.h"
-#include "passes/fuse_linear_adds.h"
-#include "passes/fuse_norm_grads.h"
-#include "passes/fuse_norms.h"
-#include "passes/fuse_optimizer.h"
-#include "passes/offload_knowledge.h"
-#include "passes/optimizer_in_backward.h"
-#include "passes/recompute.h"
-#include "passes/recompute_cheap.h"
-#include "passes/schedule.h"
-#include "passes/second_backward.h"
-#include "passes/update_windows.h"
+#include "passes/fusion/common_subexpressions.h"
+#include "passes/fusion/dead_code.h"
+#include "passes/fusion/fuse_activations.h"
+#include "passes/fusion/fuse_attention.h"
+#include "passes/fusion/fuse_embedding_grads.h"
+#include "passes/fusion/fuse_head_loss.h"
+#include "passes/fusion/fuse_linear_adds.h"
+#include "passes/fusion/fuse_norm_grads.h"
+#include "passes/fusion/fuse_norms.h"
+#include "passes/fusion/fuse_optimizer.h"
+#include "passes/fusion/small_m.h"
+#include "passes/offload/chunked_update.h"
+#include "passes/offload/offload_knowledge.h"
+#include "passes/order/schedule.h"
+#include "passes/recompute/recompute.h"
+#include "passes/recompute/recompute_cheap.h"
+#include "passes/recompute/second_backward.h"
+#include "passes/training/optimizer_in_backward.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -66,8 +66,8 @@ Status run_fuse_head_loss(PassState& s) {
   return follow_report(s, report.replaced);
 }
 
-Status run_few_rows(PassState& s) {
-  PLIMSOLL_ASSIGN(const auto report, few_rows(s.graph, {.keep = s.keep, .most_rows = s.options.few_rows}));
+Status run_small_m(PassState& s) {
+  PLIMSOLL_ASSIGN(const auto report, small_m(s.graph, {.keep = s.keep, .most_rows = s.options.small_m}));
   return follow_report(s, report.replaced);
 }
 
@@ -103,8 +103,8 @@ Status run_recompute_cheap(PassState& s) {
   return Ok{};
 }
 
-Status run_short_norms(PassState& s) {
-  PLIMSOLL_ASSIGN(s.short_norms, short_norms(s.graph, {.keep = s.keep}));
+Status run_half_precision_norms(PassState& s) {
+  PLIMSOLL_ASSIGN(s.half_precision_norms, half_precision_norms(s.graph, {.keep = s.keep}));
   return Ok{};
 }
 
@@ -113,7 +113,7 @@ Status run_fuse_optimizer(PassState& s) {
   const bool one_by_one = s.options.optimizer_in_backward || s.options.offload.streams_updates();
   if (one_by_one) return Ok{};
   PLIMSOLL_ASSIGN(const auto report,
-                  fuse_optimizer(s.graph, {.keep = s.keep, .updates = !s.options.rehearses}));
+                  fuse_optimizer(s.graph, {.keep = s.keep, .updates = !s.options.runs_twice}));
   return follow_report(s, report.replaced);
 }
 
@@ -136,9 +136,9 @@ Status run_schedule(PassState& s) {
   return Ok{};
 }
 
-Status run_update_windows(PassState& s) {
+Status run_chunked_update(PassState& s) {
   if (!s.options.offload.streams_updates()) return Ok{};
-  PLIMSOLL_TRY(update_windows(
+  PLIMSOLL_TRY(chunked_update(
       s.graph, {.offload = s.options.offload, .keep = s.keep, .workspace_bytes = s.options.workspace_bytes}));
   return Ok{};
 }
@@ -174,7 +174,7 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
     {"fuse-head-loss", kForward, "Logits exist for a chunk of tokens only, forward and backward together.",
      &Options::fuse_head_loss, run_fuse_head_loss},
     {"few-rows", kForward, "A decoding step's linear maps read each weight once; other programs have none.",
-     nullptr, run_few_rows},
+     nullptr, run_small_m},
     {"autocast", kForward,
      "Products run in the low precision that was asked for, and their results are stored in it.", nullptr,
      run_autocast},
@@ -212,12 +212,12 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
     {"dead-code-3", kBackward, "Ops whose results recompute and fusion have taken over go.",
      &Options::dead_code, run_dead_code},
     {"short-norms", kBackward, "What products alone read, and round, is stored in their precision at once.",
-     &Options::short_norms, run_short_norms},
+     &Options::half_precision_norms, run_half_precision_norms},
     {"schedule", kSchedule, "Reorders so that less is alive at once; the last word on order.",
      &Options::schedule, run_schedule},
     {"update-windows", kArrange,
      "The update of a large parameter that is loaded for it goes window by window; before they are loaded.",
-     &Options::update_windows, run_update_windows},
+     &Options::chunked_update, run_chunked_update},
     {"offload", kArrange,
      "Copies to and from the host's memory or a disk, as early and as late as the final order has room for.",
      nullptr, run_offload},
@@ -304,12 +304,12 @@ Status Pipeline::backward(ir::Graph& graph, std::span<ir::ValueId> keep) {
   if (!progress_.is_tidy) PLIMSOLL_TRY(tidy(graph, keep));
   PassState state{graph, options_};
   PLIMSOLL_TRY(run_keeping(Phase::kBackward, state, keep));
-  note_short_norms(graph, state.short_norms);
+  note_half_precision_norms(graph, state.half_precision_norms);
   progress_.recomputed = std::move(state.recomputed);
   return Ok{};
 }
 
-void Pipeline::note_short_norms(const ir::Graph& graph, const ShortNormsReport& report) {
+void Pipeline::note_half_precision_norms(const ir::Graph& graph, const ShortNormsReport& report) {
   for (const ir::OpId id : report.shortened) {
     const ir::Op& op = graph.op(id);
     for (PrecisionChoice& choice : progress_.precision.choices) {

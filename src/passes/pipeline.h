@@ -14,13 +14,13 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "ir/op_def.h"
-#include "passes/autocast.h"
-#include "passes/autodiff.h"
-#include "passes/copy_seconds.h"
-#include "passes/in_place.h"
-#include "passes/offload.h"
-#include "passes/recompute_policy.h"
-#include "passes/short_norms.h"
+#include "passes/fusion/half_precision_norms.h"
+#include "passes/memory/in_place.h"
+#include "passes/offload/copy_seconds.h"
+#include "passes/offload/offload.h"
+#include "passes/recompute/recompute_policy.h"
+#include "passes/training/autocast.h"
+#include "passes/training/autodiff.h"
 
 namespace plimsoll::passes {
 
@@ -41,16 +41,16 @@ struct PipelineOptions {
   /// gradients first.
   bool second_backward = false;
   bool recompute_cheap = true;
-  bool short_norms = true;
+  bool half_precision_norms = true;
   bool schedule = true;
-  bool update_windows = true;
+  bool chunked_update = true;
   bool in_place = true;
 
   bool grad = true;  ///< the program will be differentiated, so head and loss compute gradients as well
   std::vector<std::string> frozen = {};  ///< parameters' states that do not learn, see fuse_head_loss.h
   int64_t chunk_tokens = 256;  ///< tokens whose logits exist at once in head and loss; whole granules
   /// Generation: linear maps of at most so many rows become `linear_few`, which has bits of its own; 0: none.
-  int64_t few_rows = 0;
+  int64_t small_m = 0;
   ops::Precision precision = ops::Precision::kF32;  ///< what products run in, see autocast.h
   bool short_residual = false;
   RecomputePolicy recompute = {};
@@ -60,7 +60,7 @@ struct PipelineOptions {
   OffloadOptions offload = {};  ///< what lies elsewhere than on the device
   /// Programs can be run op by op, each op twice: updates stay apart, as a sweep would need all of the
   /// optimizer's states a second time.
-  bool rehearses = false;
+  bool runs_twice = false;
   bool verify = true;  ///< each pass, and the hazards of what is to be run
   /// Scratch of an op's kernel, for schedule's reckoning; empty: none.
   std::function<int64_t(const ir::OpTypes&)> workspace_bytes = {};
@@ -91,7 +91,7 @@ struct PassState {
   ir::OpId last_forward_op = {};  ///< the op that gives the loss; backward stands after it
   InPlaceReport in_place = {};
   AutocastReport precision = {};
-  ShortNormsReport short_norms = {};
+  ShortNormsReport half_precision_norms = {};
   std::vector<RecomputeUnit> recomputed = {};
 };
 
@@ -152,7 +152,7 @@ class Pipeline {
   Status run(Phase phase, PassState& state);
   Status run_one(const PassEntry& entry, PassState& state);
   Status dump(const PassEntry& entry, const ir::Graph& graph) const;
-  void note_short_norms(const ir::Graph& graph, const ShortNormsReport& report);
+  void note_half_precision_norms(const ir::Graph& graph, const ShortNormsReport& report);
   Status run_keeping(Phase phase, PassState& state, std::span<ir::ValueId> keep);
 
   PipelineOptions options_;

@@ -5,8 +5,8 @@
 
 #include "ir/op_def.h"
 #include "ops/op_list.h"
-#include "passes/slot.h"
-#include "passes/storage_groups.h"
+#include "passes/memory/slot.h"
+#include "passes/memory/storage_groups.h"
 
 namespace plimsoll::passes {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
-#include "passes/bind_storage.h"
-#include "passes/issue_order.h"
-#include "passes/memory_plan.h"
+#include "passes/memory/bind_storage.h"
+#include "passes/memory/memory_plan.h"
+#include "passes/order/issue_order.h"
 
 namespace plimsoll::passes {
 

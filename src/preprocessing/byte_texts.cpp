@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include "base/numbers.h"
-#include "data/token_source.h"
-#include "data/tokenizer/tokenizer_source.h"
+#include "datasets/token_source.h"
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"
+#include "tokenizers/tokenizer_source.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 
 Error UnaskedBytes::error(const std::string& text) const {
   return {ErrorCode::kInvalidArgument, what, text,
@@ -16,15 +16,15 @@ Error UnaskedBytes::error(const std::string& text) const {
           "for bytes: data.tokenizer: bytes"};
 }
 
-Result<UnaskedBytes> unasked_bytes(const RunConfig& config, const std::string& tokenizer) {
+Result<UnaskedBytes> unasked_bytes(const settings::RunConfig& config, const std::string& tokenizer) {
   UnaskedBytes unasked;
   if (tokenizer != "bytes" || config.data.tokenizer != "auto") return unasked;
-  PLIMSOLL_ASSIGN(const ConfigJson model, load_model_config(config.model));
+  PLIMSOLL_ASSIGN(const io::ConfigJson model, settings::load_model_config(config.model));
   PLIMSOLL_ASSIGN(const int64_t size, model.integer("vocab_size", {1}));
-  PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
-  const bool has_files = !folder.empty() && tokenizer::has_tokenizer_files(folder);
-  if (!has_files && size < ByteVocabulary::kEnd) return unasked;
-  unasked.refused = starts_pretrained(config.model);
+  PLIMSOLL_ASSIGN(const std::string folder, settings::model_directory(config.model));
+  const bool has_files = !folder.empty() && tokenizers::has_tokenizer_files(folder);
+  if (!has_files && size < datasets::ByteVocabulary::kEnd) return unasked;
+  unasked.refused = settings::starts_pretrained(config.model);
   unasked.what = fmt::format(
       "{}, so text {} read as bytes, ids 0 to 255 of the model's {}{}",
       has_files ? "the model's folder has no tokenizer that can be read" : "the model has no tokenizer",
@@ -33,7 +33,7 @@ Result<UnaskedBytes> unasked_bytes(const RunConfig& config, const std::string& t
   return unasked;
 }
 
-std::string unasked_bytes_note(const RunConfig& config) {
+std::string unasked_bytes_note(const settings::RunConfig& config) {
   const auto tokenizer = tokenizer_path(config);
   if (!tokenizer) return {};
   const auto unasked = unasked_bytes(config, *tokenizer);
@@ -48,4 +48,4 @@ std::string unasked_bytes_note(const RunConfig& config) {
   return {};
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -10,16 +10,16 @@
 
 #include "io/file.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 /// A checksum of what is in a file; empty where it cannot be read, which its reader will say. Sizes and times
 /// would not do: tar, rsync, image layers and stores with fixed times give other contents the same ones.
 std::string contents_of(const std::string& path) {
   constexpr size_t kBlockBytes = size_t{1} << 20;
-  const auto file = ReadFile::open(path);
+  const auto file = io::ReadFile::open(path);
   if (!file) return {};
-  Checksum sum;
+  io::Checksum sum;
   std::vector<std::byte> block(kBlockBytes);
   for (int64_t at = 0; at < file->size_bytes();) {
     const auto count =
@@ -29,14 +29,14 @@ std::string contents_of(const std::string& path) {
     sum.add(bytes);
     at += static_cast<int64_t>(count);
   }
-  return fmt::format("{} {}", file->size_bytes(), checksum_text(sum.value()));
+  return fmt::format("{} {}", file->size_bytes(), io::checksum_text(sum.value()));
 }
 
 }  // namespace
 
 std::string content_of(const std::string& path) {
   constexpr int64_t kMostBytes = int64_t{64} << 20;
-  auto content = path.empty() ? Result<std::string>(std::string()) : read_small_file(path, kMostBytes);
+  auto content = path.empty() ? Result<std::string>(std::string()) : io::read_small_file(path, kMostBytes);
   return content ? std::move(*content) : std::string();
 }
 
@@ -45,8 +45,9 @@ void CacheKey::add(std::string_view part) {
   sum_.add(std::string_view("\0", 1));
 }
 
-void CacheKey::add_tokenizer(const Tokenizer& tokenizer, const std::string& path, const std::string& folder) {
-  add(checksum_text(tokenizer.vocabulary_hash()));
+void CacheKey::add_tokenizer(const tokenizers::Tokenizer& tokenizer, const std::string& path,
+                             const std::string& folder) {
+  add(io::checksum_text(tokenizer.vocabulary_hash()));
   add(content_of(path));
   for (const char* name :
        {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"})
@@ -61,4 +62,4 @@ void CacheKey::add_files(const std::vector<std::string>& paths) {
   }
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

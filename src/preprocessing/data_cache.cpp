@@ -15,7 +15,7 @@
 
 #include "io/file.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 constexpr std::string_view kLockFile = ".lock", kInUse = ".in-use-";
@@ -77,7 +77,7 @@ Result<Contents> read_folder(const std::string& folder) {
                                   .bytes = s.st_size,
                                   .used_at = s.st_mtim.tv_sec * 1'000'000'000 + s.st_mtim.tv_nsec});
   }
-  if (code) return io_error("cannot read the cache folder", folder, code.value());
+  if (code) return io::io_error("cannot read the cache folder", folder, code.value());
   return contents;
 }
 
@@ -88,13 +88,13 @@ std::set<std::string> names_in_use(const std::string& folder, const std::vector<
   std::set<std::string> names;
   for (const std::string& file : files) {
     const std::string path = folder + "/" + file;
-    const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const io::Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (fd.get() < 0) continue;
     if (locks(fd.get(), LOCK_EX | LOCK_NB)) {
       if (removes) ::unlink(path.c_str());
       continue;
     }
-    const auto text = read_small_file(path, kMostNamesBytes);
+    const auto text = io::read_small_file(path, kMostNamesBytes);
     if (!text) continue;
     for (size_t at = 0, end = 0; (end = text->find('\0', at)) != std::string::npos; at = end + 1)
       names.insert(text->substr(at, end - at));
@@ -130,23 +130,23 @@ Result<Contents> read_cache(const std::string& folder, bool removes) {
 /// Whether what is open is still what has the name. Errors: kIo where that cannot be known.
 Result<bool> is_file(int fd, const std::string& path) {
   struct stat here = {}, there = {};
-  if (::fstat(fd, &here) != 0) return io_error("cannot look at the file", path, errno);
+  if (::fstat(fd, &here) != 0) return io::io_error("cannot look at the file", path, errno);
   if (::stat(path.c_str(), &there) != 0) {
     if (errno == ENOENT) return false;
-    return io_error("cannot look at the file", path, errno);
+    return io::io_error("cannot look at the file", path, errno);
   }
   return here.st_ino == there.st_ino && here.st_dev == there.st_dev;
 }
 
 /// The folder's lock, one that is not open where LOCK_NB finds it taken. Errors: kIo.
-Result<Descriptor> lock_folder(const std::string& folder, int operation) {
+Result<io::Descriptor> lock_folder(const std::string& folder, int operation) {
   const std::string path = fmt::format("{}/{}", folder, kLockFile);
   for (;;) {
-    Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    if (fd.get() < 0) return io_error("cannot lock the cache folder", path, errno);
+    io::Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (fd.get() < 0) return io::io_error("cannot lock the cache folder", path, errno);
     if (!locks(fd.get(), operation)) {
-      if (errno == EWOULDBLOCK) return Descriptor(-1);
-      return io_error("cannot lock the cache folder", path, errno);
+      if (errno == EWOULDBLOCK) return io::Descriptor(-1);
+      return io::io_error("cannot lock the cache folder", path, errno);
     }
     // Who had it before may have removed it.
     PLIMSOLL_ASSIGN(const bool stands, is_file(fd.get(), path));
@@ -169,7 +169,7 @@ class NamesInUse {
       path = fmt::format("{}/{}{}-{}", folder, kInUse, ::getpid(), counter++);
       fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
     } while (fd < 0 && errno == EEXIST);
-    if (fd < 0) return io_error("cannot note what is used of the cache", path, errno);
+    if (fd < 0) return io::io_error("cannot note what is used of the cache", path, errno);
     // Nobody removes it before it is locked: the caller holds the folder's lock.
     (void)locks(fd, LOCK_EX);
     return files.try_emplace(folder, std::move(path), fd).first->second.fd_.get();
@@ -194,7 +194,7 @@ class NamesInUse {
     return same && *same;
   }
   std::string path_;
-  Descriptor fd_;
+  io::Descriptor fd_;
   pid_t process_;
 };
 
@@ -224,7 +224,7 @@ Result<CacheTrim> trim_data_cache(const std::string& folder, int64_t limit_bytes
     if (entry->in_use) continue;
     const std::string path = folder + "/" + entry->name;
     if (::unlink(path.c_str()) != 0 && errno != ENOENT)
-      return io_error("cannot remove a file of the cache", path, errno);
+      return io::io_error("cannot remove a file of the cache", path, errno);
     removed = stem_of(entry->name);
     trim.left_bytes -= entry->bytes;
     trim.removed_bytes += entry->bytes;
@@ -259,13 +259,13 @@ Status CacheLease::use(const std::string& path) const {
   std::error_code code;
   const std::filesystem::path file(path);
   const std::string name = file.filename().string();
-  if (!is_entry(name) || !std::filesystem::equivalent(folder_of(path), folder_, code)) return Ok{};
+  if (!is_entry(name) || !std::filesystem::equivalent(io::folder_of(path), folder_, code)) return Ok{};
   const std::string line = name + '\0';
   if (::write(names_, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-    return io_error("cannot note what is used of the cache", folder_, errno);
+    return io::io_error("cannot note what is used of the cache", folder_, errno);
   // A time that cannot be set makes a file look older than it is; in use, it stays all the same.
   (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
   return Ok{};
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "io/descriptor.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 
 /// A file of the cache.
 struct CacheEntry {
@@ -53,11 +53,11 @@ class CacheLease {
   void give_up() &&;
 
  private:
-  CacheLease(std::string folder, Descriptor lock, int names)
+  CacheLease(std::string folder, io::Descriptor lock, int names)
       : folder_(std::move(folder)), lock_(std::move(lock)), names_(names) {}
   std::string folder_;
-  Descriptor lock_;
+  io::Descriptor lock_;
   int names_ = -1;  // of the process, which keeps it
 };
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -4,7 +4,7 @@
 
 #include "preprocessing/data_files.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 struct Kind {
@@ -15,8 +15,8 @@ struct Kind {
 };
 
 /// Those that are not as they are by default.
-std::vector<std::string> idle_for(const Kind& kind, const DataSettings& data) {
-  const DataSettings usual;
+std::vector<std::string> idle_for(const Kind& kind, const settings::DataSettings& data) {
+  const settings::DataSettings usual;
   const bool conversations = kind.kind == FileKind::kJson;
   std::vector<std::string> names;
   const auto add = [&](const char* name, bool is_set, bool acts) {
@@ -43,8 +43,8 @@ std::string line_of(const std::vector<std::string>& names, const std::string& ki
 
 }  // namespace
 
-std::vector<std::string> idle_settings_of_examples(const DataSettings& data) {
-  const DataSettings usual;
+std::vector<std::string> idle_settings_of_examples(const settings::DataSettings& data) {
+  const settings::DataSettings usual;
   std::vector<std::string> names;
   const auto add = [&](const char* name, bool is_set) {
     if (is_set) names.emplace_back(name);
@@ -59,7 +59,7 @@ std::vector<std::string> idle_settings_of_examples(const DataSettings& data) {
   return names.empty() ? names : std::vector{line_of(names, "examples with labels")};
 }
 
-std::vector<std::string> idle_settings(const DataSettings& data, bool train, bool as_bytes) {
+std::vector<std::string> idle_settings(const settings::DataSettings& data, bool train, bool as_bytes) {
   const Kind kinds[] = {
       {".npy and .bin files", FileKind::kTokens, false, false},
       {"token shards", FileKind::kShard, false, true},
@@ -79,4 +79,4 @@ std::vector<std::string> idle_settings(const DataSettings& data, bool train, boo
   return lines;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

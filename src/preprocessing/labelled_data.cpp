@@ -7,16 +7,16 @@
 
 #include "base/signals.h"
 #include "base/units.h"
-#include "data/labelled/tokenize_labelled.h"
-#include "data/text/encoder_files.h"
-#include "data/text/record_reader.h"
-#include "data/text/saved_dataset.h"
+#include "corpora/encoder_files.h"
+#include "corpora/labelled/tokenize_labelled.h"
+#include "corpora/record_reader.h"
+#include "corpora/saved_dataset.h"
 #include "io/file.h"
 #include "preprocessing/cache_key.h"
 #include "preprocessing/run_task.h"
 #include "preprocessing/token_cache.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 /// Part of every cached file's name: raised when the same files and settings would give other examples.
@@ -24,31 +24,31 @@ constexpr std::string_view kLabelledVersion = "examples 2";
 
 /// A damaged pair is made again.
 bool is_intact_labelled(const std::string& path) {
-  if (!is_shard(path)) return false;
-  const auto shard = Shard::open(path);
-  const auto labels = LabelFile::open(labels_beside(path));
+  if (!datasets::is_shard(path)) return false;
+  const auto shard = datasets::Shard::open(path);
+  const auto labels = corpora::LabelFile::open(corpora::labels_beside(path));
   return shard && labels && labels->shard_hash() == shard->info().content_hash &&
          labels->size() == shard->info().num_documents && shard->verify();
 }
 
 /// The label files of a side's shards.
-Result<std::vector<LabelFile>> open_labels(const std::vector<DataFiles>& sources) {
-  std::vector<LabelFile> labels;
-  for (const DataFiles& files : sources)
+Result<std::vector<corpora::LabelFile>> open_labels(const std::vector<datasets::DataFiles>& sources) {
+  std::vector<corpora::LabelFile> labels;
+  for (const datasets::DataFiles& files : sources)
     for (const std::string& path : files.paths) {
-      PLIMSOLL_ASSIGN(LabelFile file, LabelFile::open(labels_beside(path)));
+      PLIMSOLL_ASSIGN(corpora::LabelFile file, corpora::LabelFile::open(corpora::labels_beside(path)));
       labels.push_back(std::move(file));
     }
   return labels;
 }
 
-std::vector<const LabelFile*> pointers(const std::vector<LabelFile>& files) {
-  std::vector<const LabelFile*> all;
-  for (const LabelFile& file : files) all.push_back(&file);
+std::vector<const corpora::LabelFile*> pointers(const std::vector<corpora::LabelFile>& files) {
+  std::vector<const corpora::LabelFile*> all;
+  for (const corpora::LabelFile& file : files) all.push_back(&file);
   return all;
 }
 
-void tell(const TokenizeCounts& counts, const PrepareDataOptions& options) {
+void tell(const corpora::TokenizeCounts& counts, const PrepareDataOptions& options) {
   if (options.progress) options.progress(1, {});
   if (!options.note) return;
   options.note(fmt::format("tokenized {} example{}, {} tokens, from {}", counts.num_documents,
@@ -56,47 +56,52 @@ void tell(const TokenizeCounts& counts, const PrepareDataOptions& options) {
                            to_string(Bytes(counts.text_bytes))));
   for (const auto& [reason, count] : counts.skipped.by_reason)
     options.note(fmt::format("skipped {} example{}: {}", count, count == 1 ? "" : "s", reason));
-  for (const std::string& line : remark_lines(counts.remarks)) options.note(line);
+  for (const std::string& line : corpora::remark_lines(counts.remarks)) options.note(line);
 }
 
 }  // namespace
 
 Result<RunData> LabelledPreparation::operator()() {
-  const DataSettings& data = config_.data;
+  const settings::DataSettings& data = config_.data;
   const bool splits = data.eval_fraction > 0;
   PLIMSOLL_TRY(open_tokenizer());
   const int64_t most_train = data.max_train_samples.value_or(0);
   const int64_t most_eval = data.max_eval_samples.value_or(0);
   RunData ready;
   if (options_.train) {
-    const Part part = {splits ? SplitSide::kTrain : SplitSide::kAll, most_train};
+    const Part part = {splits ? datasets::SplitSide::kTrain : datasets::SplitSide::kAll, most_train};
     PLIMSOLL_ASSIGN(ready.train, sources({data.train, data.weights, part, "data.train"}));
   }
   if (splits) {
     // Of all together where so many are wanted of all together.
     const bool apart = !data.weights.empty() && most_eval == 0;
     const std::vector<double> none;
-    PLIMSOLL_ASSIGN(
-        ready.eval,
-        sources({data.train, apart ? data.weights : none, {SplitSide::kEval, most_eval}, "data.train"}));
-    for (DataFiles& files : ready.eval) files.weight = 1;  // each example once, whatever the mixture
+    PLIMSOLL_ASSIGN(ready.eval, sources({data.train,
+                                         apart ? data.weights : none,
+                                         {datasets::SplitSide::kEval, most_eval},
+                                         "data.train"}));
+    for (datasets::DataFiles& files : ready.eval)
+      files.weight = 1;  // each example once, whatever the mixture
     if (apart) ready.eval_names = data.train;
   } else {
-    for (const EvalFiles::Set& set : data.eval.sets()) {
-      PLIMSOLL_ASSIGN(auto files, sources({set.files, {}, {SplitSide::kAll, most_eval}, "data.eval"}));
+    for (const settings::EvalFiles::Set& set : data.eval.sets()) {
+      PLIMSOLL_ASSIGN(auto files,
+                      sources({set.files, {}, {datasets::SplitSide::kAll, most_eval}, "data.eval"}));
       ready.eval.push_back(std::move(files.front()));
       if (!set.name.empty()) ready.eval_names.push_back(set.name);
     }
   }
   if (is_missing_) return ready;
-  PLIMSOLL_ASSIGN(const std::vector<LabelFile> train, open_labels(ready.train));
-  PLIMSOLL_ASSIGN(const std::vector<LabelFile> eval, open_labels(ready.eval));
-  PLIMSOLL_ASSIGN(const LabelRequest request, label_request(config_, model_));
-  PLIMSOLL_ASSIGN(const LabelSummary found, summarize_labels(pointers(options_.train ? train : eval)));
-  PLIMSOLL_ASSIGN(ready.labels, resolve_labels(request, found));
-  PLIMSOLL_TRY(check_labels(*ready.labels, pointers(train), /*all_occur=*/options_.train, "data.train"));
-  PLIMSOLL_TRY(check_labels(*ready.labels, pointers(eval), /*all_occur=*/false, "data.eval"));
-  for (const LabelFile& file : eval) ready.num_eval += file.size();
+  PLIMSOLL_ASSIGN(const std::vector<corpora::LabelFile> train, open_labels(ready.train));
+  PLIMSOLL_ASSIGN(const std::vector<corpora::LabelFile> eval, open_labels(ready.eval));
+  PLIMSOLL_ASSIGN(const corpora::LabelRequest request, label_request(config_, model_));
+  PLIMSOLL_ASSIGN(const corpora::LabelSummary found,
+                  corpora::summarize_labels(pointers(options_.train ? train : eval)));
+  PLIMSOLL_ASSIGN(ready.labels, corpora::resolve_labels(request, found));
+  PLIMSOLL_TRY(
+      corpora::check_labels(*ready.labels, pointers(train), /*all_occur=*/options_.train, "data.train"));
+  PLIMSOLL_TRY(corpora::check_labels(*ready.labels, pointers(eval), /*all_occur=*/false, "data.eval"));
+  for (const corpora::LabelFile& file : eval) ready.num_eval += file.size();
   PLIMSOLL_ASSIGN(ready.buckets, buckets_of(config_, options_.train ? ready.train : ready.eval,
                                             !options_.train, /*whole_rows=*/true));
   return ready;
@@ -108,7 +113,8 @@ Result<std::optional<RunData>> LabelledPreparation::look() {
   return is_missing_ ? std::optional<RunData>() : std::optional(std::move(found));
 }
 
-std::optional<RunData> find_labelled(const RunConfig& config, const ConfigJson& model, bool train) {
+std::optional<RunData> find_labelled(const settings::RunConfig& config, const io::ConfigJson& model,
+                                     bool train) {
   const auto tokenizer = tokenizer_path(config);
   if (!tokenizer) return std::nullopt;
   const auto vocab_size = model.integer("vocab_size", {1});
@@ -118,17 +124,17 @@ std::optional<RunData> find_labelled(const RunConfig& config, const ConfigJson& 
   return found ? std::move(*found) : std::nullopt;
 }
 
-Result<std::vector<DataFiles>> LabelledPreparation::sources(const Side& side) {
+Result<std::vector<datasets::DataFiles>> LabelledPreparation::sources(const Side& side) {
   const auto files_in = [&](const std::string& entry) -> Result<std::vector<std::string>> {
-    PLIMSOLL_ASSIGN(std::vector<std::string> files, expand_data(entry));
+    PLIMSOLL_ASSIGN(std::vector<std::string> files, corpora::expand_data(entry));
     for (const std::string& file : files)
-      if (!text::has_rows_by_name(file))
+      if (!corpora::has_rows_by_name(file))
         return Error{ErrorCode::kInvalidArgument, side.setting + " holds no examples with labels", file,
                      "classification takes .jsonl files, a line {\"text\": …, \"label\": …} each, or .csv"};
     return files;
   };
   std::vector<std::string> all;
-  std::vector<DataFiles> result;
+  std::vector<datasets::DataFiles> result;
   for (size_t i = 0; i < side.entries.size(); ++i) {
     PLIMSOLL_ASSIGN(const auto files, files_in(side.entries[i]));
     if (side.weights.empty()) {
@@ -146,33 +152,34 @@ Result<std::vector<DataFiles>> LabelledPreparation::sources(const Side& side) {
 
 Status LabelledPreparation::open_tokenizer() {
   if (tokenizer_ == "bytes") return Ok{};
-  PLIMSOLL_ASSIGN(EncoderFiles files, EncoderFiles::open(tokenizer_));
+  PLIMSOLL_ASSIGN(corpora::EncoderFiles files, corpora::EncoderFiles::open(tokenizer_));
   opened_ = std::move(files.tokenizer);
   tokenizer_folder_ = files.folder;
   if (options_.vocab_size == 0 || opened_->vocab_size() <= options_.vocab_size) return Ok{};
   return too_large(*opened_, options_.vocab_size, tokenizer_);
 }
 
-Result<LabelledOptions> LabelledPreparation::encoding(SplitSide split) const {
-  LabelledOptions encoding;
+Result<corpora::LabelledOptions> LabelledPreparation::encoding(datasets::SplitSide split) const {
+  corpora::LabelledOptions encoding;
   encoding.tokenizer = opened_.get();
   encoding.format = {.text_key = config_.data.text_key, .vocab_size = options_.vocab_size};
-  PLIMSOLL_ASSIGN(encoding.pad_token, read_pad_token(model_));
-  encoding.on_error = config_.data.on_error == "skip" ? OnError::kSkip : OnError::kFail;
+  PLIMSOLL_ASSIGN(encoding.pad_token, io::read_pad_token(model_));
+  encoding.on_error = config_.data.on_error == "skip" ? corpora::OnError::kSkip : corpora::OnError::kFail;
   encoding.side = split;
   encoding.eval_fraction = config_.data.eval_fraction;
   return encoding;
 }
 
 Result<std::string> LabelledPreparation::path_of(const std::vector<std::string>& files, Part part) const {
-  PLIMSOLL_ASSIGN(const LabelledOptions how, encoding(part.split));
+  PLIMSOLL_ASSIGN(const corpora::LabelledOptions how, encoding(part.split));
   CacheKey key;
   key.add(kLabelledVersion);
   if (opened_ != nullptr) key.add_tokenizer(*opened_, tokenizer_, tokenizer_folder_);
   key.add(config_.data.text_key);
   key.add(config_.data.on_error);
   key.add(fmt::format("{} {} {} {}", how.format.vocab_size, how.pad_token.value_or(-1),
-                      static_cast<int>(how.side), how.side == SplitSide::kAll ? 0 : how.eval_fraction));
+                      static_cast<int>(how.side),
+                      how.side == datasets::SplitSide::kAll ? 0 : how.eval_fraction));
   if (part.most > 0) key.add(std::to_string(part.most));
   key.add_files(files);
   const std::string folder = training_data_options(config_, /*vocab_size=*/0, /*eval=*/false).cache_folder;
@@ -182,27 +189,28 @@ Result<std::string> LabelledPreparation::path_of(const std::vector<std::string>&
 Result<std::string> LabelledPreparation::tokenized(const std::vector<std::string>& files, Part part) {
   PLIMSOLL_ASSIGN(std::string path, path_of(files, part));
   if (!tokenizes_) {
-    is_missing_ = is_missing_ || !is_shard(path);
+    is_missing_ = is_missing_ || !datasets::is_shard(path);
     return path;
   }
   if (lease_ != nullptr) {
     PLIMSOLL_TRY(lease_->use(path));
-    PLIMSOLL_TRY(lease_->use(labels_beside(path)));
+    PLIMSOLL_TRY(lease_->use(corpora::labels_beside(path)));
   }
   if (is_intact_labelled(path)) return path;
-  PLIMSOLL_TRY(create_writable_directory(folder_of(path)));
-  PLIMSOLL_ASSIGN(const LabelledOptions how, encoding(part.split));
-  TokenizeOptions tokenizing{.max_documents = part.most, .num_threads = options_.num_threads};
+  PLIMSOLL_TRY(io::create_writable_directory(io::folder_of(path)));
+  PLIMSOLL_ASSIGN(const corpora::LabelledOptions how, encoding(part.split));
+  corpora::TokenizeOptions tokenizing{.max_documents = part.most, .num_threads = options_.num_threads};
   tokenizing.stop = [] { return stop_requested() != 0; };
   if (options_.progress)
-    tokenizing.progress = [&](const TokenizeCounts& counts) {
+    tokenizing.progress = [&](const corpora::TokenizeCounts& counts) {
       options_.progress(static_cast<double>(counts.bytes_read) /
                             static_cast<double>(std::max<int64_t>(1, counts.total_bytes)),
                         fmt::format("tokenizing, {} examples", counts.num_documents));
     };
-  PLIMSOLL_ASSIGN(const TokenizeCounts counts, tokenize_labelled(files, how, path, tokenizing));
+  PLIMSOLL_ASSIGN(const corpora::TokenizeCounts counts,
+                  corpora::tokenize_labelled(files, how, path, tokenizing));
   tell(counts, options_);
   return path;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -7,22 +7,22 @@
 #include <vector>
 
 #include "base/result.h"
-#include "data/labelled/label_file.h"
-#include "data/labelled/resolve_labels.h"
-#include "data/labelled/tokenize_labelled.h"
-#include "data/tokenizer/tokenizer.h"
+#include "corpora/labelled/label_file.h"
+#include "corpora/labelled/resolve_labels.h"
+#include "corpora/labelled/tokenize_labelled.h"
 #include "preprocessing/data_cache.h"
 #include "preprocessing/run_data.h"
+#include "tokenizers/tokenizer.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 
 /// Makes the data ready; runs in the child.
 class LabelledPreparation {
  public:
   /// `tokenizer`: "bytes" for none, or where it lies. `model`: the model's config.json. `lease`: of the cache
   /// folder; null: none. All outlive it.
-  LabelledPreparation(const RunConfig& config, const PrepareDataOptions& options,
-                      const std::string& tokenizer, const ConfigJson& model,
+  LabelledPreparation(const settings::RunConfig& config, const PrepareDataOptions& options,
+                      const std::string& tokenizer, const io::ConfigJson& model,
                       const CacheLease* lease = nullptr)
       : config_(config), options_(options), tokenizer_(tokenizer), model_(model), lease_(lease) {}
 
@@ -34,7 +34,7 @@ class LabelledPreparation {
  private:
   /// Which of the examples.
   struct Part {
-    SplitSide split = SplitSide::kAll;
+    datasets::SplitSide split = datasets::SplitSide::kAll;
     int64_t most = 0;  ///< the first of them; 0: all
   };
   struct Side {
@@ -43,26 +43,27 @@ class LabelledPreparation {
     Part part;
     std::string setting;
   };
-  Result<std::vector<DataFiles>> sources(const Side& side);
+  Result<std::vector<datasets::DataFiles>> sources(const Side& side);
   /// The shard of these files' examples, made where it is missing or damaged.
   Result<std::string> tokenized(const std::vector<std::string>& files, Part part);
   Result<std::string> path_of(const std::vector<std::string>& files, Part part) const;
-  Result<LabelledOptions> encoding(SplitSide split) const;
+  Result<corpora::LabelledOptions> encoding(datasets::SplitSide split) const;
   Status open_tokenizer();
 
-  const RunConfig& config_;
+  const settings::RunConfig& config_;
   const PrepareDataOptions& options_;
   const std::string& tokenizer_;
-  const ConfigJson& model_;
+  const io::ConfigJson& model_;
   const CacheLease* const lease_;
-  bool tokenizes_ = true;              ///< false: only looks what is there
-  bool is_missing_ = false;            ///< files that have not been tokenized
-  std::unique_ptr<Tokenizer> opened_;  ///< null: lines hold tokens
-  std::string tokenizer_folder_;       ///< what its special tokens follow from is not in its hash
+  bool tokenizes_ = true;                          ///< false: only looks what is there
+  bool is_missing_ = false;                        ///< files that have not been tokenized
+  std::unique_ptr<tokenizers::Tokenizer> opened_;  ///< null: lines hold tokens
+  std::string tokenizer_folder_;                   ///< what its special tokens follow from is not in its hash
 };
 
 /// What preparing the data of a classifier's run would find, where it has been done before; nothing also
 /// where something is wrong with it. `train`: the training data is wanted too.
-std::optional<RunData> find_labelled(const RunConfig& config, const ConfigJson& model, bool train);
+std::optional<RunData> find_labelled(const settings::RunConfig& config, const io::ConfigJson& model,
+                                     bool train);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

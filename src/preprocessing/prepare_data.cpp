@@ -9,10 +9,9 @@
 
 #include "base/child_process.h"
 #include "base/units.h"
-#include "data/shard.h"
-#include "data/text/saved_dataset.h"
-#include "data/text/text_doubt.h"
-#include "data/tokenizer/tokenizer_source.h"
+#include "corpora/saved_dataset.h"
+#include "corpora/text_doubt.h"
+#include "datasets/shard.h"
 #include "io/file.h"
 #include "io/new_folder.h"
 #include "preprocessing/data_cache.h"
@@ -23,16 +22,17 @@
 #include "preprocessing/run_hints.h"
 #include "preprocessing/run_task.h"
 #include "preprocessing/token_cache.h"
+#include "tokenizers/tokenizer_source.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 /// Makes the data ready; runs in the child.
 class Preparation {
  public:
   /// `tokenizer`: "bytes", or where it lies. `lease`: of the cache folder; null: none.
-  Preparation(const RunConfig& config, const PrepareDataOptions& options, const std::string& tokenizer,
-              const CacheLease* lease = nullptr)
+  Preparation(const settings::RunConfig& config, const PrepareDataOptions& options,
+              const std::string& tokenizer, const CacheLease* lease = nullptr)
       : config_(config),
         options_(options),
         cache_(config, options, tokenizer),
@@ -40,7 +40,7 @@ class Preparation {
         bytes_(tokenizer == "bytes") {}
 
   Result<RunData> operator()() {
-    const DataSettings& data = config_.data;
+    const settings::DataSettings& data = config_.data;
     RunData ready;
     if (options_.train || data.eval_fraction > 0) {
       PLIMSOLL_ASSIGN(ready.train, train_sources());
@@ -50,7 +50,7 @@ class Preparation {
     } else if (!data.eval.empty()) {
       PLIMSOLL_ASSIGN(ready.eval, eval_sources());
       if (!data.eval.names.empty())
-        for (const EvalFiles::Set& set : data.eval.sets()) ready.eval_names.push_back(set.name);
+        for (const settings::EvalFiles::Set& set : data.eval.sets()) ready.eval_names.push_back(set.name);
     }
     PLIMSOLL_TRY(pack(ready));
     PLIMSOLL_ASSIGN(ready.buckets,
@@ -61,7 +61,7 @@ class Preparation {
   /// The buckets of what is tokenized already; nothing where something is not.
   Result<std::optional<Buckets>> look() {
     tokenizes_ = false;
-    const DataSettings& data = config_.data;
+    const settings::DataSettings& data = config_.data;
     const bool train = options_.train || data.eval_fraction > 0;
     PLIMSOLL_ASSIGN(const auto files, train ? train_sources() : eval_sources());
     if (is_missing_) return std::optional<Buckets>();
@@ -71,15 +71,15 @@ class Preparation {
 
  private:
   /// Where documents are held out, how many of a text's are wanted is known behind the split alone.
-  Result<std::vector<DataFiles>> train_sources() {
+  Result<std::vector<datasets::DataFiles>> train_sources() {
     most_ = config_.data.eval_fraction > 0 ? 0 : config_.data.max_train_samples.value_or(0);
     return sources(config_.data.train, config_.data.weights, "data.train");
   }
   /// One for each set.
-  Result<std::vector<DataFiles>> eval_sources() {
+  Result<std::vector<datasets::DataFiles>> eval_sources() {
     most_ = config_.data.max_eval_samples.value_or(0);
-    std::vector<DataFiles> result;
-    for (const EvalFiles::Set& set : config_.data.eval.sets()) {
+    std::vector<datasets::DataFiles> result;
+    for (const settings::EvalFiles::Set& set : config_.data.eval.sets()) {
       PLIMSOLL_ASSIGN(auto files, sources(set.files, {}, "data.eval"));
       result.push_back(std::move(files.front()));
     }
@@ -92,7 +92,7 @@ class Preparation {
     const bool apart = !config_.data.weights.empty() && !config_.data.max_eval_samples;
     for (size_t i = 0; i < ready.train.size(); ++i) {
       const std::vector<std::string>& paths = ready.train[i].paths;
-      const auto other = std::find_if_not(paths.begin(), paths.end(), is_shard);
+      const auto other = std::find_if_not(paths.begin(), paths.end(), datasets::is_shard);
       if (other != paths.end())
         return Error{ErrorCode::kInvalidArgument,
                      "data.eval_fraction splits documents, and this file has none", *other,
@@ -104,9 +104,10 @@ class Preparation {
     return Ok{};
   }
 
-  Result<std::vector<DataFiles>> sources(const std::vector<std::string>& entries,
-                                         const std::vector<double>& weights, const std::string& setting) {
-    std::vector<DataFiles> result;
+  Result<std::vector<datasets::DataFiles>> sources(const std::vector<std::string>& entries,
+                                                   const std::vector<double>& weights,
+                                                   const std::string& setting) {
+    std::vector<datasets::DataFiles> result;
     if (weights.empty()) {
       PLIMSOLL_ASSIGN(auto paths, ready_paths(entries, setting));
       result.push_back({std::move(paths), 1});
@@ -123,7 +124,7 @@ class Preparation {
                                                const std::string& setting) {
     std::vector<std::string> paths, texts;
     for (const std::string& entry : entries) {
-      PLIMSOLL_ASSIGN(const auto files, expand_data(entry));
+      PLIMSOLL_ASSIGN(const auto files, corpora::expand_data(entry));
       for (const std::string& file : files) {
         const FileKind kind = kind_of(file);
         const bool is_text = kind == FileKind::kJson || kind == FileKind::kText;
@@ -147,7 +148,7 @@ class Preparation {
 
   void doubt(const std::string& file) {
     if (!options_.note || !doubted_.insert(file).second) return;
-    if (const std::string why = text::doubt_of_file(file); !why.empty())
+    if (const std::string why = corpora::doubt_of_file(file); !why.empty())
       options_.note(fmt::format("{} is read as text and is hardly one: {}", file, why));
   }
 
@@ -169,38 +170,40 @@ class Preparation {
   Status pack(const RunData& ready) {
     for (const bool eval : {false, true}) {
       if (!eval && !options_.train) continue;
-      std::vector<DataFiles> side = eval ? ready.eval : ready.train;
-      std::erase_if(side, [](const DataFiles& files) {
-        return std::none_of(files.paths.begin(), files.paths.end(), is_shard);
+      std::vector<datasets::DataFiles> side = eval ? ready.eval : ready.train;
+      std::erase_if(side, [](const datasets::DataFiles& files) {
+        return std::none_of(files.paths.begin(), files.paths.end(), datasets::is_shard);
       });
       if (side.empty()) continue;
-      TrainingDataOptions options = training_data_options(config_, /*vocab_size=*/0, eval);
+      datasets::TrainingDataOptions options = training_data_options(config_, /*vocab_size=*/0, eval);
       if (!bytes_) {
-        PLIMSOLL_ASSIGN(const EncoderFiles* files, cache_.encoder_files());
+        PLIMSOLL_ASSIGN(const corpora::EncoderFiles* files, cache_.encoder_files());
         options.vocabulary_hash = files->tokenizer->vocabulary_hash();
       }
       PLIMSOLL_TRY(same_vocabulary(side, options));
-      PLIMSOLL_ASSIGN(const TrainingData packed, TrainingData::open(side, options));
+      PLIMSOLL_ASSIGN(const datasets::TrainingData packed, datasets::TrainingData::open(side, options));
       PLIMSOLL_TRY(keep(side, packed));
     }
     return Ok{};
   }
 
   /// What of the cache these are stays there while the run lives.
-  [[nodiscard]] Status keep(const std::vector<DataFiles>& side, const TrainingData& packed) const {
+  [[nodiscard]] Status keep(const std::vector<datasets::DataFiles>& side,
+                            const datasets::TrainingData& packed) const {
     if (lease_ == nullptr) return Ok{};
-    for (const DataFiles& files : side)
+    for (const datasets::DataFiles& files : side)
       for (const std::string& path : files.paths) PLIMSOLL_TRY(lease_->use(path));
     for (const auto& source : packed.sources()) PLIMSOLL_TRY(lease_->use(source->index_path()));
     return Ok{};
   }
 
   /// All shards of the run: sources that mix, and what is held out.
-  Status same_vocabulary(const std::vector<DataFiles>& side, const TrainingDataOptions& options) {
-    for (const DataFiles& files : side)
+  Status same_vocabulary(const std::vector<datasets::DataFiles>& side,
+                         const datasets::TrainingDataOptions& options) {
+    for (const datasets::DataFiles& files : side)
       for (const std::string& path : files.paths) {
-        if (!is_shard(path)) continue;
-        PLIMSOLL_ASSIGN(const Shard shard, Shard::open(path));
+        if (!datasets::is_shard(path)) continue;
+        PLIMSOLL_ASSIGN(const datasets::Shard shard, datasets::Shard::open(path));
         const uint64_t hash = shard.info().vocabulary_hash;
         if (first_shard_.empty()) {
           first_shard_ = path;
@@ -215,7 +218,7 @@ class Preparation {
     return Ok{};
   }
 
-  const RunConfig& config_;
+  const settings::RunConfig& config_;
   const PrepareDataOptions& options_;
   TokenCache cache_;
   const CacheLease* const lease_;
@@ -247,7 +250,7 @@ std::optional<CacheLease> lease_of(const std::string& folder) {
   return lease ? std::optional(std::move(*lease)) : std::nullopt;
 }
 
-void keep_within_limit(const RunConfig& config, const std::string& folder,
+void keep_within_limit(const settings::RunConfig& config, const std::string& folder,
                        const PrepareDataOptions& options) {
   if (!config.output.data_cache_limit) return;
   const auto trim = trim_data_cache(folder, config.output.data_cache_limit->count);
@@ -262,15 +265,15 @@ void keep_within_limit(const RunConfig& config, const std::string& folder,
 
 }  // namespace
 
-Result<std::string> tokenizer_path(const RunConfig& config) {
+Result<std::string> tokenizer_path(const settings::RunConfig& config) {
   if (config.data.tokenizer != "auto") return config.data.tokenizer;
-  PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
-  return !folder.empty() && !tokenizer::tokenizer_file(folder).empty() ? folder : std::string("bytes");
+  PLIMSOLL_ASSIGN(const std::string folder, settings::model_directory(config.model));
+  return !folder.empty() && !tokenizers::tokenizer_file(folder).empty() ? folder : std::string("bytes");
 }
 
-Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& options) {
+Result<RunData> prepare_data(const settings::RunConfig& config, const PrepareDataOptions& options) {
   PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config));
-  PLIMSOLL_ASSIGN(const ConfigJson model, load_model_config(config.model));
+  PLIMSOLL_ASSIGN(const io::ConfigJson model, settings::load_model_config(config.model));
   PLIMSOLL_ASSIGN(const TaskKind task, task_kind(config, model));
   const bool labelled = task == TaskKind::kSequenceClassification;
   if (options.note)
@@ -281,7 +284,7 @@ Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& 
                      is_ready(config.data.eval, tokenizer) && config.data.eval_fraction == 0;
   if (ready) return Preparation(config, options, tokenizer)();  // a few names: nothing to keep apart
   const std::string folder = training_data_options(config, /*vocab_size=*/0, /*eval=*/false).cache_folder;
-  const NewFolder made(folder);
+  const io::NewFolder made(folder);
   std::optional<CacheLease> lease = lease_of(folder);
   const auto text = in_child_process([&]() -> Result<std::string> {
     const CacheLease* const held = lease ? &*lease : nullptr;
@@ -297,10 +300,10 @@ Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& 
   return run_data_of(*text);
 }
 
-Buckets find_buckets(const RunConfig& config, bool train) {
+Buckets find_buckets(const settings::RunConfig& config, bool train) {
   const PrepareDataOptions options{.train = train};
   const auto tokenizer = tokenizer_path(config);
-  const auto model = load_model_config(config.model);
+  const auto model = settings::load_model_config(config.model);
   const auto task = model ? task_kind(config, *model) : Result<TaskKind>(TaskKind::kCausalLm);
   if (config.data.buckets.given() && task && *task == TaskKind::kSequenceClassification) {
     if (const auto found = find_labelled(config, *model, train)) return found->buckets;
@@ -311,4 +314,4 @@ Buckets find_buckets(const RunConfig& config, bool train) {
   return buckets_by_settings(config.data);
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -6,15 +6,15 @@
 #include <cmath>
 #include <utility>
 
-#include "data/shard.h"
+#include "datasets/shard.h"
 #include "preprocessing/run_data.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 
-Buckets buckets_by_settings(const DataSettings& data) {
+Buckets buckets_by_settings(const settings::DataSettings& data) {
   Buckets buckets;
   if (data.buckets.count > 0) {
-    buckets.lengths = even_lengths(data.sequence_length, data.buckets.count);
+    buckets.lengths = datasets::even_lengths(data.sequence_length, data.buckets.count);
     return buckets;
   }
   buckets.lengths = data.buckets.lengths;
@@ -28,62 +28,64 @@ namespace {
 /// Sequences that a mixture counts as, of which each source has its share.
 constexpr double kMixedSequences = 1e9;
 
-double weights_of(const std::vector<DataFiles>& files) {
+double weights_of(const std::vector<datasets::DataFiles>& files) {
   double sum = 0;
-  for (const DataFiles& source : files) sum += source.weight;
+  for (const datasets::DataFiles& source : files) sum += source.weight;
   return sum;
 }
 
 /// Of a stream's sequences, which are whole, one stands for all.
-Result<LengthCounts> lengths_of(const DataFiles& source, const PackOptions& pack, int64_t sequence_length,
-                                bool whole_rows) {
-  LengthCounts lengths(sequence_length);
-  std::vector<Shard> shards;
+Result<datasets::LengthCounts> lengths_of(const datasets::DataFiles& source,
+                                          const datasets::PackOptions& pack, int64_t sequence_length,
+                                          bool whole_rows) {
+  datasets::LengthCounts lengths(sequence_length);
+  std::vector<datasets::Shard> shards;
   for (const std::string& path : source.paths) {
-    if (!is_shard(path)) continue;
-    PLIMSOLL_ASSIGN(Shard shard, Shard::open(path));
+    if (!datasets::is_shard(path)) continue;
+    PLIMSOLL_ASSIGN(datasets::Shard shard, datasets::Shard::open(path));
     shards.push_back(std::move(shard));
   }
-  const auto count_row = [&](const ShardDocument& document) -> Status {
+  const auto count_row = [&](const datasets::ShardDocument& document) -> Status {
     lengths.add(std::min(document.num_tokens(), sequence_length));
     return Ok{};
   };
   if (whole_rows)
-    for (const Shard& shard : shards) PLIMSOLL_TRY(shard.visit_documents(count_row));
+    for (const datasets::Shard& shard : shards) PLIMSOLL_TRY(shard.visit_documents(count_row));
   else if (shards.empty())
     lengths.add(sequence_length);
   else
-    PLIMSOLL_TRY(PackIndex::count_lengths(shards, pack, lengths));
+    PLIMSOLL_TRY(datasets::PackIndex::count_lengths(shards, pack, lengths));
   return lengths;
 }
 
 }  // namespace
 
-Result<Buckets> buckets_of(const RunConfig& config, const std::vector<DataFiles>& files, bool eval,
-                           bool whole_rows) {
-  const DataSettings& data = config.data;
+Result<Buckets> buckets_of(const settings::RunConfig& config, const std::vector<datasets::DataFiles>& files,
+                           bool eval, bool whole_rows) {
+  const settings::DataSettings& data = config.data;
   Buckets buckets = buckets_by_settings(data);
   if (!data.buckets.given()) return buckets;
-  const PackOptions pack = training_data_options(config, /*vocab_size=*/0, eval).pack;
-  LengthCounts lengths(data.sequence_length);
+  const datasets::PackOptions pack = training_data_options(config, /*vocab_size=*/0, eval).pack;
+  datasets::LengthCounts lengths(data.sequence_length);
   bool any_documents = false;
-  for (const DataFiles& source : files) {
-    PLIMSOLL_ASSIGN(const LengthCounts counted, lengths_of(source, pack, data.sequence_length, whole_rows));
+  for (const datasets::DataFiles& source : files) {
+    PLIMSOLL_ASSIGN(const datasets::LengthCounts counted,
+                    lengths_of(source, pack, data.sequence_length, whole_rows));
     // Of several sources each counts as often as it is drawn.
     const bool alone = files.size() == 1;
     const double share = alone ? 1 : source.weight / weights_of(files);
     lengths.add_scaled(counted, alone ? counted.num_sequences() : std::llround(share * kMixedSequences));
-    any_documents |= std::any_of(source.paths.begin(), source.paths.end(), is_shard);
+    any_documents |= std::any_of(source.paths.begin(), source.paths.end(), datasets::is_shard);
   }
   if (lengths.num_sequences() == 0) return buckets;
   if (!any_documents) {  // all sequences are whole
     buckets.lengths = {data.sequence_length};
     return buckets;
   }
-  if (data.buckets.count > 0) buckets.lengths = choose_lengths(lengths, data.buckets.count);
+  if (data.buckets.count > 0) buckets.lengths = datasets::choose_lengths(lengths, data.buckets.count);
   buckets.sequences = lengths.num_sequences();
   buckets.tokens = lengths.num_tokens();
-  buckets.positions = padded_positions(lengths, buckets.lengths);
+  buckets.positions = datasets::padded_positions(lengths, buckets.lengths);
   return buckets;
 }
 
@@ -99,8 +101,9 @@ std::string bucket_note(const Buckets& buckets) {
                             share(buckets.sequences * buckets.lengths.back()));
 }
 
-int64_t order_host_bytes(const RunConfig& config) {
-  return config.data.buckets.given() ? BucketOrder::host_bytes(config.training.global_batch_size) : 0;
+int64_t order_host_bytes(const settings::RunConfig& config) {
+  return config.data.buckets.given() ? datasets::BucketOrder::host_bytes(config.training.global_batch_size)
+                                     : 0;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

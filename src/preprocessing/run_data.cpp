@@ -5,40 +5,40 @@
 #include <utility>
 
 #include "base/units.h"
-#include "data/text/record_reader.h"
-#include "data/text/saved_dataset.h"
+#include "corpora/record_reader.h"
+#include "corpora/saved_dataset.h"
 #include "io/file.h"
 #include "preprocessing/data_files.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 /// Threads that read ahead where the run file does not say; the first usually suffices.
 constexpr int64_t kMostWorkers = 4;
 
 /// Whether a side's files say where documents begin and end; what is held out is held out by documents.
-bool side_has_documents(const DataSettings& data, bool eval) {
+bool side_has_documents(const settings::DataSettings& data, bool eval) {
   if (data.eval_fraction > 0) return true;
   return std::ranges::any_of(files_of(eval ? data.eval.files : data.train), [](const std::string& file) {
     return kind_of(file) == FileKind::kJson || kind_of(file) == FileKind::kShard;
   });
 }
 
-PackOptions pack_options(const DataSettings& data, bool eval) {
-  PackOptions pack;
+datasets::PackOptions pack_options(const settings::DataSettings& data, bool eval) {
+  datasets::PackOptions pack;
   pack.sequence_length = data.sequence_length;
-  pack.mode = data.packing == "pad"            ? PackMode::kPad
-              : data.packing == "stream"       ? PackMode::kStream
-              : side_has_documents(data, eval) ? PackMode::kBestFit
-                                               : PackMode::kStream;
-  pack.long_documents = data.long_documents == "drop"       ? LongDocuments::kDrop
-                        : data.long_documents == "truncate" ? LongDocuments::kTruncate
-                                                            : LongDocuments::kCut;
+  pack.mode = data.packing == "pad"            ? datasets::PackMode::kPad
+              : data.packing == "stream"       ? datasets::PackMode::kStream
+              : side_has_documents(data, eval) ? datasets::PackMode::kBestFit
+                                               : datasets::PackMode::kStream;
+  pack.long_documents = data.long_documents == "drop"       ? datasets::LongDocuments::kDrop
+                        : data.long_documents == "truncate" ? datasets::LongDocuments::kTruncate
+                                                            : datasets::LongDocuments::kCut;
   pack.max_documents = (eval ? data.max_eval_samples : data.max_train_samples).value_or(0);
   pack.window = data.packing_window;
   pack.keep_tail = eval;
   pack.eval_fraction = data.eval_fraction;
-  if (data.eval_fraction > 0) pack.side = eval ? SplitSide::kEval : SplitSide::kTrain;
+  if (data.eval_fraction > 0) pack.side = eval ? datasets::SplitSide::kEval : datasets::SplitSide::kTrain;
   return pack;
 }
 
@@ -46,15 +46,15 @@ PackOptions pack_options(const DataSettings& data, bool eval) {
 
 FileKind kind_of(const std::string& path) {
   if (path.ends_with(".npy") || path.ends_with(".bin")) return FileKind::kTokens;
-  if (text::has_rows_by_name(path)) return FileKind::kJson;
+  if (corpora::has_rows_by_name(path)) return FileKind::kJson;
   // A run may be planned before its shards are there.
-  return path.ends_with(".shard") || is_shard(path) ? FileKind::kShard : FileKind::kText;
+  return path.ends_with(".shard") || datasets::is_shard(path) ? FileKind::kShard : FileKind::kText;
 }
 
 std::vector<std::string> files_of(const std::vector<std::string>& patterns) {
   std::vector<std::string> files;
   for (const std::string& pattern : patterns) {
-    auto found = expand_data(pattern);
+    auto found = corpora::expand_data(pattern);
     if (found)
       files.insert(files.end(), found->begin(), found->end());
     else
@@ -63,15 +63,15 @@ std::vector<std::string> files_of(const std::vector<std::string>& patterns) {
   return files;
 }
 
-bool packs_documents(const DataSettings& data) {
+bool packs_documents(const settings::DataSettings& data) {
   if (data.packing != "auto") return data.packing != "stream";
   return side_has_documents(data, false) || side_has_documents(data, true);
 }
 
-TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab_size, bool eval,
-                                          const std::vector<int64_t>& buckets) {
-  const DataSettings& data = config.data;
-  TrainingDataOptions options;
+datasets::TrainingDataOptions training_data_options(const settings::RunConfig& config, int64_t vocab_size,
+                                                    bool eval, const std::vector<int64_t>& buckets) {
+  const settings::DataSettings& data = config.data;
+  datasets::TrainingDataOptions options;
   options.pack = pack_options(data, eval);
   options.vocab_size = vocab_size;
   options.seed = static_cast<uint64_t>(config.training.seed);
@@ -84,27 +84,27 @@ TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab
   return options;
 }
 
-std::vector<std::string> missing_data(const DataSettings& data) {
+std::vector<std::string> missing_data(const settings::DataSettings& data) {
   constexpr auto kWithout = "{}: {}; the plan does without it, a run does not";
   std::vector<std::string> lines;
   for (const auto& [setting, patterns] :
        {std::pair("data.train", &data.train), std::pair("data.eval", &data.eval.files)})
     for (const std::string& pattern : *patterns)
-      if (const auto found = expand_data(pattern); !found)
+      if (const auto found = corpora::expand_data(pattern); !found)
         lines.push_back(fmt::format(kWithout, setting, found.error().message()));
       else
         for (const std::string& file : *found)
-          if (!plimsoll::is_file(file))
+          if (!plimsoll::io::is_file(file))
             lines.push_back(fmt::format(kWithout, setting, "there is no such file: " + file));
   return lines;
 }
 
-std::vector<std::string> packing_notes(const TrainingData& data) {
-  const bool apart = data.pack_options().mode != PackMode::kStream;
+std::vector<std::string> packing_notes(const datasets::TrainingData& data) {
+  const bool apart = data.pack_options().mode != datasets::PackMode::kStream;
   std::vector<std::string> lines;
   for (const auto& source : data.sources()) {
     if (source->pack_report() == nullptr) continue;
-    const PackReport& r = *source->pack_report();
+    const datasets::PackReport& r = *source->pack_report();
     std::string text =
         fmt::format("{} {} document{} into {} sequences of {}, {:.2f}% filled", apart ? "packed" : "joined",
                     r.kept_documents, r.kept_documents == 1 ? "" : "s", r.num_sequences, r.sequence_length,
@@ -135,8 +135,9 @@ std::vector<std::string> packing_notes(const TrainingData& data) {
   return lines;
 }
 
-LoaderOptions loader_options(const RunConfig& config, BatchLayout layout, int64_t num_labels) {
-  LoaderOptions options;
+datasets::LoaderOptions loader_options(const settings::RunConfig& config, datasets::BatchLayout layout,
+                                       int64_t num_labels) {
+  datasets::LoaderOptions options;
   options.batch_size = config.training.global_batch_size;
   options.layout = std::move(layout);
   options.prefetch = config.data.prefetch_factor;
@@ -146,9 +147,9 @@ LoaderOptions loader_options(const RunConfig& config, BatchLayout layout, int64_
   return options;
 }
 
-int64_t data_scratch_bytes(const RunConfig& config, int64_t num_labels) {
+int64_t data_scratch_bytes(const settings::RunConfig& config, int64_t num_labels) {
   // Of a shard: blocks around a sequence's ids, masks, entries of the index; of labels a block.
   return (int64_t{64} << 10) + 16 * config.data.sequence_length + round_up(4 * num_labels, int64_t{64});
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -7,7 +7,7 @@
 
 #include "base/numbers.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 void put(std::string& text, std::string_view part) { text += fmt::format("{}:{}", part.size(), part); }
@@ -50,18 +50,18 @@ class Parts {
   bool failed_ = false;
 };
 
-void put(std::string& text, const std::vector<DataFiles>& sources) {
+void put(std::string& text, const std::vector<datasets::DataFiles>& sources) {
   put(text, std::to_string(sources.size()));
-  for (const DataFiles& files : sources) {
+  for (const datasets::DataFiles& files : sources) {
     put(text, fmt::format("{}", files.weight));
     put(text, std::to_string(files.paths.size()));
     for (const std::string& path : files.paths) put(text, path);
   }
 }
 
-std::vector<DataFiles> take_sources(Parts& parts) {
-  std::vector<DataFiles> sources(parts.count());
-  for (DataFiles& files : sources) {
+std::vector<datasets::DataFiles> take_sources(Parts& parts) {
+  std::vector<datasets::DataFiles> sources(parts.count());
+  for (datasets::DataFiles& files : sources) {
     files.weight = parts.number<double>();
     files.paths.resize(parts.count());
     for (std::string& path : files.paths) path = parts.text();
@@ -85,18 +85,18 @@ Buckets take_buckets(Parts& parts) {
   return buckets;
 }
 
-void put(std::string& text, const std::optional<Labels>& labels) {
+void put(std::string& text, const std::optional<io::Labels>& labels) {
   put(text, std::to_string(labels ? labels->names.size() : 0));
   if (!labels) return;
-  put(text, name(labels->problem));
+  put(text, io::name(labels->problem));
   for (const std::string& label : labels->names) put(text, label);
 }
 
-std::optional<Labels> take_labels(Parts& parts) {
-  Labels labels;
+std::optional<io::Labels> take_labels(Parts& parts) {
+  io::Labels labels;
   labels.names.resize(parts.count());
   if (labels.names.empty()) return std::nullopt;
-  labels.problem = parse_problem_type(parts.text()).value_or(ProblemType::kSingleLabel);
+  labels.problem = io::parse_problem_type(parts.text()).value_or(io::ProblemType::kSingleLabel);
   for (std::string& label : labels.names) label = parts.text();
   return labels;
 }
@@ -131,4 +131,4 @@ Result<RunData> run_data_of(std::string_view text) {
   return data;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

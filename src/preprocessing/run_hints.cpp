@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 
 Error in_words_of_runs(Error error) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
@@ -17,4 +17,4 @@ Error in_words_of_runs(Error error) {
   return error;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

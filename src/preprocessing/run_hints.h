@@ -5,9 +5,9 @@
 
 #include "base/result.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 
 /// "--on-error skip" as "data.on_error=skip", and so on.
 Error in_words_of_runs(Error error);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

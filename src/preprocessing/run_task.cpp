@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "data/text/column_stream.h"
+#include "corpora/column_stream.h"
 #include "preprocessing/data_files.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 Error contradiction(std::string what, std::string hint) {
@@ -16,8 +16,8 @@ Error contradiction(std::string what, std::string hint) {
 
 }  // namespace
 
-Result<TaskKind> task_kind(const RunConfig& config, const ConfigJson& model) {
-  const bool classifier = is_sequence_classifier(model);
+Result<TaskKind> task_kind(const settings::RunConfig& config, const io::ConfigJson& model) {
+  const bool classifier = io::is_sequence_classifier(model);
   if (config.task == "causal_lm" && classifier)
     return Error{ErrorCode::kInvalidArgument, "task is causal_lm, and the model has the head of a classifier",
                  model.source(), "set task=sequence_classification, or name a causal language model"};
@@ -29,34 +29,36 @@ Result<TaskKind> task_kind(const RunConfig& config, const ConfigJson& model) {
   return TaskKind::kSequenceClassification;
 }
 
-Result<LabelRequest> label_request(const RunConfig& config, const ConfigJson& model) {
-  LabelRequest request;
-  PLIMSOLL_ASSIGN(request.config, read_label_fields(model));
-  request.whole = is_sequence_classifier(model);
-  const ClassificationSettings& said = config.classification;
-  request.problem = parse_problem_type(said.problem_type);
+Result<corpora::LabelRequest> label_request(const settings::RunConfig& config, const io::ConfigJson& model) {
+  corpora::LabelRequest request;
+  PLIMSOLL_ASSIGN(request.config, io::read_label_fields(model));
+  request.whole = io::is_sequence_classifier(model);
+  const settings::ClassificationSettings& said = config.classification;
+  request.problem = io::parse_problem_type(said.problem_type);
   request.num_labels = said.num_labels;
   request.names = said.label_names;
   return request;
 }
 
-Result<EarlyLabels> find_labels(const RunConfig& config, const ConfigJson& model, bool train) {
-  PLIMSOLL_ASSIGN(const LabelRequest request, label_request(config, model));
-  PLIMSOLL_ASSIGN(EarlyLabels early, labels_without_data(request));
+Result<corpora::EarlyLabels> find_labels(const settings::RunConfig& config, const io::ConfigJson& model,
+                                         bool train) {
+  PLIMSOLL_ASSIGN(const corpora::LabelRequest request, label_request(config, model));
+  PLIMSOLL_ASSIGN(corpora::EarlyLabels early, corpora::labels_without_data(request));
   if (early.certain) return early;
   const int64_t most = (train ? config.data.max_train_samples : config.data.max_eval_samples).value_or(0);
   // Which ones the first of a side or of each source are shows when they are prepared.
   if (most > 0 && (config.data.eval_fraction > 0 || !config.data.weights.empty())) return early;
   const std::vector<std::string> files = files_of(train ? config.data.train : config.data.eval.files);
   // What reads these is large, and no part of this process's plan.
-  if (std::any_of(files.begin(), files.end(), text::has_columns_by_name)) return early;
-  const auto found = scan_labels(files, {.text_key = config.data.text_key},
-                                 config.data.on_error == "skip" ? OnError::kSkip : OnError::kFail, most);
+  if (std::any_of(files.begin(), files.end(), corpora::has_columns_by_name)) return early;
+  const auto found = corpora::scan_labels(
+      files, {.text_key = config.data.text_key},
+      config.data.on_error == "skip" ? corpora::OnError::kSkip : corpora::OnError::kFail, most);
   if (!found || found->examples == 0) return early;
-  auto labels = resolve_labels(request, *found);
+  auto labels = corpora::resolve_labels(request, *found);
   // One class alone: the examples contradict it, which is told when they are prepared.
-  if (!labels || (labels->problem == ProblemType::kSingleLabel && labels->count() < 2)) return early;
-  return EarlyLabels{std::move(*labels), true};
+  if (!labels || (labels->problem == io::ProblemType::kSingleLabel && labels->count() < 2)) return early;
+  return corpora::EarlyLabels{std::move(*labels), true};
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

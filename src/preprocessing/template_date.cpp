@@ -7,15 +7,15 @@
 #include <cstdio>
 #include <ctime>
 
-#include "data/chat/chat_template.h"
 #include "io/file.h"
 #include "io/hub_cache.h"
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"
 #include "preprocessing/run_task.h"
 #include "settings/settings.h"
+#include "templates/chat_template.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 constexpr const char* kAuto = "auto";
@@ -27,7 +27,7 @@ std::string today() {
   return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
-bool has_rows(const DataSettings& data) {
+bool has_rows(const settings::DataSettings& data) {
   for (const auto* patterns : {&data.train, &data.eval.files})
     for (const std::string& file : files_of(*patterns))
       if (kind_of(file) == FileKind::kJson) return true;
@@ -35,17 +35,18 @@ bool has_rows(const DataSettings& data) {
 }
 
 /// Whether the run's template writes a date. What is wrong with it is told when the data is prepared.
-bool asks_for_date(const RunConfig& config) {
+bool asks_for_date(const settings::RunConfig& config) {
   if (!has_rows(config.data)) return false;
-  const auto model = load_model_config(config.model);
+  const auto model = settings::load_model_config(config.model);
   const auto task = model ? task_kind(config, *model) : Result<TaskKind>(model.error());
   if (!task || *task != TaskKind::kCausalLm) return false;
   auto path = tokenizer_path(config);
   if (!path || *path == "bytes") return false;
-  if (!plimsoll::is_file(*path)) path = find_model_folder(*path);
+  if (!plimsoll::io::is_file(*path)) path = io::find_model_folder(*path);
   if (!path) return false;
-  const std::string folder = plimsoll::is_file(*path) ? folder_of(*path) : *path;
-  const auto found = ChatTemplate::open_if_any(folder, {.template_file = config.data.chat_template});
+  const std::string folder = plimsoll::io::is_file(*path) ? io::folder_of(*path) : *path;
+  const auto found =
+      templates::ChatTemplate::open_if_any(folder, {.template_file = config.data.chat_template});
   return found && *found != nullptr && (*found)->asks_for_date();
 }
 
@@ -53,12 +54,13 @@ bool asks_for_date(const RunConfig& config) {
 
 std::string recorded_date(const std::string& path) {
   constexpr int64_t kMostBytes = int64_t{16} << 20;
-  const auto text = read_small_file(path, kMostBytes);
-  const auto run = text ? parse_recorded_run(*text, path) : Result<RunConfig>(text.error());
+  const auto text = io::read_small_file(path, kMostBytes);
+  const auto run =
+      text ? settings::parse_recorded_run(*text, path) : Result<settings::RunConfig>(text.error());
   return run ? run->data.template_date : kAuto;
 }
 
-std::optional<int64_t> template_now(const DataSettings& data) {
+std::optional<int64_t> template_now(const settings::DataSettings& data) {
   int year = 0;
   unsigned month = 0, day = 0;
   if (std::sscanf(data.template_date.c_str(), "%4d-%2u-%2u", &year, &month, &day) != 3) return std::nullopt;
@@ -67,9 +69,10 @@ std::optional<int64_t> template_now(const DataSettings& data) {
   return std::chrono::seconds(date.time_since_epoch()).count();
 }
 
-RunConfig with_template_date(const RunConfig& config, const std::optional<std::string>& recorded,
-                             const std::function<void(const std::string&)>& note) {
-  RunConfig fixed = config;
+settings::RunConfig with_template_date(const settings::RunConfig& config,
+                                       const std::optional<std::string>& recorded,
+                                       const std::function<void(const std::string&)>& note) {
+  settings::RunConfig fixed = config;
   const bool follows = fixed.data.template_date == kAuto && recorded;
   if (follows) fixed.data.template_date = *recorded;
   if (!asks_for_date(config)) return fixed;
@@ -80,4 +83,4 @@ RunConfig with_template_date(const RunConfig& config, const std::optional<std::s
   return fixed;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -10,10 +10,10 @@
 #include "base/result.h"
 #include "settings/run_config.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 
 /// What ChatOptions::now takes: the day's midnight; nothing where the day is "auto".
-std::optional<int64_t> template_now(const DataSettings& data);
+std::optional<int64_t> template_now(const settings::DataSettings& data);
 
 /// data.template_date of the run that `path`, a run.yaml, records; "auto" where there is none.
 std::string recorded_date(const std::string& path);
@@ -22,7 +22,8 @@ std::string recorded_date(const std::string& path);
 /// one goes on with ("auto" of a run that fixed none stays so); else, where the data has conversations to be
 /// rendered and the chat template asks for the date, as today. `note` is told of it. What is wrong with the
 /// tokenizer's files is left to prepare_data.
-RunConfig with_template_date(const RunConfig& config, const std::optional<std::string>& recorded,
-                             const std::function<void(const std::string&)>& note);
+settings::RunConfig with_template_date(const settings::RunConfig& config,
+                                       const std::optional<std::string>& recorded,
+                                       const std::function<void(const std::string&)>& note);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -7,27 +7,27 @@
 #include <vector>
 
 #include "base/result.h"
-#include "data/text/text_input.h"
+#include "corpora/text_input.h"
 #include "preprocessing/run_data.h"
 #include "settings/run_config.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 
 /// How a run's texts become tokens.
-TextOptions text_options(const DataSettings& data);
+corpora::TextOptions text_options(const settings::DataSettings& data);
 
 /// Of a tokenizer, which lies at `path`, with ids that a model of so many has no row for; names the first.
-Error too_large(const Tokenizer& tokenizer, int64_t vocab_size, const std::string& path);
+Error too_large(const tokenizers::Tokenizer& tokenizer, int64_t vocab_size, const std::string& path);
 
 class TokenCache {
  public:
   /// `tokenizer`: a model's folder, or a tokenizer's file; nothing of it is read before that is asked for.
   /// `config` and `options` outlive the cache.
-  TokenCache(const RunConfig& config, const PrepareDataOptions& options, std::string tokenizer)
+  TokenCache(const settings::RunConfig& config, const PrepareDataOptions& options, std::string tokenizer)
       : config_(config), options_(options), tokenizer_(std::move(tokenizer)) {}
 
   /// The tokenizer and what stands beside it. Errors: kBadData, kIo.
-  Result<const EncoderFiles*> encoder_files();
+  Result<const corpora::EncoderFiles*> encoder_files();
   /// The shard that these texts make up, tokenized where it is missing or damaged. Errors: kBadData of the
   /// texts, kInvalidArgument where the tokenizer is not the model's, kIo, kInterrupted.
   /// `max_documents`: the first of them alone; 0: all.
@@ -37,17 +37,17 @@ class TokenCache {
 
  private:
   Result<std::string> path_of(const std::vector<std::string>& texts, int64_t max_documents);
-  [[nodiscard]] Status check_size(const Tokenizer& tokenizer) const;
-  [[nodiscard]] Status tokenize(const std::vector<std::string>& texts, const EncoderFiles& files,
+  [[nodiscard]] Status check_size(const tokenizers::Tokenizer& tokenizer) const;
+  [[nodiscard]] Status tokenize(const std::vector<std::string>& texts, const corpora::EncoderFiles& files,
                                 const std::string& path, int64_t max_documents) const;
-  void tell(const TokenizeCounts& counts) const;
+  void tell(const corpora::TokenizeCounts& counts) const;
   [[nodiscard]] std::string folder() const {
     return training_data_options(config_, /*vocab_size=*/0, /*eval=*/false).cache_folder;
   }
-  const RunConfig& config_;
+  const settings::RunConfig& config_;
   const PrepareDataOptions& options_;
   const std::string tokenizer_;
-  std::optional<EncoderFiles> files_;
+  std::optional<corpora::EncoderFiles> files_;
 };
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

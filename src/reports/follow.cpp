@@ -16,7 +16,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "io/line_reader.h"
-#include "train/run_log.h"
+#include "telemetry/run_log.h"
 
 namespace plimsoll::reports {
 namespace {
@@ -45,9 +45,9 @@ int64_t resident_bytes_of(int64_t process) {
   return file ? resident * ::sysconf(_SC_PAGESIZE) : 0;
 }
 
-bool is_this_host(const Tree& environment) {
+bool is_this_host(const io::Tree& environment) {
   std::array<char, 256> name{};
-  const Tree* host = environment.find("host");
+  const io::Tree* host = environment.find("host");
   return ::gethostname(name.data(), name.size() - 1) == 0 && host != nullptr && host->text == name.data();
 }
 
@@ -59,19 +59,19 @@ bool is_old(const std::string& path) {
   return !code && std::filesystem::file_time_type::clock::now() - written > kSettled;
 }
 
-int64_t integer_of(const Tree& event, std::string_view key) {
-  const Tree* value = event.find(key);
-  return value != nullptr && value->kind == Tree::Kind::kInteger ? value->integer : 0;
+int64_t integer_of(const io::Tree& event, std::string_view key) {
+  const io::Tree* value = event.find(key);
+  return value != nullptr && value->kind == io::Tree::Kind::kInteger ? value->integer : 0;
 }
 
 }  // namespace
 
 RunFollower::RunFollower(std::string folder)
-    : folder_(std::move(folder)), path_(fmt::format("{}/{}", folder_, train::kEventsFile)) {}
+    : folder_(std::move(folder)), path_(fmt::format("{}/{}", folder_, telemetry::kEventsFile)) {}
 
 Result<RunFollower> RunFollower::open(const std::string& folder) {
   RunFollower follower(folder);
-  if (!is_file(follower.path_))
+  if (!io::is_file(follower.path_))
     return Error{ErrorCode::kBadData, "this is no folder of a run: it has no events.jsonl", folder,
                  "name a run's output.dir; plimsoll train writes events.jsonl there when it begins"};
   return follower;
@@ -80,7 +80,7 @@ Result<RunFollower> RunFollower::open(const std::string& folder) {
 Status RunFollower::look() {
   // Before the file: what a process that has gone had to say is then all there.
   if (state_ != RunState::kEnded) look_at_process();
-  PLIMSOLL_ASSIGN(const ReadFile file, ReadFile::open(path_));
+  PLIMSOLL_ASSIGN(const io::ReadFile file, io::ReadFile::open(path_));
   if (file.size_bytes() < offset_) {  // a process that goes on takes out what it will repeat
     offset_ = 0, rest_.clear(), passes_over_ = false;
     losses_ = {}, last_.reset(), summary_ = {};
@@ -93,7 +93,7 @@ Status RunFollower::look() {
     for (size_t begin = 0; begin < piece.size();) {
       const size_t end = piece.find('\n', begin);
       rest_.append(piece, begin, end == std::string::npos ? end : end - begin);
-      if (rest_.size() > static_cast<size_t>(LineReader::kMostBytes)) passes_over_ = true, rest_.clear();
+      if (rest_.size() > static_cast<size_t>(io::LineReader::kMostBytes)) passes_over_ = true, rest_.clear();
       if (end == std::string::npos) break;
       if (!passes_over_) line(rest_);
       rest_.clear(), passes_over_ = false;
@@ -106,15 +106,15 @@ Status RunFollower::look() {
 
 /// Lines are written whole: one that stays torn is the last of a process that has gone.
 void RunFollower::take_torn() {
-  if (!passes_over_ && parse_json(rest_)) line(rest_);  // its end alone is missing
+  if (!passes_over_ && io::parse_json(rest_)) line(rest_);  // its end alone is missing
   rest_.clear();
   if (state_ == RunState::kRuns) state_ = RunState::kGone;
 }
 
 void RunFollower::look_at_process() {
   is_seen_ = false;
-  const auto text = read_small_file(folder_ + "/environment.json", 1 << 20);
-  const auto environment = text ? parse_json(*text) : Result<Tree>(Tree{});
+  const auto text = io::read_small_file(folder_ + "/environment.json", 1 << 20);
+  const auto environment = text ? io::parse_json(*text) : Result<io::Tree>(io::Tree{});
   if (!environment) return;
   total_steps_ = std::max<int64_t>(0, integer_of(*environment, "total_steps"));
   const int64_t process = integer_of(*environment, "process");
@@ -136,7 +136,7 @@ void RunFollower::line(std::string_view text) {
   RunEvents events = reader.finish();
   if (!events.plan.is_null()) {
     // Of a process that goes on: an earlier one's summary was not the end.
-    const Tree* device = events.plan.find("device");
+    const io::Tree* device = events.plan.find("device");
     if (device != nullptr) budget_bytes_ = std::max<int64_t>(0, integer_of(*device, "budget_bytes"));
     if (state_ == RunState::kEnded) state_ = RunState::kRuns;
     summary_ = {};

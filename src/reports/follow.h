@@ -36,7 +36,7 @@ class RunFollower {
   /// Resident bytes of the process now; 0 where it is not to be seen. And what its plan comes to, its budget.
   [[nodiscard]] int64_t resident_bytes() const { return resident_bytes_; }
   [[nodiscard]] int64_t budget_bytes() const { return budget_bytes_; }
-  [[nodiscard]] const Tree& summary() const { return summary_; }
+  [[nodiscard]] const io::Tree& summary() const { return summary_; }
   /// Evaluations, checkpoints and warnings since the last call, a line each.
   std::vector<std::string> take_messages();
 
@@ -56,7 +56,7 @@ class RunFollower {
   double step_seconds_ = 0;
   int64_t total_steps_ = 0, resident_bytes_ = 0, budget_bytes_ = 0;
   bool passes_over_ = false;  ///< the rest of a line that is too long
-  Tree summary_;
+  io::Tree summary_;
   std::vector<std::string> messages_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 std::string valid_utf8(std::string_view text) {
   std::string out(text);
-  for (int64_t at; (at = utf8_error_at(out)) >= 0;) out[static_cast<size_t>(at)] = '?';
+  for (int64_t at; (at = io::utf8_error_at(out)) >= 0;) out[static_cast<size_t>(at)] = '?';
   return out;
 }
 

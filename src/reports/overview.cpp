@@ -145,14 +145,15 @@ std::vector<Line> lines() {
 
 }  // namespace
 
-double member(const Tree& event, std::string_view path) {
-  const Tree* at = &event;
+double member(const io::Tree& event, std::string_view path) {
+  const io::Tree* at = &event;
   while (at != nullptr && !path.empty()) {
     const size_t dot = std::min(path.find('.'), path.size());
     at = at->find(path.substr(0, dot));
     path.remove_prefix(std::min(dot + 1, path.size()));
   }
-  if (at == nullptr || (at->kind != Tree::Kind::kInteger && at->kind != Tree::Kind::kNumber)) return kNone;
+  if (at == nullptr || (at->kind != io::Tree::Kind::kInteger && at->kind != io::Tree::Kind::kNumber))
+    return kNone;
   return at->number;
 }
 

@@ -29,6 +29,6 @@ std::string checkpoints_section(const ReportedRun& run);
 std::string notes_section(const ReportedRun& run);
 
 /// A member of an event as a number; NaN where there is none. `path`: "device.arena_bytes".
-double member(const Tree& event, std::string_view path);
+double member(const io::Tree& event, std::string_view path);
 
 }  // namespace plimsoll::reports

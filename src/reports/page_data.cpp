@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planner/timeline_columns.h"
+#include "planner/report/timeline_columns.h"
 #include "reports/downsample.h"
 #include "reports/html.h"
 #include "reports/page.h"

@@ -8,10 +8,10 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "settings/settings.h"
-#include "train/prepare.h"
-#include "train/run_device.h"
-#include "train/run_log.h"
-#include "train/run_plan.h"
+#include "strategy/prepare.h"
+#include "strategy/run_device.h"
+#include "telemetry/run_log.h"
+#include "telemetry/run_plan.h"
 
 namespace plimsoll::reports {
 namespace {
@@ -20,66 +20,67 @@ constexpr int64_t kMostFileBytes = 8 << 20;
 
 /// A small file of the folder; nothing where there is none.
 std::optional<std::string> text_in(const std::string& path, std::vector<std::string>& notes) {
-  if (!is_file(path)) return std::nullopt;
-  auto text = read_small_file(path, kMostFileBytes);
+  if (!io::is_file(path)) return std::nullopt;
+  auto text = io::read_small_file(path, kMostFileBytes);
   if (text) return std::move(*text);
   notes.push_back(text.error().message());
   return std::nullopt;
 }
 
-Tree json_in(const std::string& path, std::vector<std::string>& notes) {
+io::Tree json_in(const std::string& path, std::vector<std::string>& notes) {
   const auto text = text_in(path, notes);
   if (!text) return {};
-  auto tree = parse_json(*text, {.max_bytes = kMostFileBytes, .max_nodes = 400'000});
+  auto tree = io::parse_json(*text, {.max_bytes = kMostFileBytes, .max_nodes = 400'000});
   if (tree) return std::move(*tree);
   notes.push_back(std::move(tree.error()).at(path).message());
   return {};
 }
 
-std::vector<SettingRow> setting_rows(const RunConfig& config) {
-  const RunConfig usual;
+std::vector<SettingRow> setting_rows(const settings::RunConfig& config) {
+  const settings::RunConfig usual;
   std::vector<SettingRow> rows;
-  for (const Setting& setting : settings())
+  for (const settings::Setting& setting : settings::settings())
     if (setting.field != nullptr)
-      rows.push_back({setting.path, setting_text(setting, config), setting_text(setting, usual)});
+      rows.push_back(
+          {setting.path, settings::setting_text(setting, config), settings::setting_text(setting, usual)});
   return rows;
 }
 
 /// As the run was split and on as many threads: its plan depends on both.
-RunConfig as_it_ran(RunConfig config, const ReportedRun& run) {
-  const Tree* choices = run.events.plan.find("choices");
-  const Tree* micro = choices == nullptr ? nullptr : choices->find("micro_batch_size");
-  if (micro != nullptr && micro->kind == Tree::Kind::kInteger && micro->integer > 0 &&
+settings::RunConfig as_it_ran(settings::RunConfig config, const ReportedRun& run) {
+  const io::Tree* choices = run.events.plan.find("choices");
+  const io::Tree* micro = choices == nullptr ? nullptr : choices->find("micro_batch_size");
+  if (micro != nullptr && micro->kind == io::Tree::Kind::kInteger && micro->integer > 0 &&
       config.training.global_batch_size % micro->integer == 0) {
     config.training.micro_batch_size = micro->integer;
     config.training.gradient_accumulation_steps.reset();
   }
-  const Tree* threads = run.environment.find("threads");
+  const io::Tree* threads = run.environment.find("threads");
   if (threads != nullptr && threads->integer > 0 && threads->integer <= 1024)
     config.runtime.threads = threads->integer;
   return config;
 }
 
-Result<ReportedPlan> plan_again(const RunConfig& config, Planning planning) {
-  const int threads = train::num_threads(config);
-  const auto target = train::make_target(config, threads);
-  const train::PrepareOptions options{.num_threads = threads, .looks_at_data = false};
-  PLIMSOLL_ASSIGN(const train::Prepared prepared, train::prepare(config, *target, options));
+Result<ReportedPlan> plan_again(const settings::RunConfig& config, Planning planning) {
+  const int threads = strategy::num_threads(config);
+  const auto target = strategy::make_target(config, threads);
+  const strategy::PrepareOptions options{.num_threads = threads, .looks_at_data = false};
+  PLIMSOLL_ASSIGN(const strategy::Prepared prepared, strategy::prepare(config, *target, options));
   const passes::SessionPlan& session = prepared.programs.session;
   ReportedPlan plan{prepared.report.device_is_process,
                     false,
                     planner::memory_timeline(session, planner::peak_program(session)),
                     {}};
   if (planning == Planning::kAll || prepared.report.planning_seconds <= kQuickPlanSeconds)
-    plan.techniques = train::plan_techniques(train::Variants(config, *target, options), prepared);
+    plan.techniques = analysis::plan_techniques(strategy::Variants(config, *target, options), prepared);
   return plan;
 }
 
 /// As the run has written it down; nothing where it has not, or somebody else has.
-std::optional<train::RunPlan> kept_plan(ReportedRun& run) {
-  const auto text = text_in(fmt::format("{}/{}", run.folder, train::kPlanFile), run.notes);
+std::optional<telemetry::RunPlan> kept_plan(ReportedRun& run) {
+  const auto text = text_in(fmt::format("{}/{}", run.folder, telemetry::kPlanFile), run.notes);
   if (!text) return std::nullopt;
-  auto plan = train::parse_run_plan(*text);
+  auto plan = telemetry::parse_run_plan(*text);
   if (plan) return std::move(*plan);
   run.notes.push_back(plan.error().message());
   return std::nullopt;
@@ -95,7 +96,7 @@ void read_settings(ReportedRun& run, Planning planning) {
                                     kept ? "" : ", memory over a step"));
     return;
   }
-  const auto config = parse_recorded_run(*text, path);
+  const auto config = settings::parse_recorded_run(*text, path);
   if (!config) {
     run.notes.push_back("run.yaml: " + config.error().message());
     return;
@@ -125,8 +126,8 @@ std::string tidy(const std::string& folder) {
 Result<ReportedRun> read_run(const std::string& folder, Planning planning) {
   ReportedRun run;
   run.folder = tidy(folder), run.name = run.folder;
-  const std::string events = fmt::format("{}/{}", run.folder, train::kEventsFile);
-  if (!is_file(events))
+  const std::string events = fmt::format("{}/{}", run.folder, telemetry::kEventsFile);
+  if (!io::is_file(events))
     return Error{ErrorCode::kBadData, "this is no folder of a run: it has no events.jsonl", folder,
                  "name a run's output.dir; plimsoll train writes events.jsonl there"};
   PLIMSOLL_ASSIGN(run.events, read_run_events(events));

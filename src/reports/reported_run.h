@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/techniques.h"
 #include "io/tree.h"
-#include "planner/memory_timeline.h"
+#include "planner/report/memory_timeline.h"
 #include "reports/run_events.h"
-#include "train/techniques.h"
 
 namespace plimsoll::reports {
 
@@ -23,13 +23,14 @@ struct ReportedPlan {
   bool device_is_process = true;
   bool kept = false;  ///< from plan.json
   planner::MemoryTimeline timeline;
-  std::vector<train::TechniqueRow> techniques;
+  std::vector<analysis::TechniqueRow> techniques;
 };
 
 struct ReportedRun {
   std::string folder, name;
   RunEvents events;
-  Tree environment, ops, verdict;  ///< environment.json, a profile's ops.json and verdict.json; null: none
+  io::Tree environment, ops,
+      verdict;  ///< environment.json, a profile's ops.json and verdict.json; null: none
   std::vector<SettingRow> settings;
   std::optional<ReportedPlan> plan;
   std::vector<std::string> notes;  ///< what is left out, and why

@@ -46,30 +46,30 @@ bool take_prefix(std::string_view& rest, std::string_view prefix) {
   return true;
 }
 
-double number_of(const Tree& event, std::string_view key) {
-  const Tree* value = event.find(key);
+double number_of(const io::Tree& event, std::string_view key) {
+  const io::Tree* value = event.find(key);
   const bool is_number =
-      value != nullptr && (value->kind == Tree::Kind::kNumber || value->kind == Tree::Kind::kInteger);
+      value != nullptr && (value->kind == io::Tree::Kind::kNumber || value->kind == io::Tree::Kind::kInteger);
   return is_number && std::isfinite(value->number) ? value->number : std::nan("");
 }
 
-std::string text_of(const Tree& event, std::string_view key) {
-  const Tree* value = event.find(key);
-  return value != nullptr && value->kind == Tree::Kind::kString ? value->text : "";
+std::string text_of(const io::Tree& event, std::string_view key) {
+  const io::Tree* value = event.find(key);
+  return value != nullptr && value->kind == io::Tree::Kind::kString ? value->text : "";
 }
 
-std::optional<int64_t> step_of(const Tree& event) {
-  const Tree* value = event.find("step");
-  if (value == nullptr || value->kind != Tree::Kind::kInteger) return std::nullopt;
+std::optional<int64_t> step_of(const io::Tree& event) {
+  const io::Tree* value = event.find("step");
+  if (value == nullptr || value->kind != io::Tree::Kind::kInteger) return std::nullopt;
   if (value->integer < 0 || value->integer > kMostSteps) return std::nullopt;
   return value->integer;
 }
 
-EvalRow eval_row(const Tree& event, std::string name, int64_t step) {
+EvalRow eval_row(const io::Tree& event, std::string name, int64_t step) {
   EvalRow row{std::move(name), step, number_of(event, "loss"), {}};
   if (const double value = number_of(event, "perplexity"); std::isfinite(value))
     row.metrics.emplace_back("perplexity", value);
-  if (const Tree* metrics = event.find("metrics"); metrics != nullptr)
+  if (const io::Tree* metrics = event.find("metrics"); metrics != nullptr)
     for (const auto& [metric, value] : metrics->members)
       if (const double number = number_of(*metrics, metric); std::isfinite(number) && value.is_scalar())
         row.metrics.emplace_back(metric, number);
@@ -139,14 +139,14 @@ void EventsReader::line(std::string_view text) {
     events_.steps.push_back(row);
     return;
   }
-  auto tree = parse_json(text);
-  if (!tree || tree->kind != Tree::Kind::kMap)
+  auto tree = io::parse_json(text);
+  if (!tree || tree->kind != io::Tree::Kind::kMap)
     ++events_.bad_lines;
   else
     take(*tree);
 }
 
-void EventsReader::take(const Tree& event) {
+void EventsReader::take(const io::Tree& event) {
   const std::string kind = text_of(event, "event");
   const std::optional<int64_t> step = step_of(event);
   if ((kind == "step" || kind == "eval" || kind == "checkpoint") && !step)
@@ -169,24 +169,24 @@ void EventsReader::take(const Tree& event) {
     ++events_.bad_lines;
 }
 
-void EventsReader::take_step(const Tree& event) {
+void EventsReader::take_step(const io::Tree& event) {
   StepRow row;
   row.step = *step_of(event);
   for (size_t i = 0; i < kNumFigures; ++i) row.values[i] = number_of(event, kNames[i]);
   events_.steps.push_back(row);
 }
 
-void EventsReader::take_eval(const Tree& event) {
+void EventsReader::take_eval(const io::Tree& event) {
   const int64_t step = *step_of(event);
   const std::string set = text_of(event, "name");
   events_.evals.push_back(eval_row(event, set, step));
-  const Tree* sources = event.find("sources");
+  const io::Tree* sources = event.find("sources");
   if (sources == nullptr) return;
   for (const auto& [source, figures] : sources->members)
     events_.evals.push_back(eval_row(figures, source, step));
 }
 
-void EventsReader::take_machine(const Tree& event) {
+void EventsReader::take_machine(const io::Tree& event) {
   const std::optional<int64_t> step = step_of(event);
   if (!step) return;
   for (const auto& [key, value] : event.members) {
@@ -217,7 +217,7 @@ RunEvents EventsReader::finish() {
 }
 
 Result<RunEvents> read_run_events(const std::string& path) {
-  PLIMSOLL_ASSIGN(LineReader lines, LineReader::open(path));
+  PLIMSOLL_ASSIGN(io::LineReader lines, io::LineReader::open(path));
   EventsReader reader;
   for (;;) {
     PLIMSOLL_ASSIGN(const auto line, lines.next());

@@ -58,7 +58,7 @@ struct RunEvents {
   std::vector<EvalRow> evals;              ///< in order, each step and name once
   std::vector<CheckpointRow> checkpoints;  ///< as told
   std::vector<std::string> warnings;
-  Tree plan, summary;  ///< the last ones; null: none
+  io::Tree plan, summary;  ///< the last ones; null: none
   /// Numbers of the machine beside the run, by name and step.
   std::vector<std::pair<std::string, std::vector<std::pair<int64_t, double>>>> machine;
   int64_t bad_lines = 0;   ///< no events
@@ -75,10 +75,10 @@ class EventsReader {
   [[nodiscard]] const RunEvents& events() const { return events_; }
 
  private:
-  void take(const Tree& event);
-  void take_step(const Tree& event);
-  void take_eval(const Tree& event);
-  void take_machine(const Tree& event);
+  void take(const io::Tree& event);
+  void take_step(const io::Tree& event);
+  void take_eval(const io::Tree& event);
+  void take_machine(const io::Tree& event);
   RunEvents events_;
 };
 

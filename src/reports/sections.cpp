@@ -37,13 +37,13 @@ struct OpRow {
   double seconds = 0, flops = 0, bytes = 0;
 };
 
-std::vector<OpRow> op_rows(const Tree& ops) {
+std::vector<OpRow> op_rows(const io::Tree& ops) {
   std::vector<OpRow> rows;
-  const auto text = [](const Tree& row, const char* key) {
-    const Tree* value = row.find(key);
-    return value != nullptr && value->kind == Tree::Kind::kString ? value->text : "";
+  const auto text = [](const io::Tree& row, const char* key) {
+    const io::Tree* value = row.find(key);
+    return value != nullptr && value->kind == io::Tree::Kind::kString ? value->text : "";
   };
-  for (const Tree& row : ops.items) {
+  for (const io::Tree& row : ops.items) {
     const double seconds = member(row, "seconds"), flops = member(row, "flops"), bytes = member(row, "bytes");
     if (std::isfinite(seconds) && seconds > 0)
       rows.push_back({text(row, "op"), text(row, "layer"), seconds, flops, bytes});
@@ -74,13 +74,13 @@ std::string ops_table(const std::vector<OpRow>& rows) {
 }
 
 /// The profile's verdict: where a step goes and what would help, and what of it was put to use.
-std::string verdict_table(const Tree& verdict) {
-  const Tree* findings = verdict.find("findings");
+std::string diagnosis_table(const io::Tree& verdict) {
+  const io::Tree* findings = verdict.find("findings");
   if (findings == nullptr || findings->items.empty()) return "";
   HtmlTable table({"where a step goes", "ms a step", "share", "what would help"}, 1);
   for (size_t i = 0; i < std::min(kMostRows, findings->items.size()); ++i) {
-    const Tree& finding = findings->items[i];
-    const Tree *what = finding.find("what"), *hint = finding.find("hint");
+    const io::Tree& finding = findings->items[i];
+    const io::Tree *what = finding.find("what"), *hint = finding.find("hint");
     const double seconds = member(finding, "seconds"), share = member(finding, "share");
     if (what == nullptr || hint == nullptr || !std::isfinite(seconds) || !std::isfinite(share)) continue;
     table.add({html_text(what->text), milliseconds(seconds), share_cell(share), html_text(hint->text)});
@@ -119,13 +119,13 @@ std::string parts_table(const RunEvents& events, bool has_profile) {
                      hint);
 }
 
-std::string bytes_of_plan(const Tree& plan) {
-  const Tree* classes = plan.find("classes");
+std::string bytes_of_plan(const io::Tree& plan) {
+  const io::Tree* classes = plan.find("classes");
   if (classes == nullptr) return "";
   std::vector<std::pair<double, std::string>> rows;
   double all = 0;
   for (const auto& [name, value] : classes->members) {
-    if (value.kind != Tree::Kind::kInteger || value.integer <= 0) continue;
+    if (value.kind != io::Tree::Kind::kInteger || value.integer <= 0) continue;
     rows.emplace_back(static_cast<double>(value.integer), name);
     all += rows.back().first;
   }
@@ -137,7 +137,7 @@ std::string bytes_of_plan(const Tree& plan) {
   return table.empty() ? "" : "<p>States and arena of the plan, by class:</p>\n" + table.text();
 }
 
-std::string settings_text(const train::SettingTexts& settings) {
+std::string settings_text(const strategy::SettingTexts& settings) {
   std::string out;
   for (const auto& [path, value] : settings) out += (out.empty() ? "" : " ") + path + "=" + value;
   return out;
@@ -150,9 +150,9 @@ const SettingRow* find(const ReportedRun& run, const std::string& path) {
 }
 
 /// Bytes as people write them, other numbers without digits that nobody measured.
-std::string environment_text(const std::string& key, const Tree& value) {
-  if (value.kind == Tree::Kind::kInteger && key.ends_with("_bytes")) return bytes_text(value.integer);
-  return value.kind == Tree::Kind::kNumber ? fmt::format("{:.4g}", value.number) : value.text;
+std::string environment_text(const std::string& key, const io::Tree& value) {
+  if (value.kind == io::Tree::Kind::kInteger && key.ends_with("_bytes")) return bytes_text(value.integer);
+  return value.kind == io::Tree::Kind::kNumber ? fmt::format("{:.4g}", value.number) : value.text;
 }
 
 /// A run's own folder differs always and says nothing.
@@ -193,7 +193,7 @@ std::string techniques_section(const ReportedRun& run) {
            "<code>plimsoll report --techniques</code> makes them, and so does "
            "<code>plimsoll plan RUN.yaml --explain memory</code>.</p>\n";
   HtmlTable table({"technique", "peak", "saves", "step", "settings and what it does"}, 1);
-  for (const train::TechniqueRow& row : run.plan->techniques) {
+  for (const analysis::TechniqueRow& row : run.plan->techniques) {
     if (row.peak_bytes == 0) continue;
     table.add({html_text(row.name), bytes_text(row.peak_bytes), bytes_text(row.saved_bytes),
                milliseconds(row.seconds) + " ms",
@@ -206,7 +206,7 @@ std::string techniques_section(const ReportedRun& run) {
 
 std::string time_section(const ReportedRun& run) {
   const auto rows = op_rows(run.ops);
-  const std::string out = verdict_table(run.verdict) + (rows.empty() ? "" : ops_table(rows)) +
+  const std::string out = diagnosis_table(run.verdict) + (rows.empty() ? "" : ops_table(rows)) +
                           parts_table(run.events, !rows.empty());
   return out.empty() ? "" : "<h3>Where the time goes</h3>\n" + out;
 }
@@ -253,7 +253,7 @@ std::string environment_section(std::span<const ReportedRun> runs) {
   for (const std::string& key : keys) {
     std::vector<std::string> cells = {html_text(key)};
     for (const ReportedRun& run : runs) {
-      const Tree* value = run.environment.find(key);
+      const io::Tree* value = run.environment.find(key);
       cells.push_back(value == nullptr || !value->is_scalar() || value->text.empty()
                           ? "–"
                           : html_text(environment_text(key, *value)));

@@ -71,7 +71,7 @@ class Executable {
     int64_t bytes = 0;
   };
   /// The first of an op's two runs: of a kernel that overwrites operands, on copies of them.
-  struct Rehearsal {
+  struct DoubleRun {
     struct Kept {
       Location copy, original;
       Bytes bytes;
@@ -99,7 +99,7 @@ class Executable {
   enum class Pace : uint8_t { kQueued, kTimed, kTwice };
   Status issue(size_t begin, size_t end, Pace pace);
   Status issue_one(const Instruction& instruction);
-  [[nodiscard]] Rehearsal rehearsal_of(const Instruction& instruction) const;
+  [[nodiscard]] DoubleRun double_run_of(const Instruction& instruction) const;
   Status issue_twice(const Instruction& instruction);
   /// Of a part of a result.
   struct ResultSum {
@@ -107,7 +107,7 @@ class Executable {
     BitSum::Value sum = {};
   };
   /// Of an op's results, or of what a copy wrote; of those of the rehearsal where one is given.
-  Result<std::vector<ResultSum>> sums(const Instruction& instruction, const Rehearsal* rehearsal);
+  Result<std::vector<ResultSum>> sums(const Instruction& instruction, const DoubleRun* double_run);
   Status add_sums(Location at, int64_t bytes, size_t result, std::vector<ResultSum>& sums);
   Status poison(const std::vector<Fill>& fills, ir::Queue queue);
   Status issue_joined(size_t begin, size_t end);

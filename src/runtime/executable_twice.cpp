@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "passes/overwritten.h"
+#include "passes/recompute/overwritten.h"
 #include "runtime/executable.h"
 
 namespace plimsoll::runtime {
@@ -21,14 +21,14 @@ size_t slot_of(int32_t index) { return static_cast<size_t>(index); }
 
 }  // namespace
 
-Executable::Rehearsal Executable::rehearsal_of(const Instruction& instruction) const {
-  Rehearsal rehearsal;
-  rehearsal.call = instruction.call;
-  const int32_t storage = program_.binding.rehearsals[slot_of(instruction.issue.position)];
-  if (storage < 0) return rehearsal;
-  rehearsal.operands.assign(instruction.call.inputs.begin(), instruction.call.inputs.end());
-  rehearsal.operands.insert(rehearsal.operands.end(), instruction.call.outputs.begin(),
-                            instruction.call.outputs.end());
+Executable::DoubleRun Executable::double_run_of(const Instruction& instruction) const {
+  DoubleRun double_run;
+  double_run.call = instruction.call;
+  const int32_t storage = program_.binding.double_runs[slot_of(instruction.issue.position)];
+  if (storage < 0) return double_run;
+  double_run.operands.assign(instruction.call.inputs.begin(), instruction.call.inputs.end());
+  double_run.operands.insert(double_run.operands.end(), instruction.call.outputs.begin(),
+                             instruction.call.outputs.end());
   Location next = place_of_storage(storage);
   for (const passes::StorageRange& range :
        passes::overwritten(program_.graph, program_.binding, *instruction.call.op)) {
@@ -36,18 +36,18 @@ Executable::Rehearsal Executable::rehearsal_of(const Instruction& instruction) c
     Location original = place_of_storage(range.storage);
     original.offset += range.begin;
     const Location copy{next.memory, next.offset + lead};
-    rehearsal.kept.push_back({copy, original, Bytes(range.end - range.begin)});
+    double_run.kept.push_back({copy, original, Bytes(range.end - range.begin)});
     std::byte *from = original.memory->address() + original.offset,
               *to = copy.memory->address() + copy.offset;
-    for (TensorRef& operand : rehearsal.operands)
+    for (TensorRef& operand : double_run.operands)
       if (operand.data >= from && operand.data < from + (range.end - range.begin))
         operand.data = to + (operand.data - from);
     next.offset += round_up(range.end, passes::kStorageAlignment) - (range.begin - lead);
   }
-  const std::span<const TensorRef> all(rehearsal.operands);
+  const std::span<const TensorRef> all(double_run.operands);
   const size_t inputs = instruction.call.inputs.size();
-  rehearsal.call.inputs = all.first(inputs), rehearsal.call.outputs = all.subspan(inputs);
-  return rehearsal;
+  double_run.call.inputs = all.first(inputs), double_run.call.outputs = all.subspan(inputs);
+  return double_run;
 }
 
 /// Adds the sums of a result's parts.
@@ -70,7 +70,7 @@ Status Executable::add_sums(Location at, int64_t bytes, size_t result, std::vect
 }
 
 Result<std::vector<Executable::ResultSum>> Executable::sums(const Instruction& instruction,
-                                                            const Rehearsal* rehearsal) {
+                                                            const DoubleRun* double_run) {
   std::vector<ResultSum> sums;
   PLIMSOLL_TRY(device_.synchronize(instruction.issue.queue));
   if (instruction.issue.kind == passes::Issue::Kind::kCopy) {
@@ -81,8 +81,8 @@ Result<std::vector<Executable::ResultSum>> Executable::sums(const Instruction& i
     const ir::ValueId v = instruction.call.op->outputs[i];
     const passes::StorageRange range = passes::range_of(program_.graph, program_.binding, v);
     Location place = place_of(v);
-    if (rehearsal != nullptr)
-      for (const Rehearsal::Kept& kept : rehearsal->kept)
+    if (double_run != nullptr)
+      for (const DoubleRun::Kept& kept : double_run->kept)
         if (place.memory == kept.original.memory && place.offset >= kept.original.offset &&
             place.offset < kept.original.offset + kept.bytes.count) {
           place = {kept.copy.memory, kept.copy.offset + place.offset - kept.original.offset};
@@ -95,11 +95,11 @@ Result<std::vector<Executable::ResultSum>> Executable::sums(const Instruction& i
 
 Status Executable::issue_twice(const Instruction& instruction) {
   const bool copies = instruction.issue.kind == passes::Issue::Kind::kCopy;
-  const Rehearsal rehearsal = copies ? Rehearsal{} : rehearsal_of(instruction);
-  for (const Rehearsal::Kept& kept : rehearsal.kept)
+  const DoubleRun double_run = copies ? DoubleRun{} : double_run_of(instruction);
+  for (const DoubleRun::Kept& kept : double_run.kept)
     PLIMSOLL_TRY(device_.copy(kept.copy, kept.original, kept.bytes, instruction.issue.queue));
-  PLIMSOLL_TRY(copies ? issue_one(instruction) : device_.launch(rehearsal.call, instruction.issue.queue));
-  PLIMSOLL_ASSIGN(const std::vector<ResultSum> first, sums(instruction, &rehearsal));
+  PLIMSOLL_TRY(copies ? issue_one(instruction) : device_.launch(double_run.call, instruction.issue.queue));
+  PLIMSOLL_ASSIGN(const std::vector<ResultSum> first, sums(instruction, &double_run));
   PLIMSOLL_TRY(issue_one(instruction));
   PLIMSOLL_ASSIGN(const std::vector<ResultSum> second, sums(instruction, nullptr));
   const auto [one, other] = std::ranges::mismatch(first, second, {}, &ResultSum::sum, &ResultSum::sum);
@@ -115,7 +115,7 @@ Status Executable::issue_twice(const Instruction& instruction) {
 }
 
 Status Executable::run_twice(Transfer& transfer, const std::function<void()>& gate) {
-  PLIMSOLL_CHECK(!program_.binding.rehearsals.empty(), "the plan has no place to run an op twice");
+  PLIMSOLL_CHECK(!program_.binding.double_runs.empty(), "the plan has no place to run an op twice");
   transfer_ = &transfer;
   PLIMSOLL_TRY(join());
   const size_t cut = first_update();

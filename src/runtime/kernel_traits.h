@@ -1,7 +1,7 @@
 // What binding asks of a target's kernels, and of those that the host runs beside it.
 #pragma once
 
-#include "passes/bind_storage.h"
+#include "passes/memory/bind_storage.h"
 #include "runtime/target.h"
 
 namespace plimsoll::runtime {

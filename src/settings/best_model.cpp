@@ -7,7 +7,7 @@
 
 #include "settings/wrong.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 /// transformers goes by "loss" alone; an error is none the better for being large either.
@@ -71,4 +71,4 @@ Status check_best_model(const RunConfig& config) {
   return Ok{};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "settings/run_config.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 /// A figure of an evaluation, by which it is compared.
 struct BestMetric {
@@ -27,4 +27,4 @@ void settle_epochs(RunConfig& config, int64_t num_sequences);
 /// them.
 Status check_best_model(const RunConfig& config);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 /// The words of an enum, by its values; a specialization stands beside each enum.
 template <typename E>
@@ -117,4 +117,4 @@ enum class PlanLayout : uint8_t { kArena, kSeparate };
 template <>
 inline constexpr std::array<std::string_view, 2> kWords<PlanLayout> = {"arena", "separate"};
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -15,7 +15,7 @@
 
 #define PLIMSOLL_CHOICE(member) words_of(RunConfig{}.member), PLIMSOLL_FIELD(member)
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 constexpr SettingKind kWhat = SettingKind::kWhat;
 constexpr SettingKind kContent = SettingKind::kContent;
@@ -116,4 +116,4 @@ void add_training_settings(std::vector<Setting>& list);
 /// Those of `lora`.
 void add_lora_settings(std::vector<Setting>& list);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

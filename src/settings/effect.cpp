@@ -7,7 +7,7 @@
 #include <array>
 #include <string_view>
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 constexpr std::string_view kNotYet = "not available in this version";
@@ -157,4 +157,4 @@ std::vector<Error> unavailable(const RunConfig& config, const GivenSettings& giv
   return errors;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "settings/settings.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 /// How a setting came to be given.
 struct Given {
@@ -42,4 +42,4 @@ std::vector<Error> settle_idle(RunConfig& config, GivenSettings& given, Idle idl
 /// do.
 std::vector<Error> unavailable(const RunConfig& config, const GivenSettings& given);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

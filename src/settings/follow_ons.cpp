@@ -9,7 +9,7 @@
 #include "settings/settings.h"
 #include "settings/settings_alias.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 using Paths = std::set<std::string_view>;
@@ -18,12 +18,12 @@ using Paths = std::set<std::string_view>;
 /// so all that stands in it, or a setting of `training` by its last name; elsewhere such words are prose
 /// ("names no data"), but for those with a dash, which are transformers' names or short ones.
 void add_named(std::string_view word, bool is_subject, Paths& to) {
-  const bool is_short_name = is_subject || word.find('_') != std::string_view::npos;
-  const Alias* alias = is_short_name ? find_alias(word) : nullptr;
+  const bool is_half_precision_name = is_subject || word.find('_') != std::string_view::npos;
+  const Alias* alias = is_half_precision_name ? find_alias(word) : nullptr;
   const std::string path(alias != nullptr ? alias->path : word);
   for (const Setting& setting : settings())
     if (setting.path == path || (is_subject && setting.path.starts_with(path + ".")) ||
-        (is_short_name && setting.path == "training." + path))
+        (is_half_precision_name && setting.path == "training." + path))
       to.insert(setting.path);
 }
 
@@ -72,4 +72,4 @@ Error RunErrors::take() {
   return first;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

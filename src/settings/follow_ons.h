@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 /// The errors of a run file, gathered step by step. A later step's error that speaks of a setting, or of a
 /// section, that an earlier step's error speaks of is left out: the user has not said yet what it judges.
@@ -21,4 +21,4 @@ class RunErrors {
   std::vector<Error> errors_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

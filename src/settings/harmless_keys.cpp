@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 constexpr std::string_view kAny = "*";
@@ -176,11 +176,11 @@ const HarmlessKey* find_harmless_key(std::string_view name) {
   return found == std::end(kKeys) ? nullptr : found;
 }
 
-bool is_one_of_values(std::string_view values, const Tree& value) {
+bool is_one_of_values(std::string_view values, const io::Tree& value) {
   if (values == kAny) return true;
   const bool is_zero =
-      (value.kind == Tree::Kind::kInteger || value.kind == Tree::Kind::kNumber) && value.number == 0;
-  const std::string text = is_zero ? "0" : lower(to_yaml_flow(value));
+      (value.kind == io::Tree::Kind::kInteger || value.kind == io::Tree::Kind::kNumber) && value.number == 0;
+  const std::string text = is_zero ? "0" : lower(io::to_yaml_flow(value));
   while (!values.empty()) {
     const size_t bar = values.find('|');
     if (values.substr(0, bar) == text) return true;
@@ -189,7 +189,7 @@ bool is_one_of_values(std::string_view values, const Tree& value) {
   return false;
 }
 
-Error asks_for_more(const HarmlessKey& key, const Tree& value, std::string where) {
+Error asks_for_more(const HarmlessKey& key, const io::Tree& value, std::string where) {
   return {ErrorCode::kInvalidArgument,
           fmt::format("{} is {}, which has no equal here", key.name, value.describe()), std::move(where),
           std::string(key.hint.empty() ? "leave it out" : key.hint)};
@@ -211,4 +211,4 @@ std::string harmless_markdown() {
   return out;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

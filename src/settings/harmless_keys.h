@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "io/tree.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 struct HarmlessKey {
   std::string_view name;
@@ -23,11 +23,11 @@ std::span<const HarmlessKey> harmless_keys();
 /// The key of that name, or null.
 const HarmlessKey* find_harmless_key(std::string_view name);
 /// Whether `value` is one of the `values` of a HarmlessKey.
-bool is_one_of_values(std::string_view values, const Tree& value);
+bool is_one_of_values(std::string_view values, const io::Tree& value);
 /// For a value that asks for something: what is wrong and what to do.
-Error asks_for_more(const HarmlessKey& key, const Tree& value, std::string where);
+Error asks_for_more(const HarmlessKey& key, const io::Tree& value, std::string where);
 
 /// The list of them in docs/settings.md.
 std::string harmless_markdown();
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

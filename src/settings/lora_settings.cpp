@@ -8,23 +8,23 @@
 #include "settings/declare.h"
 #include "settings/wrong.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 constexpr double kMaxRank = 65536;
 
 /// A path of the command line is cut at its dots, a pattern's own as well: nested maps are joined again.
 template <typename T>
-Status read_pattern(const char* setting, const std::string& prefix, const Tree& map,
+Status read_pattern(const char* setting, const std::string& prefix, const io::Tree& map,
                     std::vector<std::pair<std::string, T>>& out) {
   for (const auto& [key, value] : map.members) {
     const std::string pattern = prefix + key;
-    if (value.kind == Tree::Kind::kMap) {
+    if (value.kind == io::Tree::Kind::kMap) {
       PLIMSOLL_TRY(read_pattern(setting, pattern + ".", value, out));
       continue;
     }
-    const bool whole = value.kind == Tree::Kind::kInteger;
-    const bool is_number = whole || (std::is_same_v<T, double> && value.kind == Tree::Kind::kNumber);
+    const bool whole = value.kind == io::Tree::Kind::kInteger;
+    const bool is_number = whole || (std::is_same_v<T, double> && value.kind == io::Tree::Kind::kNumber);
     if (!is_number || !(value.number > 0) || value.number > 1e6)
       return wrong_setting(fmt::format("{}: {} is {}, expected a number above 0", setting,
                                        pattern.substr(0, 100), value.describe()),
@@ -200,4 +200,4 @@ void add_lora_settings(std::vector<Setting>& list) {
   add(planned("lora.target_parameters", kWhat, "adapters of parameters that are no linear map", kLeave));
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

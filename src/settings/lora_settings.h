@@ -7,7 +7,7 @@
 #include "models/lora.h"
 #include "settings/run_config.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 /// The settings that are given, over `base`: PEFT's defaults, or what an adapter's files say. Errors:
 /// kInvalidArgument for values that are none.
@@ -22,4 +22,4 @@ Status check_adapter_agrees(const LoraSettings& settings, const models::LoraSpec
 /// kInvalidArgument.
 Status check_lora(const RunConfig& config);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -8,38 +8,38 @@
 #include "settings/run_config.h"
 #include "settings/run_document.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
-Result<ConfigJson> config_at(const std::string& path) {
+Result<io::ConfigJson> config_at(const std::string& path) {
   std::error_code code;
   const bool is_file = std::filesystem::exists(path, code) && !std::filesystem::is_directory(path, code);
-  if (is_file) return read_config_json(path);
-  auto folder = find_whole_model(path);
+  if (is_file) return io::read_config_json(path);
+  auto folder = io::find_whole_model(path);
   if (!folder) {
     Error error = std::move(folder).error();
-    if (const auto preset = find_preset(path))
+    if (const auto preset = models::find_preset(path))
       error.hint += "; to plan without its files: model.preset=" + std::string(*preset);
     return error;
   }
-  return read_config_json(*folder + "/config.json");
+  return io::read_config_json(*folder + "/config.json");
 }
 
-Result<ConfigJson> base_config(const ModelSettings& model) {
+Result<io::ConfigJson> base_config(const ModelSettings& model) {
   if (!model.path.empty()) return config_at(model.path);
-  if (!model.preset.empty()) return preset_config(model.preset);
-  if (!model.config.is_null()) return ConfigJson(model.config, "model.config");
+  if (!model.preset.empty()) return models::preset_config(model.preset);
+  if (!model.config.is_null()) return io::ConfigJson(model.config, "model.config");
   return Error{ErrorCode::kInvalidArgument, "no model is named", "model", "set model.path or model.preset"};
 }
 
 }  // namespace
 
-Result<ConfigJson> load_model_config(const ModelSettings& model) {
-  PLIMSOLL_ASSIGN(const ConfigJson base, base_config(model));
+Result<io::ConfigJson> load_model_config(const ModelSettings& model) {
+  PLIMSOLL_ASSIGN(const io::ConfigJson base, base_config(model));
   if (model.overrides.is_null()) return base;
-  Tree fields = base.fields();
+  io::Tree fields = base.fields();
   fields.merge(model.overrides);
-  return ConfigJson(std::move(fields), base.source());
+  return io::ConfigJson(std::move(fields), base.source());
 }
 
 Result<std::string> model_directory(const ModelSettings& model) {
@@ -47,7 +47,7 @@ Result<std::string> model_directory(const ModelSettings& model) {
   std::error_code code;
   const std::filesystem::path path(model.path);
   if (!std::filesystem::exists(path, code) || std::filesystem::is_directory(path, code))
-    return find_whole_model(model.path);
+    return io::find_whole_model(model.path);
   return path.has_parent_path() ? path.parent_path().string() : std::string(".");
 }
 
@@ -56,18 +56,18 @@ bool starts_pretrained(const ModelSettings& model) {
          (model.init == FirstWeights::kAuto && !model.path.empty());
 }
 
-Status check_overrides(const ModelSettings& model, const ConfigJson& config) {
+Status check_overrides(const ModelSettings& model, const io::ConfigJson& config) {
   for (const std::string& field : config.unread_fields()) {
     const bool overridden = model.overrides.find(field) != nullptr;
     if (!overridden && !model.config.find(field)) continue;
-    const std::string near = did_you_mean(field, config.known_fields());
+    const std::string near = io::did_you_mean(field, config.known_fields());
     const std::string setting = overridden ? "model.overrides" : "model.config";
     return Error{ErrorCode::kInvalidArgument,
                  setting + ": the model has no field '" + field.substr(0, 60) + "'", config.source(),
                  missing_blank_hint(field, *(overridden ? model.overrides : model.config).find(field),
-                                    near.empty() ? nearest_hint(field, config.known_fields()) : near)};
+                                    near.empty() ? io::nearest_hint(field, config.known_fields()) : near)};
   }
   return Ok{};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -1,8 +1,8 @@
 #include "settings/named_profile.h"
 
-#include "planner/known_profiles.h"
+#include "planner/cost/known_profiles.h"
 
-namespace plimsoll::train {
+namespace plimsoll::settings {
 
 Result<planner::MachineProfile> named_profile(const std::string& name) {
   const bool is_file = name.find('/') != std::string::npos || name.ends_with(".json");
@@ -38,4 +38,4 @@ std::vector<std::string> profile_notes(const RunConfig& config) {
       "its memory"};
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::settings

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "planner/machine_profile.h"
+#include "planner/cost/machine_profile.h"
 #include "settings/run_config.h"
 
-namespace plimsoll::train {
+namespace plimsoll::settings {
 
 /// A card's name or a file (with a '/', or ending in .json). Errors: kInvalidArgument for an unknown name,
 /// with the nearest; kBadData for a file.
@@ -33,4 +33,4 @@ std::string device_text(const RunConfig& config);
 /// A line where the card that is named has no backend.
 std::vector<std::string> profile_notes(const RunConfig& config);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::settings

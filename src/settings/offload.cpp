@@ -8,7 +8,7 @@
 #include "settings/named_profile.h"
 #include "settings/wrong.h"
 
-namespace plimsoll::train {
+namespace plimsoll::settings {
 namespace {
 
 using ir::MemorySpace;
@@ -20,7 +20,7 @@ std::optional<OffloadClass> parse_class(std::string_view word) {
   return std::nullopt;
 }
 
-bool is_map(const Tree& offload) { return offload.kind == Tree::Kind::kMap; }
+bool is_map(const io::Tree& offload) { return offload.kind == io::Tree::Kind::kMap; }
 
 /// Of a class: "host", or {host: 12}.
 struct Placed {
@@ -28,7 +28,7 @@ struct Placed {
   int32_t blocks = passes::kAllBlocks;
 };
 
-std::optional<Placed> parse_placed(const Tree& value) {
+std::optional<Placed> parse_placed(const io::Tree& value) {
   const auto is_place = [](const std::string& place) {
     return place == "host" || place == "disk" || place == "none";
   };
@@ -36,13 +36,13 @@ std::optional<Placed> parse_placed(const Tree& value) {
   if (!is_map(value) || value.members.size() != 1) return std::nullopt;
   const auto& [place, count] = value.members.front();
   constexpr int64_t kMostBlocks = 1'000'000;
-  if (!is_place(place) || count.kind != Tree::Kind::kInteger || count.integer < 0 ||
+  if (!is_place(place) || count.kind != io::Tree::Kind::kInteger || count.integer < 0 ||
       count.integer > kMostBlocks)
     return std::nullopt;
   return Placed{place, static_cast<int32_t>(count.integer)};
 }
 
-bool names_host(const Tree& offload) {
+bool names_host(const io::Tree& offload) {
   return is_map(offload) && std::ranges::any_of(offload.members, [](const auto& entry) {
            const auto placed = parse_placed(entry.second);
            return placed && placed->place == "host";
@@ -58,7 +58,7 @@ std::vector<std::string> offload_places(const RunConfig& config) {
 }
 
 Status check_offload(const RunConfig& config) {
-  const Tree& offload = config.memory.offload;
+  const io::Tree& offload = config.memory.offload;
   if (config.memory.disk_budget.kind == MemoryBudget::Kind::kShare)
     return wrong_setting("memory.disk_budget is a share, expected auto or a size such as 20GiB",
                          "give it in bytes");
@@ -131,4 +131,4 @@ const std::string& offload_folder(const RunConfig& config) {
   return config.memory.offload_dir.empty() ? config.output.dir : config.memory.offload_dir;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::settings

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "passes/offload.h"
+#include "passes/offload/offload.h"
 #include "settings/run_config.h"
 
-namespace plimsoll::train {
+namespace plimsoll::settings {
 
 /// That the setting is auto, none, or a map from classes to host, disk or none, or to {host: 12} for twelve
 /// layers of it, that the device can have a disk where one is named, and that the disk's budget is no share.
@@ -29,4 +29,4 @@ std::string offload_text(const passes::OffloadOptions& options);
 /// The folder of what lies on the disk: memory.offload_dir, else output.dir.
 const std::string& offload_folder(const RunConfig& config);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::settings

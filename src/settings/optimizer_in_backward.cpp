@@ -6,7 +6,7 @@
 
 #include "settings/wrong.h"
 
-namespace plimsoll::train {
+namespace plimsoll::settings {
 namespace {
 
 struct Obstacle {
@@ -70,4 +70,4 @@ Error clipping_error(const RunConfig& config, double cost) {
                                    100 * cost));
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::settings

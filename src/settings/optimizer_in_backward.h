@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "settings/run_config.h"
 
-namespace plimsoll::train {
+namespace plimsoll::settings {
 
 /// Why a step of so many micro-batches does not update in backward: it wants all gradients at once. Names the
 /// setting; empty: nothing stands against it. Clipping does unless backward may run twice.
@@ -22,4 +22,4 @@ Status check_optimizer_in_backward(const RunConfig& config);
 bool clipping_contradicts(const RunConfig& config);
 Error clipping_error(const RunConfig& config, double cost);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::settings

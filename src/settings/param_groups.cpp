@@ -9,7 +9,7 @@
 #include "optimizers/optimizer_list.h"
 #include "settings/wrong.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 constexpr const char* kPath = "training.param_groups";
@@ -18,7 +18,7 @@ constexpr const char* kPath = "training.param_groups";
 struct Place {
   size_t index;
   std::string_view key;
-  [[nodiscard]] Error expected(const Tree& value, std::string_view what) const {
+  [[nodiscard]] Error expected(const io::Tree& value, std::string_view what) const {
     return wrong_setting(
         fmt::format("{}[{}].{} is {}, expected {}", kPath, index, key, value.describe(), what),
         "a group is {params: [patterns], learning_rate: 1.0e-3, weight_decay: 0.0, betas: [0.9, "
@@ -26,16 +26,17 @@ struct Place {
   }
 };
 
-Result<double> number_in(const Place& place, const Tree& value, double least, double most) {
-  const bool is_number = value.kind == Tree::Kind::kInteger || value.kind == Tree::Kind::kNumber;
+Result<double> number_in(const Place& place, const io::Tree& value, double least, double most) {
+  const bool is_number = value.kind == io::Tree::Kind::kInteger || value.kind == io::Tree::Kind::kNumber;
   if (is_number && value.number >= least && value.number <= most) return value.number;
-  return place.expected(value, fmt::format("a number from {} to {}", number_text(least), number_text(most)));
+  return place.expected(value,
+                        fmt::format("a number from {} to {}", io::number_text(least), io::number_text(most)));
 }
 
-Result<std::vector<std::string>> patterns_of(const Place& place, const Tree& value) {
+Result<std::vector<std::string>> patterns_of(const Place& place, const io::Tree& value) {
   std::vector<std::string> patterns;
   const bool one = value.is_scalar() && !value.is_null();
-  for (const Tree& item : one ? std::vector{value} : value.items) {
+  for (const io::Tree& item : one ? std::vector{value} : value.items) {
     if (!item.is_scalar() || item.is_null() || item.text.empty()) return place.expected(item, "a pattern");
     patterns.push_back(item.text);
   }
@@ -43,21 +44,21 @@ Result<std::vector<std::string>> patterns_of(const Place& place, const Tree& val
   return patterns;
 }
 
-Result<std::array<double, 2>> betas_of(const Place& place, const Tree& value) {
+Result<std::array<double, 2>> betas_of(const Place& place, const io::Tree& value) {
   constexpr double kMost = 0.999999999;
-  if (value.kind != Tree::Kind::kList || value.items.size() != 2)
+  if (value.kind != io::Tree::Kind::kList || value.items.size() != 2)
     return place.expected(value, "two numbers from 0 to below 1");
   PLIMSOLL_ASSIGN(const double first, number_in(place, value.items[0], 0, kMost));
   PLIMSOLL_ASSIGN(const double second, number_in(place, value.items[1], 0, kMost));
   return std::array{first, second};
 }
 
-Status read_member(const Place& place, const Tree& value, ParamGroup& group) {
+Status read_member(const Place& place, const io::Tree& value, ParamGroup& group) {
   static const std::vector<std::string> kMembers = {"params", "learning_rate", "weight_decay", "betas"};
   if (std::find(kMembers.begin(), kMembers.end(), place.key) == kMembers.end())
     return wrong_setting(
         fmt::format("{}[{}]: there is no '{}'", kPath, place.index, place.key.substr(0, 100)),
-        nearest_hint(place.key, kMembers));
+        io::nearest_hint(place.key, kMembers));
   if (place.key == "params") {
     PLIMSOLL_ASSIGN(group.params, patterns_of(place, value));
   } else if (value.is_null()) {
@@ -74,15 +75,15 @@ Status read_member(const Place& place, const Tree& value, ParamGroup& group) {
 
 }  // namespace
 
-Result<ParamGroups> parse_param_groups(const Tree& value) {
+Result<ParamGroups> parse_param_groups(const io::Tree& value) {
   ParamGroups groups;
   if (value.is_null()) return groups;
-  if (value.kind != Tree::Kind::kList)
+  if (value.kind != io::Tree::Kind::kList)
     return wrong_setting(fmt::format("{} is {}, expected a list of groups", kPath, value.describe()),
                          "write [{params: [\"*.bias\"], learning_rate: 1.0e-3}]");
   for (size_t i = 0; i < value.items.size(); ++i) {
-    const Tree& item = value.items[i];
-    if (item.kind != Tree::Kind::kMap)
+    const io::Tree& item = value.items[i];
+    if (item.kind != io::Tree::Kind::kMap)
       return wrong_setting(fmt::format("{}[{}] is {}, expected a map", kPath, i, item.describe()),
                            "write {params: [\"*.bias\"], learning_rate: 1.0e-3}");
     ParamGroup& group = groups.emplace_back();
@@ -95,17 +96,18 @@ Result<ParamGroups> parse_param_groups(const Tree& value) {
 
 std::string param_groups_text(const ParamGroups& groups) {
   if (groups.empty()) return "null";
-  Tree list = Tree::list();
+  io::Tree list = io::Tree::list();
   for (const ParamGroup& group : groups) {
-    Tree params = Tree::list();
-    for (const std::string& pattern : group.params) params.items.push_back(Tree::of(pattern));
-    Tree map = Tree::map({{"params", std::move(params)}});
-    if (group.learning_rate) map.set("learning_rate", Tree::of(*group.learning_rate));
-    if (group.weight_decay) map.set("weight_decay", Tree::of(*group.weight_decay));
-    if (group.betas) map.set("betas", Tree::list({Tree::of((*group.betas)[0]), Tree::of((*group.betas)[1])}));
+    io::Tree params = io::Tree::list();
+    for (const std::string& pattern : group.params) params.items.push_back(io::Tree::of(pattern));
+    io::Tree map = io::Tree::map({{"params", std::move(params)}});
+    if (group.learning_rate) map.set("learning_rate", io::Tree::of(*group.learning_rate));
+    if (group.weight_decay) map.set("weight_decay", io::Tree::of(*group.weight_decay));
+    if (group.betas)
+      map.set("betas", io::Tree::list({io::Tree::of((*group.betas)[0]), io::Tree::of((*group.betas)[1])}));
     list.items.push_back(std::move(map));
   }
-  return to_yaml_flow(list);
+  return io::to_yaml_flow(list);
 }
 
 Status check_param_groups(const TrainingSettings& training) {
@@ -139,4 +141,4 @@ std::vector<optimizers::GroupHyper> group_hypers(const TrainingSettings& trainin
   return groups;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

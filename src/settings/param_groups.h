@@ -10,10 +10,10 @@
 #include "optimizers/optimizer.h"
 #include "settings/run_config.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 /// Reads a list of groups; null is none. Errors: kInvalidArgument naming the group, its key and the nearest.
-Result<ParamGroups> parse_param_groups(const Tree& value);
+Result<ParamGroups> parse_param_groups(const io::Tree& value);
 /// The groups as YAML in one line; "null" where there are none.
 std::string param_groups_text(const ParamGroups& groups);
 
@@ -25,4 +25,4 @@ models::Selection selection_of(const TrainingSettings& training);
 /// What each group says itself.
 std::vector<optimizers::GroupHyper> group_hypers(const TrainingSettings& training);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

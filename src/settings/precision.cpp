@@ -12,7 +12,7 @@
 
 #include "io/suggest.h"
 
-namespace plimsoll::train {
+namespace plimsoll::settings {
 namespace {
 
 /// A precision of the run file as passes name it.
@@ -102,9 +102,9 @@ Status check_overrides_used(const planner::TrainingPrograms& programs, const mod
     if (programs.overrides_used[i]) continue;
     const std::string& pattern = training.precision_overrides[i].first;
     const std::string storage = storage_named_by(named_by(pattern), model);
-    const std::string instead = storage.empty()
-                                    ? nearest_hint(named_by(pattern), parts_in_a_row(programs.overridable))
-                                    : "its weights lie in " + storage;
+    const std::string instead =
+        storage.empty() ? io::nearest_hint(named_by(pattern), parts_in_a_row(programs.overridable))
+                        : "its weights lie in " + storage;
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("training.precision_overrides: no op with products, nor its layer or weight, "
                              "matches '{}'",
@@ -115,4 +115,4 @@ Status check_overrides_used(const planner::TrainingPrograms& programs, const mod
   return Ok{};
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::settings

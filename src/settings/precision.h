@@ -3,10 +3,10 @@
 
 #include "base/result.h"
 #include "passes/pipeline.h"
-#include "planner/step_programs.h"
+#include "planner/programs/step_programs.h"
 #include "settings/run_config.h"
 
-namespace plimsoll::train {
+namespace plimsoll::settings {
 
 /// training.precision, its overrides and the residual stream, for the autocast pass.
 void set_precision(const TrainingSettings& training, passes::PipelineOptions& options);
@@ -19,4 +19,4 @@ ops::LossScaling loss_scaling(const LossScaleSettings& scale);
 Status check_overrides_used(const planner::TrainingPrograms& programs, const models::Model& model,
                             const TrainingSettings& training);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::settings

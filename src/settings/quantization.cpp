@@ -6,7 +6,7 @@
 #include "settings/named_profile.h"
 #include "settings/wrong.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 /// The words that BitsAndBytesConfig has for what products are computed in, against training.precision's.
@@ -70,8 +70,8 @@ Result<models::QuantizeSpec> settle_stored(const RunConfig& config, models::Quan
     return refused(
         "and weights are drawn at random: there are no codes to take",
         "name the folder that has them in model.path, or set quantization with the original's config");
-  if (train::is_for_card(config))
-    return refused("and " + train::device_text(config) + " has no products with quantised weights",
+  if (is_for_card(config))
+    return refused("and " + device_text(config) + " has no products with quantised weights",
                    "take the original model, with weights in bf16 (training.state.weights=bf16); or set "
                    "runtime.device=cpu and runtime.profile=auto");
   stored.learns = trains;
@@ -90,10 +90,10 @@ Status check_quantization(const RunConfig& config) {
         fmt::format("quantization.bnb_4bit_compute_dtype is {}, and training.precision is another",
                     s.bnb_4bit_compute_dtype),
         "leave it out: products are computed in training.precision");
-  if (train::is_for_card(config))
+  if (is_for_card(config))
     return wrong_setting(
         fmt::format("quantization is set, and {} has no products with quantised weights",
-                    train::device_text(config)),
+                    device_text(config)),
         "set quantization=null: with lora, weights in bf16 (training.state.weights=bf16) take 2 bytes a "
         "parameter; or set runtime.device=cpu and runtime.profile=auto");
   return Ok{};
@@ -110,4 +110,4 @@ Status check_quantized_use(const RunConfig& config, RunUse use) {
   return Ok{};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

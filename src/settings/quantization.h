@@ -7,7 +7,7 @@
 #include "models/quantize.h"
 #include "settings/run_config.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 /// What the settings keep in few bits, and how; nothing where nothing is.
 std::optional<models::QuantizeSpec> quantize_spec(const QuantizationSettings& settings);
@@ -22,4 +22,4 @@ Status check_quantization(const RunConfig& config);
 /// kInvalidArgument.
 Status check_quantized_use(const RunConfig& config, RunUse use);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

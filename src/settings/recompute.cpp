@@ -1,6 +1,6 @@
 #include "settings/recompute.h"
 
-namespace plimsoll::train {
+namespace plimsoll::settings {
 namespace {
 
 passes::RecomputePolicy::Kind kind_of(RecomputeMode mode) {
@@ -47,4 +47,4 @@ std::string recompute_text(const RecomputeSettings& settings, const std::vector<
   }
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::settings

@@ -4,7 +4,7 @@
 #include "passes/pipeline.h"
 #include "settings/run_config.h"
 
-namespace plimsoll::train {
+namespace plimsoll::settings {
 
 /// What is nearly free is computed again unless the setting is none. auto: nothing else, until the planner
 /// has chosen.
@@ -13,4 +13,4 @@ void set_recompute(const RecomputeSettings& settings, passes::PipelineOptions& o
 /// chosen: "12 layers".
 std::string recompute_text(const RecomputeSettings& settings, const std::vector<std::string>& chosen);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::settings

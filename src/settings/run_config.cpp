@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-#include "data/permutation.h"
+#include "datasets/permutation.h"
 #include "io/file.h"
 #include "io/yaml.h"
 #include "settings/follow_ons.h"
@@ -18,7 +18,7 @@
 #include "settings/settings.h"
 #include "settings/settings_alias.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 /// Settings of which a run has one: setting another later takes the earlier back, setting two at once
@@ -30,9 +30,9 @@ constexpr std::array<std::array<std::string_view, 3>, 3> kExclusive = {{
 }};
 
 /// Whether the value takes part in an exclusive group: null and a warm-up of 0 do not.
-bool says_something(const Tree& value) {
+bool says_something(const io::Tree& value) {
   const bool zero =
-      (value.kind == Tree::Kind::kInteger || value.kind == Tree::Kind::kNumber) && value.number == 0;
+      (value.kind == io::Tree::Kind::kInteger || value.kind == io::Tree::Kind::kNumber) && value.number == 0;
   return !value.is_null() && !zero;
 }
 
@@ -49,7 +49,8 @@ Status take_back_others(const Assignment& made, std::span<const Assignment> docu
                        "keep one of them"};
       // Null is nothing for all of them but warmup_steps, a plain count.
       const bool count = other == "training.warmup_steps";
-      PLIMSOLL_TRY(assign_setting(*find_setting(other), count ? Tree::of(int64_t{0}) : Tree{}, config));
+      PLIMSOLL_TRY(
+          assign_setting(*find_setting(other), count ? io::Tree::of(int64_t{0}) : io::Tree{}, config));
     }
   }
   return Ok{};
@@ -67,17 +68,17 @@ void switch_section(const Assignment& made, RunConfig& config) {
 }
 
 /// Of a setting that is known by its name alone: whether this value asks for something.
-bool asks(const Setting& setting, const Tree& value) {
+bool asks(const Setting& setting, const io::Tree& value) {
   return !value.is_null() && std::find(setting.available.begin(), setting.available.end(),
-                                       to_yaml_flow(value)) == setting.available.end();
+                                       io::to_yaml_flow(value)) == setting.available.end();
 }
 
 /// The value with what an earlier document says by another of the setting's names, where they belong
 /// together.
-Tree with_earlier(const Assignment& made, const GivenSettings& given) {
+io::Tree with_earlier(const Assignment& made, const GivenSettings& given) {
   const auto before = given.find(made.setting->path);
   if (before == given.end()) return made.value;
-  const Tree earlier = Tree::of(before->second.value);
+  const io::Tree earlier = io::Tree::of(before->second.value);
   return together(made.name, made.value, before->second.name, earlier).value_or(made.value);
 }
 
@@ -88,8 +89,8 @@ Status check_other_names(const Assignment& made, int number, const GivenSettings
   if (before == given.end() || number == 0 || before->second.document == 0) return Ok{};
   const Given& earlier = before->second;
   const bool is_alias = find_alias(made.name) != nullptr || find_alias(earlier.name) != nullptr;
-  if (earlier.name == made.name || !is_alias || earlier.value == to_yaml_flow(made.value)) return Ok{};
-  if (together(made.name, made.value, earlier.name, Tree::of(earlier.value))) return Ok{};
+  if (earlier.name == made.name || !is_alias || earlier.value == io::to_yaml_flow(made.value)) return Ok{};
+  if (together(made.name, made.value, earlier.name, io::Tree::of(earlier.value))) return Ok{};
   return Error{ErrorCode::kInvalidArgument, fmt::format("{} and {} contradict", earlier.name, made.name),
                made.where, "keep one of them"};
 }
@@ -103,7 +104,7 @@ void take_back(const Assignment& made, int number, RunConfig& config, const Give
 
 /// The document `number`, the file (0) or an override, put over the config. What is wrong in it goes to
 /// `found.errors`.
-void apply(const Tree& document, const std::string& source, int number, RunConfig& config,
+void apply(const io::Tree& document, const std::string& source, int number, RunConfig& config,
            GivenSettings& given, Findings& found) {
   std::vector<Error>& errors = found.errors;
   const auto assignments = read_assignments(document, source, found);
@@ -119,7 +120,7 @@ void apply(const Tree& document, const std::string& source, int number, RunConfi
       continue;
     }
     Status status = check_other_names(made, number, given);
-    const Tree value = with_earlier(made, given);
+    const io::Tree value = with_earlier(made, given);
     if (status) status = assign_setting(*made.setting, value, config);
     if (!status) {
       Error error = std::move(status).error();
@@ -129,13 +130,13 @@ void apply(const Tree& document, const std::string& source, int number, RunConfi
     status = take_back_others(made, assignments, config);
     if (!status) errors.push_back(std::move(status).error());
     if (made.implied) continue;
-    const Given how = {number, made.name, to_yaml_flow(value), made.where, asks(*made.setting, value)};
+    const Given how = {number, made.name, io::to_yaml_flow(value), made.where, asks(*made.setting, value)};
     given[made.setting->path] = given[made.name] = how;
   }
 }
 
 /// "a.b=value" as the document {a: {b: value}}.
-Result<Tree> override_document(const std::string& text) {
+Result<io::Tree> override_document(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     return Error{ErrorCode::kInvalidArgument,
@@ -145,10 +146,10 @@ Result<Tree> override_document(const std::string& text) {
   const std::string_view value_text = std::string_view(text).substr(equals + 1);
   // An alias or a directive has no meaning in a single value, a glob or a sign has.
   const bool plain = value_text.starts_with('*') || value_text.starts_with('%');
-  auto value = plain ? Result<Tree>(Tree::of(std::string(value_text))) : parse_yaml(value_text);
+  auto value = plain ? Result<io::Tree>(io::Tree::of(std::string(value_text))) : io::parse_yaml(value_text);
   if (!value) return std::move(value).error().at("override " + text.substr(0, 100));
   value->line = 0;
-  Tree document = std::move(*value);
+  io::Tree document = std::move(*value);
   std::string_view path = std::string_view(text).substr(0, equals);
   for (int depth = 0; !path.empty(); ++depth) {
     if (depth > 32)
@@ -156,7 +157,7 @@ Result<Tree> override_document(const std::string& text) {
           ErrorCode::kInvalidArgument, "an override with too many dots", {}, "see --help for the settings"};
     const size_t dot = path.rfind('.');
     const std::string_view last = dot == std::string_view::npos ? path : path.substr(dot + 1);
-    document = Tree::map({{std::string(last), std::move(document)}});
+    document = io::Tree::map({{std::string(last), std::move(document)}});
     path = dot == std::string_view::npos ? std::string_view{} : path.substr(0, dot);
   }
   return document;
@@ -170,11 +171,11 @@ void tell_harmless(const std::vector<std::string>& names, std::vector<std::strin
 }
 
 /// All that is said, put over the defaults.
-Findings read_documents(const Tree& file, const std::string& source, std::span<const std::string> overrides,
-                        RunConfig& config, GivenSettings& given) {
+Findings read_documents(const io::Tree& file, const std::string& source,
+                        std::span<const std::string> overrides, RunConfig& config, GivenSettings& given) {
   Findings found;
   apply(file, source, 0, config, given, found);
-  if (config.paths == PathBase::kRunFile) resolve_paths(config, folder_of(source));
+  if (config.paths == PathBase::kRunFile) resolve_paths(config, io::folder_of(source));
   config.paths = PathBase::kWorkingFolder;
   int number = 0;
   for (const std::string& text_of_override : overrides) {
@@ -205,7 +206,7 @@ Result<RunConfig> parse(std::string_view text, const std::string& source,
                         std::span<const std::string> overrides, Idle idle, RunUse use) {
   RunConfig config;
   GivenSettings given;
-  auto document = parse_yaml(text);
+  auto document = io::parse_yaml(text);
   if (!document) return std::move(document).error().at(source);
   RunErrors errors;
   Findings found = read_documents(*document, source, overrides, config, given);
@@ -279,7 +280,7 @@ Result<RunConfig> with_overrides(const RunConfig& config, std::span<const std::s
 }
 
 Result<std::vector<std::string>> settings_of_override(const std::string& text) {
-  PLIMSOLL_ASSIGN(const Tree document, override_document(text));
+  PLIMSOLL_ASSIGN(const io::Tree document, override_document(text));
   std::vector<std::string> paths;
   Findings found;
   for (const Assignment& made : read_assignments(document, "override " + text.substr(0, 100), found))
@@ -296,7 +297,7 @@ Result<RunConfig> parse_recorded_run(std::string_view text, const std::string& s
 
 Result<RunConfig> load_run_config(const std::string& path, std::span<const std::string> overrides,
                                   RunUse use) {
-  auto text = read_small_file(path, TreeLimits{}.max_bytes, ErrorCode::kInvalidArgument);
+  auto text = io::read_small_file(path, io::TreeLimits{}.max_bytes, ErrorCode::kInvalidArgument);
   if (!text) {
     // Whatever keeps a run file from being read, it is the command line that named it.
     Error error = std::move(text).error();
@@ -318,7 +319,8 @@ std::optional<BatchSplit> fixed_batch_split(const TrainingSettings& training) {
 
 int64_t total_steps(const TrainingSettings& training, int64_t num_sequences) {
   if (training.max_steps) return *training.max_steps;
-  return steps_for_epochs(num_sequences, training.num_epochs.value_or(1.0), training.global_batch_size);
+  return datasets::steps_for_epochs(num_sequences, training.num_epochs.value_or(1.0),
+                                    training.global_batch_size);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

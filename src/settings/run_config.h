@@ -22,7 +22,7 @@
 #include "optimizers/hyper.h"
 #include "settings/choice.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 /// memory.budget and its kin: the planner's choice, bytes, or a share of the machine's memory.
 struct MemoryBudget {
@@ -40,8 +40,8 @@ struct Bandwidth {
 struct ModelSettings {
   std::string path = {};    ///< a model directory, its config.json, or a hub id in the local cache
   std::string preset = {};  ///< a public family by name
-  Tree config = {};         ///< fields of a config.json written in the run file; null where not given
-  Tree overrides = {};      ///< fields put over any of the three; null where not given
+  io::Tree config = {};     ///< fields of a config.json written in the run file; null where not given
+  io::Tree overrides = {};  ///< fields put over any of the three; null where not given
   OneOf<FirstWeights> init = FirstWeights::kAuto;  ///< auto: pretrained with a path, else random
 };
 
@@ -232,7 +232,8 @@ struct MemorySettings {
   RecomputeSettings recompute = {};
   OneOf<OptimizerInBackward> optimizer_in_backward = OptimizerInBackward::kAuto;
   bool second_backward = false;
-  Tree offload = Tree::of(std::string("auto"));  ///< the word auto or none, or a map from class to place
+  io::Tree offload =
+      io::Tree::of(std::string("auto"));  ///< the word auto or none, or a map from class to place
   OneOf<UpdateOnHost> update_on_host = UpdateOnHost::kAuto;
   std::string offload_dir = {};   ///< of what lies on the disk; empty: output.dir
   MemoryBudget disk_budget = {};  ///< of that; auto: no bound
@@ -257,8 +258,8 @@ struct LoraSettings {
   std::optional<bool> use_rslora = {};
   std::string bias = "auto";  ///< auto | none | all | lora_only
   std::vector<std::string> modules_to_save = {};
-  Tree rank_pattern = {};
-  Tree alpha_pattern = {};
+  io::Tree rank_pattern = {};
+  io::Tree alpha_pattern = {};
   std::string init_lora_weights = "true";  ///< true | false | gaussian | pissa… | olora | loftq
   LoftqSettings loftq_config = {};
   std::optional<bool> use_dora = {};
@@ -386,7 +387,7 @@ Status check_for_evaluation(const RunConfig& config);
 
 /// The model's config.json: from the path, the local hub cache, the preset or the run file, with
 /// model.overrides. Errors: kBadData (files), kInvalidArgument (no model named, an unknown preset), kIo.
-Result<ConfigJson> load_model_config(const ModelSettings& model);
+Result<io::ConfigJson> load_model_config(const ModelSettings& model);
 
 /// The folder that model.path names, or that the local hub cache holds for it; empty for a preset or a config
 /// in the run file. Errors: kBadData where there is none.
@@ -397,7 +398,7 @@ bool starts_pretrained(const ModelSettings& model);
 
 /// Refuses fields of model.overrides and model.config that the model's family does not know; `config` is the
 /// one that its reader has read. Errors: kInvalidArgument naming the nearest field.
-Status check_overrides(const ModelSettings& model, const ConfigJson& config);
+Status check_overrides(const ModelSettings& model, const io::ConfigJson& config);
 
 /// What holds between a run and its model: the sequences within its positions. Errors: kInvalidArgument.
 Status check_against_model(const RunConfig& config, int64_t max_position_embeddings);
@@ -407,10 +408,11 @@ Status check_against_model(const RunConfig& config, int64_t max_position_embeddi
 struct BatchSplit {
   int64_t micro_batch_size = 1;
   int64_t grad_accum_steps = 1;
+  bool operator==(const BatchSplit&) const = default;
 };
 std::optional<BatchSplit> fixed_batch_split(const TrainingSettings& training);
 
 /// Optimizer steps of the run: max_steps, or the epochs' worth. Positive.
 int64_t total_steps(const TrainingSettings& training, int64_t num_sequences);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -23,7 +23,7 @@
 #include "settings/state_settings.h"
 #include "settings/wrong.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 Status check_batch(TrainingSettings& training, const GivenSettings& given) {
@@ -76,7 +76,8 @@ Status check_device(const std::string& device) {
   if (is_of({"mps", "metal", "rocm", "hip", "xpu", "tpu", "vulkan", "amd"}))
     hint = "Plimsoll has backends for CPUs and NVIDIA cards: set runtime.device=cpu";
   return wrong_setting(
-      "runtime.device is " + Tree::of(device).describe() + ", expected cpu, discrete, cuda or cuda:1", hint);
+      "runtime.device is " + io::Tree::of(device).describe() + ", expected cpu, discrete, cuda or cuda:1",
+      hint);
 }
 
 /// A budget that is no program's: a size whose unit was left out.
@@ -161,9 +162,9 @@ Status check_date(const std::string& text) {
   if (reads && (std::chrono::year(year) / std::chrono::month(month) / std::chrono::day(day)).ok() &&
       year >= 1)
     return Ok{};
-  return wrong_setting(
-      "data.template_date is " + Tree::of(text).describe() + ", expected a day such as 2026-11-27, or auto",
-      "leave it out, or write year, month and day");
+  return wrong_setting("data.template_date is " + io::Tree::of(text).describe() +
+                           ", expected a day such as 2026-11-27, or auto",
+                       "leave it out, or write year, month and day");
 }
 
 Status check_data(const RunConfig& config) {
@@ -276,11 +277,11 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(check_optimizer(config, given));
   add(check_param_groups(config.training));
   add(check_loss_scale(config.training.loss_scale));
-  add(train::check_state(config.training, config.notes));
-  add(train::check_optimizer_in_backward(config));
-  add(train::check_offload(config));
-  for (std::string& note : train::offload_notes(config)) config.notes.push_back(std::move(note));
-  for (std::string& note : train::profile_notes(config)) config.notes.push_back(std::move(note));
+  add(check_state(config.training, config.notes));
+  add(check_optimizer_in_backward(config));
+  add(check_offload(config));
+  for (std::string& note : offload_notes(config)) config.notes.push_back(std::move(note));
+  for (std::string& note : profile_notes(config)) config.notes.push_back(std::move(note));
   add(check_lora(config));
   add(check_quantization(config));
   if (config.training.eval_steps > 0 && !config.data.evaluates())
@@ -343,4 +344,4 @@ Status check_against_model(const RunConfig& config, int64_t max_position_embeddi
                        fmt::format("set data.sequence_length={}", max_position_embeddings));
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

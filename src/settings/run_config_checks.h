@@ -7,7 +7,7 @@
 #include "settings/effect.h"
 #include "settings/run_config.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 /// What follows from the task before any setting is judged by another: an example that is classified has a
 /// sequence of its own. Errors: kInvalidArgument.
@@ -19,4 +19,4 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given);
 /// What the run lacks for its use, an error (kInvalidArgument) each.
 std::vector<Error> missing_for(const RunConfig& config, RunUse use);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

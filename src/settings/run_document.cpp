@@ -12,7 +12,7 @@
 #include "settings/harmless_keys.h"
 #include "settings/settings_alias.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 std::string section_of(std::string_view path) { return std::string(path.substr(0, path.find('.'))); }
@@ -119,12 +119,12 @@ std::string nearest_setting(const std::string& path) {
       if (theirs == name) return std::string(ours);
   const auto consider = [&](std::string_view candidate) {
     const DottedName known(candidate);
-    if (!is_near(wanted.last, known.last)) return;
+    if (!io::is_near(wanted.last, known.last)) return;
     const auto depth = static_cast<int>(std::count(candidate.begin(), candidate.end(), '.'));
     const int sections = wanted.section.empty()
                              ? std::min(depth, kAnotherSection)
-                             : edit_distance(wanted.section, known.section, kAnotherSection);
-    const int distance = (kAnotherSection + 1) * edit_distance(wanted.last, known.last) + sections;
+                             : io::edit_distance(wanted.section, known.section, kAnotherSection);
+    const int distance = (kAnotherSection + 1) * io::edit_distance(wanted.last, known.last) + sections;
     if (distance >= least) return;
     least = distance;
     best = candidate;
@@ -136,7 +136,7 @@ std::string nearest_setting(const std::string& path) {
   for (const Alias& alias : aliases()) consider(alias.name);
   constexpr int kTypingErrors = 3;  // a key that says nothing is not what was meant, unless it is mistyped
   for (const HarmlessKey& key : harmless_keys())
-    if (edit_distance(path, key.name, kTypingErrors) < kTypingErrors) consider(key.name);
+    if (io::edit_distance(path, key.name, kTypingErrors) < kTypingErrors) consider(key.name);
   return best;
 }
 
@@ -150,7 +150,7 @@ class Reader {
   Reader(const std::string& source, Findings& found)
       : source_(source), found_(found), errors_(found.errors) {}
 
-  void read(const Tree& map, const std::string& prefix) {
+  void read(const io::Tree& map, const std::string& prefix) {
     for (const auto& [key, value] : map.members) {
       if (errors_.size() >= kMostErrors) return;
       member(prefix, key, value);
@@ -160,14 +160,15 @@ class Reader {
   std::vector<Assignment> assignments;
 
  private:
-  void member(const std::string& prefix, const std::string& key, const Tree& value) {
+  void member(const std::string& prefix, const std::string& key, const io::Tree& value) {
     const std::string path = prefix.empty() ? key : prefix + "." + key;
     const HarmlessKey* harmless = prefix.empty() || prefix == "training" ? find_harmless_key(key) : nullptr;
     if (harmless && value.line == 0 && key == "max_steps" && is_one_of_values(harmless->values, value))
-      return add(find_setting("training.max_steps"), path, Tree{});  // over a file's own
+      return add(find_setting("training.max_steps"), path, io::Tree{});  // over a file's own
     if (harmless && says_nothing(*harmless, value)) return;
     // TRL's true and false, and YAML 1.1's no, stand where the setting's words do.
-    if (const Alias* alias = find_alias(key); alias && alias->path == path && value.kind == Tree::Kind::kBool)
+    if (const Alias* alias = find_alias(key);
+        alias && alias->path == path && value.kind == io::Tree::Kind::kBool)
       return translated(*alias, value);
     if (const Setting* setting = find_setting(path)) return add(setting, path, value);
     if (is_section(path)) return section(path, value);
@@ -185,29 +186,29 @@ class Reader {
   }
 
   /// Told of once for all of them.
-  bool says_nothing(const HarmlessKey& key, const Tree& value) {
+  bool says_nothing(const HarmlessKey& key, const io::Tree& value) {
     if (!is_one_of_values(key.values, value)) return false;
     std::vector<std::string>& said = found_.harmless;
     if (std::find(said.begin(), said.end(), key.name) == said.end()) said.emplace_back(key.name);
     return true;
   }
 
-  void section(const std::string& path, const Tree& value) {
+  void section(const std::string& path, const io::Tree& value) {
     const bool optional_section = path == "lora" || path == "quantization";
-    if (optional_section && (value.is_null() || value.kind == Tree::Kind::kMap))
+    if (optional_section && (value.is_null() || value.kind == io::Tree::Kind::kMap))
       assignments.push_back({.section = path, .name = path, .value = value, .where = place(value)});
     const Setting* fixed = find_setting(path + ".fixed");
-    const bool is_map = value.kind == Tree::Kind::kMap;
+    const bool is_map = value.kind == io::Tree::Kind::kMap;
     if (fixed != nullptr && !is_map && !value.is_null()) return add(fixed, path, value);
     // What stands later takes a static value back.
-    if (fixed != nullptr && value.find("fixed") == nullptr) add(fixed, path, Tree{}, /*implied=*/true);
+    if (fixed != nullptr && value.find("fixed") == nullptr) add(fixed, path, io::Tree{}, /*implied=*/true);
     if (is_map) return read(value, path);
     if (value.is_null()) return;
     wrong(value, fmt::format("{} is {}, expected a map", path, value.describe()),
           fmt::format("write {}: with its settings indented below", path));
   }
 
-  void translated(const Alias& alias, const Tree& value) {
+  void translated(const Alias& alias, const io::Tree& value) {
     if (!alias.note.empty()) found_.notes.emplace_back(alias.note);
     auto result = alias.translate(alias.name, value);
     if (!result) {
@@ -218,14 +219,15 @@ class Reader {
     } else if (!alias.takes_back.empty()) {
       assignments.push_back({.setting = find_setting(alias.path),
                              .name = std::string(alias.name),
-                             .value = Tree::of(std::string(alias.takes_back)),
+                             .value = io::Tree::of(std::string(alias.takes_back)),
                              .takes_back = true});
     }
   }
 
-  void add(const Setting* setting, const std::string& name, const Tree& value, bool implied = false) {
+  void add(const Setting* setting, const std::string& name, const io::Tree& value, bool implied = false) {
     for (Assignment& other : assignments) {
-      if (other.setting != setting || other.takes_back || to_yaml_flow(other.value) == to_yaml_flow(value))
+      if (other.setting != setting || other.takes_back ||
+          io::to_yaml_flow(other.value) == io::to_yaml_flow(value))
         continue;
       auto both = together(name, value, other.name, other.value);
       if (!both)
@@ -240,11 +242,11 @@ class Reader {
         {.setting = setting, .name = name, .value = value, .where = place(value), .implied = implied});
   }
 
-  void wrong(const Tree& value, std::string what, std::string hint) {
+  void wrong(const io::Tree& value, std::string what, std::string hint) {
     errors_.push_back({ErrorCode::kInvalidArgument, std::move(what), place(value), std::move(hint)});
   }
 
-  [[nodiscard]] std::string place(const Tree& value) const {
+  [[nodiscard]] std::string place(const io::Tree& value) const {
     return value.line > 0 ? fmt::format("{} line {}", source_, value.line) : source_;
   }
 
@@ -255,16 +257,17 @@ class Reader {
 
 }  // namespace
 
-std::string missing_blank_hint(std::string_view key, const Tree& value, std::string otherwise) {
+std::string missing_blank_hint(std::string_view key, const io::Tree& value, std::string otherwise) {
   const size_t colon = key.find(':');
   if (!value.is_null() || colon == std::string_view::npos || colon == 0) return otherwise;
   return fmt::format("write a blank after the colon: {}: {}", key.substr(0, std::min<size_t>(colon, 60)),
                      key.substr(colon + 1, 60));
 }
 
-std::vector<Assignment> read_assignments(const Tree& document, const std::string& source, Findings& found) {
+std::vector<Assignment> read_assignments(const io::Tree& document, const std::string& source,
+                                         Findings& found) {
   if (document.is_null()) return {};
-  if (document.kind != Tree::Kind::kMap) {
+  if (document.kind != io::Tree::Kind::kMap) {
     found.errors.push_back({ErrorCode::kInvalidArgument,
                             "a run file is a map of settings, this is " + document.describe(), source,
                             "start with 'model:' and 'data:'"});
@@ -275,4 +278,4 @@ std::vector<Assignment> read_assignments(const Tree& document, const std::string
   return std::move(reader.assignments);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -9,7 +9,7 @@
 #include "io/tree.h"
 #include "settings/settings.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 /// One thing that a run file or an override says.
 struct Assignment {
@@ -17,7 +17,7 @@ struct Assignment {
       nullptr;  ///< null: the optional section `section` is switched on (map) or off (null)
   std::string section = {};
   std::string name = {};  ///< as it was written
-  Tree value = {};
+  io::Tree value = {};
   std::string where = {};   ///< "run.yaml line 12", "override training.seed=1"
   bool takes_back = false;  ///< bf16: false: an earlier document's value that is this one goes
   bool implied = false;     ///< follows from what was written, and is not itself there
@@ -37,10 +37,11 @@ struct Findings {
 /// `found.errors`, up to kMostErrors, and the rest is read on: a key that is no setting (with the nearest,
 /// where one is near), a value where a map should stand, a transformers value without an equal here, one
 /// setting given twice with different values.
-std::vector<Assignment> read_assignments(const Tree& document, const std::string& source, Findings& found);
+std::vector<Assignment> read_assignments(const io::Tree& document, const std::string& source,
+                                         Findings& found);
 
 /// The hint for an unknown `key`: "{r:8}" is one key to YAML, and a blank after the colon is missing;
 /// otherwise `otherwise`.
-std::string missing_blank_hint(std::string_view key, const Tree& value, std::string otherwise);
+std::string missing_blank_hint(std::string_view key, const io::Tree& value, std::string otherwise);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -6,7 +6,7 @@
 
 #include "settings/settings.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 namespace fs = std::filesystem;
@@ -57,4 +57,4 @@ RunConfig with_paths_from(const RunConfig& config, const std::string& folder) {
   return out;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -5,7 +5,7 @@
 
 #include "settings/run_config.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 /// The paths that `config` has from `folder`, beginning with ./ or ../, as the working folder has them.
 /// Others are absolute, or no paths: ids of the hub, words.
@@ -15,4 +15,4 @@ void resolve_paths(RunConfig& config, const std::string& folder);
 /// tokenizer that is no file or folder stays as it is.
 RunConfig with_paths_from(const RunConfig& config, const std::string& folder);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

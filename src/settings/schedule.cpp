@@ -15,7 +15,7 @@
 #include "settings/run_config.h"
 #include "settings/wrong.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 constexpr double kPi = std::numbers::pi;
@@ -146,7 +146,7 @@ std::vector<std::string> schedule_names() {
 Result<Schedule> Schedule::create(const ScheduleOptions& options) {
   if (!find_kind(options.name))
     return wrong_setting("training.lr_scheduler: there is no '" + options.name + "'",
-                         nearest_hint(options.name, schedule_names()));
+                         io::nearest_hint(options.name, schedule_names()));
   if (!(options.learning_rate >= 0) || options.total_steps < 1 || options.warmup_steps < 0)
     return wrong_setting("a schedule needs a learning rate, steps and warm-up of at least 0, 1 and 0",
                          "check training.learning_rate");
@@ -197,4 +197,4 @@ Result<Schedule> make_schedule(const TrainingSettings& training, int64_t steps) 
                            .final_div_factor = extra.final_div_factor});
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

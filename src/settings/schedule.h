@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "settings/choice.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 struct TrainingSettings;
 
@@ -59,4 +59,4 @@ std::string warmup_note(const TrainingSettings& training, int64_t total_steps);
 /// Canonical names and aliases (wsd).
 std::vector<std::string> schedule_names();
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

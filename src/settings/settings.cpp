@@ -8,7 +8,7 @@
 #include "io/label_fields.h"
 #include "settings/declare.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 /// The file itself, and what is trained for.
@@ -23,7 +23,7 @@ void add_classification(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(number(PLIMSOLL_FIELD(classification.num_labels), kWhat,
              "labels of a sequence; auto: the model's, else those of the data", 1,
-             static_cast<double>(kMaxLabels), "auto"));
+             static_cast<double>(io::kMaxLabels), "auto"));
   add(plain(PLIMSOLL_FIELD(classification.problem_type), kWhat,
             "one label a sequence, several, or numbers; auto: as the model or the data's labels say",
             {"auto", "single_label", "multi_label", "regression", "single_label_classification",
@@ -204,4 +204,4 @@ const Setting* find_setting(std::string_view path) {
   return found == all.end() ? nullptr : &*found;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -17,7 +17,7 @@
 #include "io/tree.h"
 #include "settings/run_config.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 /// What the user asked for, which the planner never changes, or how it is run.
 enum class SettingKind {
@@ -33,7 +33,7 @@ using SettingField =
                  std::optional<int64_t>*, std::optional<double>*, std::vector<std::string>*,
                  std::vector<double>*, std::array<double, 2>*, EvalFiles*, PrecisionOverrides*, ParamGroups*,
                  BucketSettings*, MemoryBudget*, std::optional<Bytes>*, Bandwidth*, RecomputeSettings*,
-                 models::ModuleNames*, Tree*>;
+                 models::ModuleNames*, io::Tree*>;
 
 /// Whether this version has a setting.
 enum class Availability {
@@ -76,7 +76,7 @@ const Setting* find_setting(std::string_view path);
 
 /// Reads `value` into the setting, which has a field. Errors: kInvalidArgument, "training.seed is 'x',
 /// expected …".
-Status assign_setting(const Setting& setting, const Tree& value, RunConfig& config);
+Status assign_setting(const Setting& setting, const io::Tree& value, RunConfig& config);
 /// The setting's value as YAML in one line ("3.0e-4", "auto", "[a, b]").
 std::string setting_text(const Setting& setting, const RunConfig& config);
 /// "an integer from 1 to 1048576", "one of fp32, bf16; planned: fp8": what the setting takes.
@@ -97,4 +97,4 @@ std::string settings_markdown();
 /// The settings' part of --help: path, default and help, lined up.
 std::string settings_help();
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

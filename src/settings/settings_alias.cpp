@@ -9,34 +9,34 @@
 
 #include "io/suggest.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 /// A value in the setting's own terms; nothing where it says nothing (bf16: false).
-using Translation = Result<std::optional<Tree>>;
+using Translation = Result<std::optional<io::Tree>>;
 
-Error no_equal(std::string_view name, const Tree& value, std::string hint) {
+Error no_equal(std::string_view name, const io::Tree& value, std::string hint) {
   return {ErrorCode::kInvalidArgument,
           fmt::format("{} is {}, which has no equal here", name, value.describe()),
           {},
           std::move(hint)};
 }
 
-Translation same(std::string_view, const Tree& value) { return std::optional<Tree>(value); }
+Translation same(std::string_view, const io::Tree& value) { return std::optional<io::Tree>(value); }
 
 /// bf16, fp16, tf32: true names the precision, false leaves it.
-Translation precision(std::string_view name, const Tree& value) {
-  if (value.kind != Tree::Kind::kBool) return no_equal(name, value, "write true or false");
-  if (!value.boolean) return std::optional<Tree>{};
-  return std::optional<Tree>(Tree::of(std::string(name)));
+Translation precision(std::string_view name, const io::Tree& value) {
+  if (value.kind != io::Tree::Kind::kBool) return no_equal(name, value, "write true or false");
+  if (!value.boolean) return std::optional<io::Tree>{};
+  return std::optional<io::Tree>(io::Tree::of(std::string(name)));
 }
 
-Translation checkpointing(std::string_view name, const Tree& value) {
-  if (value.kind != Tree::Kind::kBool) return no_equal(name, value, "write true or false");
-  return std::optional<Tree>(Tree::of(std::string(value.boolean ? "full" : "none")));
+Translation checkpointing(std::string_view name, const io::Tree& value) {
+  if (value.kind != io::Tree::Kind::kBool) return no_equal(name, value, "write true or false");
+  return std::optional<io::Tree>(io::Tree::of(std::string(value.boolean ? "full" : "none")));
 }
 
-Translation optimizer(std::string_view name, const Tree& value) {
+Translation optimizer(std::string_view name, const io::Tree& value) {
   struct Row {
     std::string_view theirs;
     std::string_view ours;
@@ -58,32 +58,33 @@ Translation optimizer(std::string_view name, const Tree& value) {
                                                   {"paged_adamw_32bit", "adamw"}}};
   std::vector<std::string> known;
   for (const Row& row : kTable) {
-    if (value.kind == Tree::Kind::kString && row.theirs == value.text)
-      return std::optional<Tree>(Tree::of(std::string(row.ours)));
+    if (value.kind == io::Tree::Kind::kString && row.theirs == value.text)
+      return std::optional<io::Tree>(io::Tree::of(std::string(row.ours)));
     known.emplace_back(row.theirs);
   }
-  return no_equal(name, value, nearest_hint(value.text, known));
+  return no_equal(name, value, io::nearest_hint(value.text, known));
 }
 
 /// save_strategy, eval_strategy: YAML 1.1 readers turn an unquoted no into false.
-Translation strategy(std::string_view name, const Tree& value) {
-  if (value.kind != Tree::Kind::kBool) return std::optional<Tree>(value);
+Translation strategy(std::string_view name, const io::Tree& value) {
+  if (value.kind != io::Tree::Kind::kBool) return std::optional<io::Tree>(value);
   if (value.boolean) return no_equal(name, value, "write no, steps or epoch");
-  return std::optional<Tree>(Tree::of(std::string("no")));
+  return std::optional<io::Tree>(io::Tree::of(std::string("no")));
 }
 
-Translation nothing(std::string_view, const Tree&) { return std::optional<Tree>{}; }
+Translation nothing(std::string_view, const io::Tree&) { return std::optional<io::Tree>{}; }
 
 /// TRL's packing: true is best_fit, false one document a sequence.
-Translation packing(std::string_view name, const Tree& value) {
-  if (value.kind != Tree::Kind::kBool) return no_equal(name, value, "write true or false, or data.packing");
-  return std::optional<Tree>(Tree::of(std::string(value.boolean ? "best_fit" : "pad")));
+Translation packing(std::string_view name, const io::Tree& value) {
+  if (value.kind != io::Tree::Kind::kBool)
+    return no_equal(name, value, "write true or false, or data.packing");
+  return std::optional<io::Tree>(io::Tree::of(std::string(value.boolean ? "best_fit" : "pad")));
 }
 
 /// dataloader_prefetch_factor: null leaves it.
-Translation unless_null(std::string_view, const Tree& value) {
-  if (value.is_null()) return std::optional<Tree>{};
-  return std::optional<Tree>(value);
+Translation unless_null(std::string_view, const io::Tree& value) {
+  if (value.is_null()) return std::optional<io::Tree>{};
+  return std::optional<io::Tree>(value);
 }
 
 /// assistant_only_loss, completion_only_loss: each says of one kind of line what is a target. TRL looks at
@@ -92,27 +93,27 @@ Translation unless_null(std::string_view, const Tree& value) {
 /// is in an assistant's turn and in the completion; with completion_only_loss: false, in any assistant's
 /// turn. Source: trl/trainer/sft_trainer.py at 00313f2, tokenize_fn and build_labels.
 template <int kScope>
-Translation loss_scope(std::string_view name, const Tree& value) {
-  if (value.is_null()) return std::optional<Tree>{};
-  if (value.kind != Tree::Kind::kBool) return no_equal(name, value, "write true or false");
+Translation loss_scope(std::string_view name, const io::Tree& value) {
+  if (value.is_null()) return std::optional<io::Tree>{};
+  if (value.kind != io::Tree::Kind::kBool) return no_equal(name, value, "write true or false");
   const char* const if_true = kScope == 0 ? "assistant" : "trl";
   const char* const if_false = kScope == 0 ? "trl" : "all";
-  return std::optional<Tree>(Tree::of(std::string(value.boolean ? if_true : if_false)));
+  return std::optional<io::Tree>(io::Tree::of(std::string(value.boolean ? if_true : if_false)));
 }
 
 /// torch's 0 workers: the main process reads. A thread does so here.
-Translation workers(std::string_view, const Tree& value) {
-  if (value.kind == Tree::Kind::kInteger && value.integer == 0)
-    return std::optional<Tree>(Tree::of(int64_t{1}));
-  return std::optional<Tree>(value);
+Translation workers(std::string_view, const io::Tree& value) {
+  if (value.kind == io::Tree::Kind::kInteger && value.integer == 0)
+    return std::optional<io::Tree>(io::Tree::of(int64_t{1}));
+  return std::optional<io::Tree>(value);
 }
 
 /// One of the two numbers of training.adafactor.eps.
 template <size_t kPlace>
-Translation one_of_two(std::string_view, const Tree& value) {
-  Tree pair = Tree::list({Tree{}, Tree{}});
+Translation one_of_two(std::string_view, const io::Tree& value) {
+  io::Tree pair = io::Tree::list({io::Tree{}, io::Tree{}});
   pair.items[kPlace] = value;
-  return std::optional<Tree>(std::move(pair));
+  return std::optional<io::Tree>(std::move(pair));
 }
 
 constexpr std::array<Alias, 29> kAliases = {{
@@ -158,8 +159,8 @@ const Alias* find_alias(std::string_view name) {
   return found == kAliases.end() ? nullptr : found;
 }
 
-std::optional<Tree> together(std::string_view name, const Tree& value, std::string_view other_name,
-                             const Tree& other) {
+std::optional<io::Tree> together(std::string_view name, const io::Tree& value, std::string_view other_name,
+                                 const io::Tree& other) {
   const Alias *a = find_alias(name), *b = find_alias(other_name);
   // Of the two numbers each name leaves the other's as it is.
   constexpr std::string_view kEps = "training.adafactor.eps";
@@ -167,7 +168,7 @@ std::optional<Tree> together(std::string_view name, const Tree& value, std::stri
     return given == kEps || (alias != nullptr && alias->path == kEps);
   };
   if (is_of_eps(name, a) && is_of_eps(other_name, b) && name != other_name) {
-    Tree both = value;
+    io::Tree both = value;
     for (size_t i = 0; i < both.items.size() && i < other.items.size(); ++i)
       if (both.items[i].is_null()) both.items[i] = other.items[i];
     return both;
@@ -187,7 +188,7 @@ std::optional<Tree> together(std::string_view name, const Tree& value, std::stri
   for (const Row& row : kBoth)
     if ((row.assistant == value.text && row.completion == other.text) ||
         (row.assistant == other.text && row.completion == value.text))
-      return Tree::of(std::string(row.both));
+      return io::Tree::of(std::string(row.both));
   return {};
 }
 
@@ -206,4 +207,4 @@ std::string alias_markdown() {
   return out;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

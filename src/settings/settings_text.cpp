@@ -9,7 +9,7 @@
 #include "settings/settings.h"
 #include "settings/settings_alias.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 std::vector<std::string> split(std::string_view path) {
@@ -113,4 +113,4 @@ std::string settings_help() {
   return out;
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -6,31 +6,31 @@
 #include <cmath>
 
 #include "base/units.h"
-#include "data/length_buckets.h"
+#include "datasets/length_buckets.h"
 #include "io/scalar.h"
 #include "io/suggest.h"
 #include "settings/param_groups.h"
 #include "settings/settings.h"
 #include "settings/wrong.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 /// "3e-4": a text, where the number was meant.
-bool means_itself_unquoted(const Setting& setting, const Tree& value) {
-  if (value.kind != Tree::Kind::kString) return false;
-  const Tree plain = resolve_plain_scalar(value.text);
+bool means_itself_unquoted(const Setting& setting, const io::Tree& value) {
+  if (value.kind != io::Tree::Kind::kString) return false;
+  const io::Tree plain = io::resolve_plain_scalar(value.text);
   RunConfig scratch;
-  return plain.kind != Tree::Kind::kString && !plain.is_null() && assign_setting(setting, plain, scratch);
+  return plain.kind != io::Tree::Kind::kString && !plain.is_null() && assign_setting(setting, plain, scratch);
 }
 
-Error wrong(const Setting& setting, const Tree& value) {
+Error wrong(const Setting& setting, const io::Tree& value) {
   Error error{ErrorCode::kInvalidArgument,
               fmt::format("{} is {}, expected {}", setting.path, value.describe(), setting_type(setting)),
               {},
               fmt::format("{}: {}", setting.path, setting.help)};
-  if (!setting.choices.empty() && value.kind == Tree::Kind::kString)
-    error.hint = nearest_hint(value.text, setting.choices);
+  if (!setting.choices.empty() && value.kind == io::Tree::Kind::kString)
+    error.hint = io::nearest_hint(value.text, setting.choices);
   if (means_itself_unquoted(setting, value))
     error.hint = fmt::format("write it without quotes: {}: {}", setting.path, value.text);
   return error;
@@ -40,47 +40,47 @@ bool in_range(const Setting& setting, double value) {
   return value <= setting.most && (setting.above_least ? value > setting.least : value >= setting.least);
 }
 
-bool is_number(const Tree& value) {
-  return value.kind == Tree::Kind::kInteger || value.kind == Tree::Kind::kNumber;
+bool is_number(const io::Tree& value) {
+  return value.kind == io::Tree::Kind::kInteger || value.kind == io::Tree::Kind::kNumber;
 }
 
-Status assign(const Setting& setting, const Tree& value, bool* field) {
-  if (value.kind != Tree::Kind::kBool) return wrong(setting, value);
+Status assign(const Setting& setting, const io::Tree& value, bool* field) {
+  if (value.kind != io::Tree::Kind::kBool) return wrong(setting, value);
   *field = value.boolean;
   return Ok{};
 }
 
-Status assign(const Setting& setting, const Tree& value, int64_t* field) {
-  if (setting.absent == "auto" && value.kind == Tree::Kind::kString && value.text == "auto") {
+Status assign(const Setting& setting, const io::Tree& value, int64_t* field) {
+  if (setting.absent == "auto" && value.kind == io::Tree::Kind::kString && value.text == "auto") {
     *field = 0;
     return Ok{};
   }
   // 1e3 is a number to YAML and a count to its writer.
-  const bool whole = value.kind == Tree::Kind::kNumber && std::abs(value.number) <= 0x1p53 &&
+  const bool whole = value.kind == io::Tree::Kind::kNumber && std::abs(value.number) <= 0x1p53 &&
                      std::trunc(value.number) == value.number;
-  if ((value.kind != Tree::Kind::kInteger && !whole) || !in_range(setting, value.number))
+  if ((value.kind != io::Tree::Kind::kInteger && !whole) || !in_range(setting, value.number))
     return wrong(setting, value);
   *field = whole ? static_cast<int64_t>(value.number) : value.integer;
   return Ok{};
 }
 
-Status assign(const Setting& setting, const Tree& value, double* field) {
+Status assign(const Setting& setting, const io::Tree& value, double* field) {
   if (!is_number(value) || !in_range(setting, value.number)) return wrong(setting, value);
   *field = value.number;
   return Ok{};
 }
 
-Status assign(const Setting& setting, const Tree& value, Bytes* field) {
-  const auto bytes =
-      value.is_scalar() && value.kind != Tree::Kind::kBool ? parse_bytes(value.text) : Result<Bytes>(Error{});
+Status assign(const Setting& setting, const io::Tree& value, Bytes* field) {
+  const auto bytes = value.is_scalar() && value.kind != io::Tree::Kind::kBool ? parse_bytes(value.text)
+                                                                              : Result<Bytes>(Error{});
   if (!bytes) return wrong(setting, value);
   *field = *bytes;
   return Ok{};
 }
 
 template <typename T>
-Status assign(const Setting& setting, const Tree& value, std::optional<T>* field) {
-  if (value.is_null() || (value.kind == Tree::Kind::kString && value.text == setting.absent)) {
+Status assign(const Setting& setting, const io::Tree& value, std::optional<T>* field) {
+  if (value.is_null() || (value.kind == io::Tree::Kind::kString && value.text == setting.absent)) {
     field->reset();
     return Ok{};
   }
@@ -95,20 +95,20 @@ bool allowed(const Setting& setting, const std::string& word) {
          std::find(setting.choices.begin(), setting.choices.end(), word) != setting.choices.end();
 }
 
-Status assign(const Setting& setting, const Tree& value, std::string* field) {
+Status assign(const Setting& setting, const io::Tree& value, std::string* field) {
   if (value.is_null() && setting.choices.empty()) {
     field->clear();
     return Ok{};
   }
   if (!value.is_scalar() || value.is_null() || !allowed(setting, value.text)) return wrong(setting, value);
   // A number may name a folder; true, yes or on is a mistake for one, but where it is among the words.
-  if (value.kind == Tree::Kind::kBool && setting.choices.empty()) return wrong(setting, value);
+  if (value.kind == io::Tree::Kind::kBool && setting.choices.empty()) return wrong(setting, value);
   if (value.text.find('\0') != std::string::npos) return wrong(setting, value);
   *field = value.text;
   return Ok{};
 }
 
-Status assign(const Setting& setting, const Tree& value, Choice* field) {
+Status assign(const Setting& setting, const io::Tree& value, Choice* field) {
   std::string word;
   PLIMSOLL_TRY(assign(setting, value, &word));
   const auto place = std::find(setting.choices.begin(), setting.choices.end(), word);
@@ -116,12 +116,12 @@ Status assign(const Setting& setting, const Tree& value, Choice* field) {
   return Ok{};
 }
 
-Status assign(const Setting& setting, const Tree& value, std::vector<std::string>* field) {
-  std::vector<Tree> items = value.items;
+Status assign(const Setting& setting, const io::Tree& value, std::vector<std::string>* field) {
+  std::vector<io::Tree> items = value.items;
   if (value.is_scalar() && !value.is_null()) items = {value};
-  if (value.kind == Tree::Kind::kMap) return wrong(setting, value);
+  if (value.kind == io::Tree::Kind::kMap) return wrong(setting, value);
   std::vector<std::string> words;
-  for (const Tree& item : items) {
+  for (const io::Tree& item : items) {
     std::string word;
     if (item.is_null()) return wrong(setting, item);
     PLIMSOLL_TRY(assign(setting, item, &word));
@@ -132,7 +132,7 @@ Status assign(const Setting& setting, const Tree& value, std::vector<std::string
 }
 
 /// A plain string is a pattern, but for PEFT's word for all of them; a list has names.
-Status assign(const Setting& setting, const Tree& value, models::ModuleNames* field) {
+Status assign(const Setting& setting, const io::Tree& value, models::ModuleNames* field) {
   models::ModuleNames result;
   PLIMSOLL_TRY(assign(setting, value, &result.names));
   result.is_pattern = value.is_scalar() && !value.is_null();
@@ -142,17 +142,18 @@ Status assign(const Setting& setting, const Tree& value, models::ModuleNames* fi
   return Ok{};
 }
 
-Status assign(const Setting& setting, const Tree& value, std::vector<double>* field) {
-  if (value.kind != Tree::Kind::kList && !value.is_null()) return wrong(setting, value);
+Status assign(const Setting& setting, const io::Tree& value, std::vector<double>* field) {
+  if (value.kind != io::Tree::Kind::kList && !value.is_null()) return wrong(setting, value);
   std::vector<double> numbers;
-  for (const Tree& item : value.items) PLIMSOLL_TRY(assign(setting, item, &numbers.emplace_back()));
+  for (const io::Tree& item : value.items) PLIMSOLL_TRY(assign(setting, item, &numbers.emplace_back()));
   *field = std::move(numbers);
   return Ok{};
 }
 
 /// A null leaves its number as it is.
-Status assign(const Setting& setting, const Tree& value, std::array<double, 2>* field) {
-  if (value.kind != Tree::Kind::kList || value.items.size() != field->size()) return wrong(setting, value);
+Status assign(const Setting& setting, const io::Tree& value, std::array<double, 2>* field) {
+  if (value.kind != io::Tree::Kind::kList || value.items.size() != field->size())
+    return wrong(setting, value);
   std::array<double, 2> numbers = *field;
   for (size_t i = 0; i < numbers.size(); ++i)
     if (!value.items[i].is_null()) PLIMSOLL_TRY(assign(setting, value.items[i], &numbers[i]));
@@ -167,9 +168,9 @@ bool is_set_name(std::string_view name) {
   });
 }
 
-Status assign(const Setting& setting, const Tree& value, EvalFiles* field) {
+Status assign(const Setting& setting, const io::Tree& value, EvalFiles* field) {
   EvalFiles result;
-  if (value.kind != Tree::Kind::kMap) {
+  if (value.kind != io::Tree::Kind::kMap) {
     PLIMSOLL_TRY(assign(setting, value, &result.files));
     *field = std::move(result);
     return Ok{};
@@ -193,11 +194,11 @@ Status assign(const Setting& setting, const Tree& value, EvalFiles* field) {
 }
 
 /// A path of the command line is cut at its dots, a pattern's own as well: nested maps are joined again.
-Status read_overrides(const Setting& setting, const std::string& prefix, const Tree& map,
+Status read_overrides(const Setting& setting, const std::string& prefix, const io::Tree& map,
                       PrecisionOverrides& overrides) {
   for (const auto& [key, value] : map.members) {
     const std::string pattern = prefix + key;
-    if (value.kind == Tree::Kind::kMap) {
+    if (value.kind == io::Tree::Kind::kMap) {
       PLIMSOLL_TRY(read_overrides(setting, pattern + ".", value, overrides));
       continue;
     }
@@ -215,8 +216,8 @@ Status read_overrides(const Setting& setting, const std::string& prefix, const T
 }
 
 /// What is given later is tried before what was there, and replaces it where the pattern is the same.
-Status assign(const Setting& setting, const Tree& value, PrecisionOverrides* field) {
-  if (value.kind != Tree::Kind::kMap && !value.is_null()) return wrong(setting, value);
+Status assign(const Setting& setting, const io::Tree& value, PrecisionOverrides* field) {
+  if (value.kind != io::Tree::Kind::kMap && !value.is_null()) return wrong(setting, value);
   PrecisionOverrides overrides;
   PLIMSOLL_TRY(read_overrides(setting, "", value, overrides));
   for (auto& before : *field) {
@@ -229,30 +230,31 @@ Status assign(const Setting& setting, const Tree& value, PrecisionOverrides* fie
   return Ok{};
 }
 
-Status assign(const Setting&, const Tree& value, ParamGroups* field) {
+Status assign(const Setting&, const io::Tree& value, ParamGroups* field) {
   PLIMSOLL_ASSIGN(*field, parse_param_groups(value));
   return Ok{};
 }
 
-Status assign(const Setting& setting, const Tree& value, BucketSettings* field) {
+Status assign(const Setting& setting, const io::Tree& value, BucketSettings* field) {
   BucketSettings buckets;
-  if (value.kind == Tree::Kind::kInteger) {
-    if (value.integer < 1 || value.integer > kMostBucketLengths) return wrong(setting, value);
+  if (value.kind == io::Tree::Kind::kInteger) {
+    if (value.integer < 1 || value.integer > datasets::kMostBucketLengths) return wrong(setting, value);
     buckets.count = value.integer;
   } else if (!value.is_null()) {
-    const auto most = static_cast<size_t>(kMostBucketLengths);
-    if (value.kind != Tree::Kind::kList || value.items.empty() || value.items.size() > most)
+    const auto most = static_cast<size_t>(datasets::kMostBucketLengths);
+    if (value.kind != io::Tree::Kind::kList || value.items.empty() || value.items.size() > most)
       return wrong(setting, value);
-    for (const Tree& item : value.items) PLIMSOLL_TRY(assign(setting, item, &buckets.lengths.emplace_back()));
+    for (const io::Tree& item : value.items)
+      PLIMSOLL_TRY(assign(setting, item, &buckets.lengths.emplace_back()));
   }
   *field = std::move(buckets);
   return Ok{};
 }
 
-Status assign(const Setting& setting, const Tree& value, MemoryBudget* field) {
+Status assign(const Setting& setting, const io::Tree& value, MemoryBudget* field) {
   *field = {};
-  if (value.is_null() || (value.kind == Tree::Kind::kString && value.text == "auto")) return Ok{};
-  if (!value.is_scalar() || value.kind == Tree::Kind::kBool) return wrong(setting, value);
+  if (value.is_null() || (value.kind == io::Tree::Kind::kString && value.text == "auto")) return Ok{};
+  if (!value.is_scalar() || value.kind == io::Tree::Kind::kBool) return wrong(setting, value);
   if (value.text.ends_with('%')) {
     const auto share = parse_bytes(std::string_view(value.text).substr(0, value.text.size() - 1));
     // Whole percents only: a share of a machine's memory is no finer thing.
@@ -266,19 +268,19 @@ Status assign(const Setting& setting, const Tree& value, MemoryBudget* field) {
   return Ok{};
 }
 
-Status assign(const Setting& setting, const Tree& value, Bandwidth* field) {
+Status assign(const Setting& setting, const io::Tree& value, Bandwidth* field) {
   *field = {};
   if (value.is_null()) return Ok{};
   std::string_view text = value.text;
   if (text.ends_with("/s")) text.remove_suffix(2);
   const auto bytes = parse_bytes(text);
-  if (!value.is_scalar() || value.kind == Tree::Kind::kBool || !bytes || bytes->count < 1)
+  if (!value.is_scalar() || value.kind == io::Tree::Kind::kBool || !bytes || bytes->count < 1)
     return wrong(setting, value);
   field->bytes_per_second = static_cast<double>(bytes->count);
   return Ok{};
 }
 
-Status assign(const Setting& setting, const Tree& value, RecomputeSettings* field) {
+Status assign(const Setting& setting, const io::Tree& value, RecomputeSettings* field) {
   if (value.is_scalar()) {
     *field = {};
     std::string text(word(field->mode));
@@ -286,21 +288,21 @@ Status assign(const Setting& setting, const Tree& value, RecomputeSettings* fiel
     field->mode = find_word<RecomputeMode>(text).value_or(RecomputeMode::kAuto);
     return Ok{};
   }
-  if (value.kind != Tree::Kind::kMap || value.members.size() != 1) return wrong(setting, value);
+  if (value.kind != io::Tree::Kind::kMap || value.members.size() != 1) return wrong(setting, value);
   const auto& [name, argument] = value.members.front();
   const RecomputeMode mode = find_word<RecomputeMode>(name).value_or(RecomputeMode::kAuto);
   RecomputeSettings result{.mode = mode};
   const bool counts = mode == RecomputeMode::kEvery || mode == RecomputeMode::kSegments;
-  const bool is_count =
-      counts && argument.kind == Tree::Kind::kInteger && argument.integer >= 1 && argument.integer <= 4096;
+  const bool is_count = counts && argument.kind == io::Tree::Kind::kInteger && argument.integer >= 1 &&
+                        argument.integer <= 4096;
   if (mode == RecomputeMode::kSegments && argument.is_null()) {
     *field = std::move(result);
     return Ok{};
   }
-  const bool is_layers = mode == RecomputeMode::kLayers && argument.kind == Tree::Kind::kList &&
+  const bool is_layers = mode == RecomputeMode::kLayers && argument.kind == io::Tree::Kind::kList &&
                          !argument.items.empty() &&
                          std::all_of(argument.items.begin(), argument.items.end(),
-                                     [](const Tree& t) { return t.is_scalar() && !t.is_null(); });
+                                     [](const io::Tree& t) { return t.is_scalar() && !t.is_null(); });
   if (counts && !is_count)
     return wrong_setting(
         fmt::format("{}: {} is {}, expected a count from 1", setting.path, name, argument.describe()),
@@ -310,17 +312,17 @@ Status assign(const Setting& setting, const Tree& value, RecomputeSettings* fiel
                          "name some as the plan prints them, such as [layers.0, \"layers.*.mlp\"]");
   if (!is_count && !is_layers) return wrong(setting, value);
   result.count = argument.integer;
-  for (const Tree& layer : argument.items) result.layers.push_back(layer.text);
+  for (const io::Tree& layer : argument.items) result.layers.push_back(layer.text);
   *field = std::move(result);
   return Ok{};
 }
 
-Status assign(const Setting& setting, const Tree& value, Tree* field) {
+Status assign(const Setting& setting, const io::Tree& value, io::Tree* field) {
   const bool is_word =
-      value.kind == Tree::Kind::kString && !setting.choices.empty() && allowed(setting, value.text);
-  if (value.kind != Tree::Kind::kMap && !value.is_null() && !is_word) return wrong(setting, value);
+      value.kind == io::Tree::Kind::kString && !setting.choices.empty() && allowed(setting, value.text);
+  if (value.kind != io::Tree::Kind::kMap && !value.is_null() && !is_word) return wrong(setting, value);
   if (value.is_null() && !setting.choices.empty())
-    *field = Tree::of(setting.choices.front());
+    *field = io::Tree::of(setting.choices.front());
   else if (setting.choices.empty())
     field->merge(value);  // the overrides of a model gather over file and command line
   else
@@ -330,9 +332,9 @@ Status assign(const Setting& setting, const Tree& value, Tree* field) {
 
 }  // namespace
 
-Status assign_setting(const Setting& setting, const Tree& value, RunConfig& config) {
+Status assign_setting(const Setting& setting, const io::Tree& value, RunConfig& config) {
   if (setting.field == nullptr) return Ok{};
   return std::visit([&](auto* field) { return assign(setting, value, field); }, setting.field(config));
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -6,24 +6,24 @@
 #include <iterator>
 #include <span>
 
-#include "data/length_buckets.h"
+#include "datasets/length_buckets.h"
 #include "settings/param_groups.h"
 #include "settings/settings.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 std::string text_of(const Setting&, const bool* field) { return *field ? "true" : "false"; }
 std::string text_of(const Setting&, const int64_t* field) { return std::to_string(*field); }
-std::string text_of(const Setting&, const double* field) { return number_text(*field); }
+std::string text_of(const Setting&, const double* field) { return io::number_text(*field); }
 bool is_bool(std::string_view word) { return word == "true" || word == "false"; }
 std::string text_of(const Setting& setting, const std::string* field) {
   if (!setting.choices.empty() && is_bool(*field)) return *field;
-  return field->empty() ? "null" : to_yaml_flow(Tree::of(*field));
+  return field->empty() ? "null" : io::to_yaml_flow(io::Tree::of(*field));
 }
 std::string text_of(const Setting& setting, const Choice* field) {
   const std::string& word = setting.choices[field->index];
-  return is_bool(word) ? word : to_yaml_flow(Tree::of(word));
+  return is_bool(word) ? word : io::to_yaml_flow(io::Tree::of(word));
 }
 /// In the unit, binary or decimal, that says it exactly in the smallest number.
 std::string text_of(const Setting&, const Bytes* field) {
@@ -44,35 +44,37 @@ std::string text_of(const Setting& setting, const std::optional<T>* field) {
   return *field ? text_of(setting, &**field) : setting.absent;
 }
 std::string text_of(const Setting&, const std::vector<std::string>* field) {
-  Tree list = Tree::list();
-  for (const std::string& word : *field) list.items.push_back(Tree::of(word));
-  return to_yaml_flow(list);
+  io::Tree list = io::Tree::list();
+  for (const std::string& word : *field) list.items.push_back(io::Tree::of(word));
+  return io::to_yaml_flow(list);
 }
 std::string text_of(const Setting& setting, const models::ModuleNames* field) {
   if (!field->given()) return "null";
-  return field->is_pattern ? to_yaml_flow(Tree::of(field->names.front())) : text_of(setting, &field->names);
+  return field->is_pattern ? io::to_yaml_flow(io::Tree::of(field->names.front()))
+                           : text_of(setting, &field->names);
 }
 std::string text_of(const Setting& setting, const EvalFiles* field) {
   if (field->names.empty()) return text_of(setting, &field->files);
-  Tree map = Tree::map();
+  io::Tree map = io::Tree::map();
   for (const EvalFiles::Set& set : field->sets()) {
-    Tree list = Tree::list();
-    for (const std::string& file : set.files) list.items.push_back(Tree::of(file));
+    io::Tree list = io::Tree::list();
+    for (const std::string& file : set.files) list.items.push_back(io::Tree::of(file));
     map.set(set.name, std::move(list));
   }
-  return to_yaml_flow(map);
+  return io::to_yaml_flow(map);
 }
 std::string numbers_text(std::span<const double> numbers) {
   std::string text;
-  for (const double number : numbers) text += (text.empty() ? "" : ", ") + number_text(number);
+  for (const double number : numbers) text += (text.empty() ? "" : ", ") + io::number_text(number);
   return "[" + text + "]";
 }
 std::string text_of(const Setting&, const std::vector<double>* field) { return numbers_text(*field); }
 std::string text_of(const Setting&, const std::array<double, 2>* field) { return numbers_text(*field); }
 std::string text_of(const Setting&, const PrecisionOverrides* field) {
-  Tree map = Tree::map();
-  for (const auto& [pattern, precision] : *field) map.set(pattern, Tree::of(std::string(word(precision))));
-  return field->empty() ? "null" : to_yaml_flow(map);
+  io::Tree map = io::Tree::map();
+  for (const auto& [pattern, precision] : *field)
+    map.set(pattern, io::Tree::of(std::string(word(precision))));
+  return field->empty() ? "null" : io::to_yaml_flow(map);
 }
 std::string text_of(const Setting&, const ParamGroups* field) { return param_groups_text(*field); }
 std::string text_of(const Setting&, const BucketSettings* field) {
@@ -96,7 +98,7 @@ std::string text_of(const Setting& setting, const RecomputeSettings* field) {
     return fmt::format("{{{}: {}}}", word(field->mode), field->count);
   return std::string(word(field->mode));
 }
-std::string text_of(const Setting&, const Tree* field) { return to_yaml_flow(*field); }
+std::string text_of(const Setting&, const io::Tree* field) { return io::to_yaml_flow(*field); }
 
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
@@ -115,8 +117,8 @@ std::string words_of(const Setting& setting) {
 }
 
 std::string range_of(const Setting& setting) {
-  return fmt::format("{} {} to {}", setting.above_least ? "above" : "from", number_text(setting.least),
-                     number_text(setting.most));
+  return fmt::format("{} {} to {}", setting.above_least ? "above" : "from", io::number_text(setting.least),
+                     io::number_text(setting.most));
 }
 
 struct TypeText {
@@ -155,7 +157,7 @@ struct TypeText {
   }
   std::string operator()(BucketSettings*) const {
     return fmt::format("how many (from 1 to {0}), a list of up to {0} integers {1}, or null",
-                       kMostBucketLengths, range_of(setting));
+                       datasets::kMostBucketLengths, range_of(setting));
   }
   std::string operator()(MemoryBudget*) const { return "auto, a size such as 6GiB, or a share such as 80%"; }
   std::string operator()(Bandwidth*) const { return "bytes a second such as 12GB/s, or null"; }
@@ -163,7 +165,7 @@ struct TypeText {
   std::string operator()(RecomputeSettings*) const {
     return words_of(setting) + ", {every: n}, {segments: k} or {layers: [patterns]}";
   }
-  std::string operator()(Tree*) const {
+  std::string operator()(io::Tree*) const {
     return setting.choices.empty()
                ? "a map"
                : words_of(setting) + (setting.available.empty() ? " or" : "; planned:") + " a map";
@@ -185,4 +187,4 @@ std::string setting_text(const Setting& setting, const RunConfig& config) {
                     setting.field(const_cast<RunConfig&>(config)));
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

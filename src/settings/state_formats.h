@@ -10,7 +10,7 @@
 #include "numerics/formats.h"
 #include "settings/choice.h"
 
-namespace plimsoll::train {
+namespace plimsoll::settings {
 
 struct StateFormat {
   StateWord setting;        ///< in the run file: "fp16"
@@ -34,4 +34,4 @@ inline const StateFormat& state_format(ir::DType dtype) {
   return kStateFormats[0];
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::settings

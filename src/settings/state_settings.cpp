@@ -5,7 +5,7 @@
 #include "settings/state_formats.h"
 #include "settings/wrong.h"
 
-namespace plimsoll::train {
+namespace plimsoll::settings {
 namespace {
 
 bool keeps_masters(const StateSettings& s) {
@@ -89,4 +89,4 @@ Status check_conversion(const TrainingSettings& then, const TrainingSettings& no
   return inexact("master_weights", "false", "true");
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::settings

@@ -16,7 +16,7 @@
 #include "optimizers/optimizer.h"
 #include "settings/run_config.h"
 
-namespace plimsoll::train {
+namespace plimsoll::settings {
 
 struct StateChoice {
   ir::DType weights = ir::DType::kF32;
@@ -36,4 +36,4 @@ Status check_state(const TrainingSettings& training, std::vector<std::string>& n
 /// that was not. Errors: kInvalidArgument naming setting, both values and what to do.
 Status check_conversion(const TrainingSettings& then, const TrainingSettings& now);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::settings

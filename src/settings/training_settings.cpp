@@ -7,7 +7,7 @@
 #include "settings/declare.h"
 #include "settings/schedule.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 constexpr double kMaxBatch = 0x1p24;  // sequences a step
@@ -253,4 +253,4 @@ void add_training_settings(std::vector<Setting>& list) {
   add_schedule_and_rule(list);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

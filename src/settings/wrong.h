@@ -6,10 +6,10 @@
 
 #include "base/result.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 inline Error wrong_setting(std::string what, std::string hint) {
   return {ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

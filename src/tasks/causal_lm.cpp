@@ -1,5 +1,5 @@
 // Causal language modelling: each token predicts the next.
-#include "data/training_data.h"
+#include "datasets/training_data.h"
 #include "ops/ops.h"
 #include "tasks/task.h"
 
@@ -9,7 +9,7 @@ namespace {
 class CausalLm final : public Task {
  public:
   explicit CausalLm(bool documents) {
-    const BatchLayout rows = causal_layout(documents);
+    const datasets::BatchLayout rows = datasets::causal_layout(documents);
     const char* const names[] = {"tokens", "targets", "doc_start"};
     for (size_t i = 0; i < rows.size(); ++i) inputs_.push_back({.name = names[i], .row = rows[i]});
   }
@@ -21,7 +21,8 @@ class CausalLm final : public Task {
                   const LossOperands& operands) const override {
     const ir::ValueId values = model.logits(b, forward_of(inputs, operands));
     const auto scope = b.scope("lm_head");
-    const auto loss = ops::cross_entropy(b, values, inputs[kTargetsRow], operands.grad_scale, operands.acc);
+    const auto loss =
+        ops::cross_entropy(b, values, inputs[datasets::kTargetsRow], operands.grad_scale, operands.acc);
     return {loss.loss, operands.logits ? values : ir::ValueId{}};
   }
 
@@ -34,32 +35,35 @@ class CausalLm final : public Task {
     return {batch, length, model.vocab_size()};
   }
 
-  Result<std::unique_ptr<SequenceSource>> open_source(const DataFiles& files,
-                                                      const TrainingDataOptions& options) const override {
-    return open_causal_source(files, options);
+  Result<std::unique_ptr<datasets::SequenceSource>> open_source(
+      const datasets::DataFiles& files, const datasets::TrainingDataOptions& options) const override {
+    return datasets::open_causal_source(files, options);
   }
 
   /// The last token predicts nothing.
-  [[nodiscard]] SequenceCounts drawn_counts(int64_t length) const override { return {length, length - 1}; }
-  void draw(uint64_t seed, int64_t vocab_size, SequenceRow row) const override {
-    const std::span<int32_t> tokens = row_as<int32_t>(row[kTokensRow]),
-                             targets = row_as<int32_t>(row[kTargetsRow]);
+  [[nodiscard]] datasets::SequenceCounts drawn_counts(int64_t length) const override {
+    return {length, length - 1};
+  }
+  void draw(uint64_t seed, int64_t vocab_size, datasets::SequenceRow row) const override {
+    const std::span<int32_t> tokens = datasets::row_as<int32_t>(row[datasets::kTokensRow]),
+                             targets = datasets::row_as<int32_t>(row[datasets::kTargetsRow]);
     for (int32_t& token : tokens) {
       seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
       token = static_cast<int32_t>((seed >> 33) % static_cast<uint64_t>(vocab_size));
     }
     for (size_t i = 0; i < targets.size(); ++i)
-      targets[i] = i + 1 < tokens.size() ? tokens[i + 1] : kNoTarget;
-    if (row.size() > kDocStartRow)
-      for (int32_t& start : row_as<int32_t>(row[kDocStartRow])) start = 0;
+      targets[i] = i + 1 < tokens.size() ? tokens[i + 1] : datasets::kNoTarget;
+    if (row.size() > datasets::kDocStartRow)
+      for (int32_t& start : datasets::row_as<int32_t>(row[datasets::kDocStartRow])) start = 0;
   }
 
  private:
   static models::Forward forward_of(std::span<const ir::ValueId> inputs, const LossOperands& operands) {
-    return {.tokens = inputs[kTokensRow],
-            .doc_start = inputs.size() > kDocStartRow ? inputs[kDocStartRow] : ir::ValueId{},
-            .training = operands.training,
-            .random = operands.random};
+    return {
+        .tokens = inputs[datasets::kTokensRow],
+        .doc_start = inputs.size() > datasets::kDocStartRow ? inputs[datasets::kDocStartRow] : ir::ValueId{},
+        .training = operands.training,
+        .random = operands.random};
   }
 };
 

@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "data/labelled/labelled_dataset.h"
+#include "corpora/labelled/labelled_dataset.h"
 #include "ops/ops.h"
 
 namespace plimsoll::tasks {
@@ -12,22 +12,24 @@ namespace {
 constexpr size_t kTokens = 0, kLast = 1, kLabels = 2;
 
 /// Labelled examples as rows of a batch.
-class LabelledSource final : public SequenceSource {
+class LabelledSource final : public datasets::SequenceSource {
  public:
-  LabelledSource(LabelledDataset data, bool single) : data_(std::move(data)), single_(single) {}
+  LabelledSource(corpora::LabelledDataset data, bool single) : data_(std::move(data)), single_(single) {}
   [[nodiscard]] int64_t num_sequences() const override { return data_.size(); }
   [[nodiscard]] int64_t num_tokens() const override { return data_.num_tokens(); }
   [[nodiscard]] int64_t scratch_bytes() const override { return data_.scratch_bytes(); }
   Result<int64_t> length(int64_t index, std::span<std::byte> scratch) const override {
     return data_.length(index, scratch);
   }
-  Result<SequenceCounts> read(int64_t index, SequenceRow row, std::span<std::byte> scratch) const override {
+  Result<datasets::SequenceCounts> read(int64_t index, datasets::SequenceRow row,
+                                        std::span<std::byte> scratch) const override {
     float label = 0;
-    const LabelledRow example{row_as<int32_t>(row[kTokens]), row_as<int32_t>(row[kLast]).data(),
-                              single_ ? std::span(&label, 1) : row_as<float>(row[kLabels])};
+    const corpora::LabelledRow example{
+        datasets::row_as<int32_t>(row[kTokens]), datasets::row_as<int32_t>(row[kLast]).data(),
+        single_ ? std::span(&label, 1) : datasets::row_as<float>(row[kLabels])};
     PLIMSOLL_ASSIGN(const int64_t tokens, data_.read(index, example, scratch));
-    if (single_) row_as<int32_t>(row[kLabels])[0] = static_cast<int32_t>(label);
-    return SequenceCounts{tokens, 1};
+    if (single_) datasets::row_as<int32_t>(row[kLabels])[0] = static_cast<int32_t>(label);
+    return datasets::SequenceCounts{tokens, 1};
   }
   Status keep_within(int64_t& room) override { return data_.keep_within(room); }
   Result<uint64_t> fingerprint(std::span<std::byte> /*scratch*/) const override {
@@ -35,22 +37,22 @@ class LabelledSource final : public SequenceSource {
   }
 
  private:
-  LabelledDataset data_;
+  corpora::LabelledDataset data_;
   bool single_;
 };
 
 class SequenceClassification final : public Task {
  public:
-  SequenceClassification(const Labels& labels, std::optional<int64_t> pad_token)
+  SequenceClassification(const io::Labels& labels, std::optional<int64_t> pad_token)
       : labels_(labels), problem_(labels.problem), count_(labels.count()), pad_token_(pad_token) {
-    inputs_.push_back({.name = "tokens", .row = token_row(0)});
-    inputs_.push_back({.name = "last", .row = int_row(1, 0)});
+    inputs_.push_back({.name = "tokens", .row = datasets::token_row(0)});
+    inputs_.push_back({.name = "last", .row = datasets::int_row(1, 0)});
     if (is_single())
-      inputs_.push_back({.name = "labels", .row = int_row(1, ops::kIgnoreTarget)});
+      inputs_.push_back({.name = "labels", .row = datasets::int_row(1, ops::kIgnoreTarget)});
     else
       inputs_.push_back({.name = "labels",
                          .dtype = ir::DType::kF32,
-                         .row = float_row(count_, std::numeric_limits<float>::quiet_NaN()),
+                         .row = datasets::float_row(count_, std::numeric_limits<float>::quiet_NaN()),
                          .has_columns = true});
   }
   [[nodiscard]] std::string_view name() const override { return "sequence_classification"; }
@@ -75,53 +77,57 @@ class SequenceClassification final : public Task {
     return {batch, count_};
   }
 
-  Result<std::unique_ptr<SequenceSource>> open_source(const DataFiles& files,
-                                                      const TrainingDataOptions& options) const override {
-    PLIMSOLL_ASSIGN(LabelledDataset data,
-                    LabelledDataset::open(files.paths, {.sequence_length = options.pack.sequence_length,
-                                                        .vocab_size = options.vocab_size,
-                                                        .pad_token = pad_token_,
-                                                        .labels = labels_,
-                                                        .setting = options.setting}));
-    return std::unique_ptr<SequenceSource>(std::make_unique<LabelledSource>(std::move(data), is_single()));
+  Result<std::unique_ptr<datasets::SequenceSource>> open_source(
+      const datasets::DataFiles& files, const datasets::TrainingDataOptions& options) const override {
+    PLIMSOLL_ASSIGN(
+        corpora::LabelledDataset data,
+        corpora::LabelledDataset::open(files.paths, {.sequence_length = options.pack.sequence_length,
+                                                     .vocab_size = options.vocab_size,
+                                                     .pad_token = pad_token_,
+                                                     .labels = labels_,
+                                                     .setting = options.setting}));
+    return std::unique_ptr<datasets::SequenceSource>(
+        std::make_unique<LabelledSource>(std::move(data), is_single()));
   }
 
   [[nodiscard]] bool has_metrics() const override { return true; }
   [[nodiscard]] std::unique_ptr<metrics::Metrics> make_metrics(int64_t max_examples) const override {
     switch (problem_) {
-      case ProblemType::kSingleLabel:
+      case io::ProblemType::kSingleLabel:
         return metrics::single_label(count_);
-      case ProblemType::kMultiLabel:
+      case io::ProblemType::kMultiLabel:
         return metrics::multi_label(count_);
-      case ProblemType::kRegression:
+      case io::ProblemType::kRegression:
         break;
     }
     return metrics::regression(count_, max_examples);
   }
   [[nodiscard]] int64_t metrics_bytes(int64_t max_examples) const override {
-    return problem_ == ProblemType::kRegression ? metrics::regression_bytes(count_, max_examples)
-                                                : metrics::class_metrics_bytes(count_);
+    return problem_ == io::ProblemType::kRegression ? metrics::regression_bytes(count_, max_examples)
+                                                    : metrics::class_metrics_bytes(count_);
   }
-  void add_to(metrics::Metrics& metrics, std::span<const float> outputs, SequenceRow row) const override {
-    if (!is_single()) return metrics.add(outputs, row_as<const float>(row[kLabels]));
-    const auto label = static_cast<float>(row_as<const int32_t>(row[kLabels])[0]);
+  void add_to(metrics::Metrics& metrics, std::span<const float> outputs,
+              datasets::SequenceRow row) const override {
+    if (!is_single()) return metrics.add(outputs, datasets::row_as<const float>(row[kLabels]));
+    const auto label = static_cast<float>(datasets::row_as<const int32_t>(row[kLabels])[0]);
     metrics.add(outputs, {&label, 1});
   }
 
-  [[nodiscard]] SequenceCounts drawn_counts(int64_t length) const override { return {length, 1}; }
-  void draw(uint64_t seed, int64_t vocab_size, SequenceRow row) const override {
+  [[nodiscard]] datasets::SequenceCounts drawn_counts(int64_t length) const override { return {length, 1}; }
+  void draw(uint64_t seed, int64_t vocab_size, datasets::SequenceRow row) const override {
     const auto next = [&] { return (seed = seed * 6364136223846793005ULL + 1442695040888963407ULL) >> 33; };
-    const std::span<int32_t> tokens = row_as<int32_t>(row[kTokens]);
+    const std::span<int32_t> tokens = datasets::row_as<int32_t>(row[kTokens]);
     for (int32_t& token : tokens) token = static_cast<int32_t>(next() % static_cast<uint64_t>(vocab_size));
-    row_as<int32_t>(row[kLast])[0] = static_cast<int32_t>(tokens.size()) - 1;
+    datasets::row_as<int32_t>(row[kLast])[0] = static_cast<int32_t>(tokens.size()) - 1;
     if (is_single())
-      row_as<int32_t>(row[kLabels])[0] = static_cast<int32_t>(next() % static_cast<uint64_t>(count_));
+      datasets::row_as<int32_t>(row[kLabels])[0] =
+          static_cast<int32_t>(next() % static_cast<uint64_t>(count_));
     else
-      for (float& label : row_as<float>(row[kLabels])) label = static_cast<float>(next() % 2);
+      for (float& label : datasets::row_as<float>(row[kLabels])) label = static_cast<float>(next() % 2);
   }
 
  private:
-  [[nodiscard]] bool is_single() const { return problem_ == ProblemType::kSingleLabel; }
+  [[nodiscard]] bool is_single() const { return problem_ == io::ProblemType::kSingleLabel; }
   /// [batch, 1, labels] without the axis of the one row.
   static ir::ValueId flat(ir::Builder& b, ir::ValueId scores) {
     const ir::Shape shape = b.type(scores).shape;
@@ -136,20 +142,21 @@ class SequenceClassification final : public Task {
                                 operands.acc)
           .loss;
     const ir::ValueId rows = ops::reshape(b, labels, {batch, 1, count_});
-    return problem_ == ProblemType::kMultiLabel
+    return problem_ == io::ProblemType::kMultiLabel
                ? ops::bce_with_logits(b, scores, rows, operands.grad_scale, operands.acc)
                : ops::squared_error(b, scores, rows, operands.grad_scale, operands.acc);
   }
 
-  const Labels labels_;
-  const ProblemType problem_;
+  const io::Labels labels_;
+  const io::ProblemType problem_;
   const int64_t count_;
   const std::optional<int64_t> pad_token_;
 };
 
 }  // namespace
 
-std::unique_ptr<Task> make_sequence_classification(const Labels& labels, std::optional<int64_t> pad_token) {
+std::unique_ptr<Task> make_sequence_classification(const io::Labels& labels,
+                                                   std::optional<int64_t> pad_token) {
   return std::make_unique<SequenceClassification>(labels, pad_token);
 }
 

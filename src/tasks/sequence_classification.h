@@ -17,7 +17,7 @@ namespace plimsoll::tasks {
 ///   regression     squared error, a mean over the outputs
 /// summed over the sequences; metrics as metrics.h has them.
 /// `pad_token`: see LabelledDatasetOptions. Its data are shards with labels beside them.
-std::unique_ptr<Task> make_sequence_classification(const Labels& labels,
+std::unique_ptr<Task> make_sequence_classification(const io::Labels& labels,
                                                    std::optional<int64_t> pad_token = {});
 
 }  // namespace plimsoll::tasks

@@ -7,8 +7,8 @@ ir::Shape Input::shape(int64_t batch, int64_t length) const {
   return ir::Shape{batch, row.elements(length)};
 }
 
-BatchLayout Task::layout() const {
-  BatchLayout layout;
+datasets::BatchLayout Task::layout() const {
+  datasets::BatchLayout layout;
   for (const Input& input : inputs_) layout.push_back(input.row);
   return layout;
 }
@@ -16,6 +16,6 @@ BatchLayout Task::layout() const {
 std::unique_ptr<metrics::Metrics> Task::make_metrics(int64_t /*max_examples*/) const { return nullptr; }
 int64_t Task::metrics_bytes(int64_t /*max_examples*/) const { return 0; }
 void Task::add_to(metrics::Metrics& /*metrics*/, std::span<const float> /*outputs*/,
-                  SequenceRow /*row*/) const {}
+                  datasets::SequenceRow /*row*/) const {}
 
 }  // namespace plimsoll::tasks

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "data/batch_layout.h"
-#include "data/training_data.h"
+#include "datasets/batch_layout.h"
+#include "datasets/training_data.h"
 #include "ir/builder.h"
 #include "metrics/metrics.h"
 #include "models/model.h"
@@ -25,7 +25,7 @@ namespace plimsoll::tasks {
 struct Input {
   std::string name;
   ir::DType dtype = ir::DType::kI32;
-  RowTensor row = {};
+  datasets::RowTensor row = {};
   /// Of a tensor with values a sequence: [batch, values], else one value and [batch].
   bool has_columns = false;
 
@@ -57,7 +57,7 @@ class Task {
 
   /// The tensors of a batch, in the order of the rows that sources fill.
   [[nodiscard]] const std::vector<Input>& inputs() const { return inputs_; }
-  [[nodiscard]] BatchLayout layout() const;
+  [[nodiscard]] datasets::BatchLayout layout() const;
 
   /// The forward pass to the loss. `inputs` in the order of inputs().
   virtual Outputs forward(ir::Builder& b, const models::Model& model, std::span<const ir::ValueId> inputs,
@@ -70,8 +70,8 @@ class Task {
                                                int64_t length) const = 0;
 
   /// Opens files of the run's data as sequences of these inputs. Errors: as TrainingData::open.
-  virtual Result<std::unique_ptr<SequenceSource>> open_source(const DataFiles& files,
-                                                              const TrainingDataOptions& options) const = 0;
+  virtual Result<std::unique_ptr<datasets::SequenceSource>> open_source(
+      const datasets::DataFiles& files, const datasets::TrainingDataOptions& options) const = 0;
 
   /// Whether an evaluation says more than the loss: then it keeps the logits and gives them to metrics.
   [[nodiscard]] virtual bool has_metrics() const { return false; }
@@ -80,13 +80,14 @@ class Task {
   /// Bytes that they take.
   [[nodiscard]] virtual int64_t metrics_bytes(int64_t max_examples) const;
   /// Adds a sequence's outputs and what its row holds of the inputs to metrics of this task.
-  virtual void add_to(metrics::Metrics& metrics, std::span<const float> outputs, SequenceRow row) const;
+  virtual void add_to(metrics::Metrics& metrics, std::span<const float> outputs,
+                      datasets::SequenceRow row) const;
   /// Whether exp(loss) means something.
   [[nodiscard]] virtual bool has_perplexity() const { return false; }
 
   /// A sequence at random, for benchmarks, as long as its tokens' row. A pure function of `seed`.
-  virtual void draw(uint64_t seed, int64_t vocab_size, SequenceRow row) const = 0;
-  [[nodiscard]] virtual SequenceCounts drawn_counts(int64_t length) const = 0;
+  virtual void draw(uint64_t seed, int64_t vocab_size, datasets::SequenceRow row) const = 0;
+  [[nodiscard]] virtual datasets::SequenceCounts drawn_counts(int64_t length) const = 0;
 
  protected:
   std::vector<Input> inputs_;

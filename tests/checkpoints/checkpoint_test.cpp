@@ -13,7 +13,7 @@
 #include "io/safetensors_writer.h"
 #include "io/temporary_folder.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 using testing::HasSubstr;
@@ -45,7 +45,7 @@ CheckpointManifest some_manifest() {
 /// The text with its own checksum made right again.
 std::string sealed(std::string text) {
   const size_t digits = text.size() - 19;
-  return text.replace(digits, 16, checksum_text(checksum(std::string_view(text).substr(0, digits))));
+  return text.replace(digits, 16, io::checksum_text(io::checksum(std::string_view(text).substr(0, digits))));
 }
 
 TEST(CheckpointText, ReadsBack) {
@@ -138,7 +138,7 @@ TEST(CheckpointText, WhatIsWrongIsNamedEvenWithARightChecksum) {
 TEST(CheckpointText, OfAnotherVersionIsNoDamage) {
   std::string text;
   write_checkpoint_text(some_manifest(), text);
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   std::filesystem::create_directories(folder.path("checkpoint-9"));
   std::filesystem::create_directories(folder.path("checkpoint-12"));
   for (const char* version : {"\"version\": 2", "\"version\": 5"}) {
@@ -163,20 +163,20 @@ class Damage : public testing::Test {
   Damage() {
     std::filesystem::create_directories(folder_.path("checkpoint-12"));
     manifest_ = some_manifest();
-    const auto layout = SafetensorsLayout::create({{"a", "F32", {4, 300}}, {"b", "F32", {5}}});
+    const auto layout = io::SafetensorsLayout::create({{"a", "F32", {4, 300}}, {"b", "F32", {5}}});
     std::string payload(4820, '\0');
     for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<char>(i * 11);
     const std::string text = "training: {}\n";
     const std::string_view a = std::string_view(payload).substr(0, 4800),
                            b = std::string_view(payload).substr(4800);
-    manifest_.files = {
-        {"model.safetensors",
-         layout->file_bytes(),
-         layout->header_bytes(),
-         checksum(layout->header),
-         {{"a", "F32", {4, 300}, layout->header_bytes(), 4800, checksum(a)},
-          {"b", "F32", {5}, layout->header_bytes() + 4800, 20, checksum(b)}}},
-        {"run.yaml", static_cast<int64_t>(text.size()), static_cast<int64_t>(text.size()), checksum(text)}};
+    manifest_.files = {{"model.safetensors",
+                        layout->file_bytes(),
+                        layout->header_bytes(),
+                        io::checksum(layout->header),
+                        {{"a", "F32", {4, 300}, layout->header_bytes(), 4800, io::checksum(a)},
+                         {"b", "F32", {5}, layout->header_bytes() + 4800, 20, io::checksum(b)}}},
+                       {"run.yaml", static_cast<int64_t>(text.size()), static_cast<int64_t>(text.size()),
+                        io::checksum(text)}};
     folder_.write("checkpoint-12/model.safetensors", layout->header + payload);
     folder_.write("checkpoint-12/run.yaml", text);
     std::string json;
@@ -195,7 +195,7 @@ class Damage : public testing::Test {
     file.seekp(static_cast<std::streamoff>(at));
     file.put(byte);
   }
-  TemporaryFolder folder_;
+  io::TemporaryFolder folder_;
   CheckpointManifest manifest_;
 };
 
@@ -219,7 +219,7 @@ TEST_F(Damage, IsNotSeenWhereThereIsNone) {
 
 TEST_F(Damage, OfAnyByteOfAnyFileIsFoundAndNamed) {
   for (const char* name : {"model.safetensors", "run.yaml", "checkpoint.json"}) {
-    const std::string path = std::string("checkpoint-12/") + name, whole = read_all(folder_.path(path));
+    const std::string path = std::string("checkpoint-12/") + name, whole = io::read_all(folder_.path(path));
     for (size_t at = 0;
          at<whole.size(); at += whole.size()> 2000 && at > 500 && at + 50 < whole.size() ? 7 : 1) {
       put(path, at, static_cast<char>(whole[at] ^ 0x10));
@@ -245,7 +245,7 @@ TEST_F(Damage, OfAnyByteOfAnyFileIsFoundAndNamed) {
 }
 
 TEST_F(Damage, OfATensorIsNamed) {
-  std::string whole = read_all(folder_.path("checkpoint-12/model.safetensors"));
+  std::string whole = io::read_all(folder_.path("checkpoint-12/model.safetensors"));
   whole.back() = static_cast<char>(whole.back() ^ 1);
   folder_.write("checkpoint-12/model.safetensors", whole);
   for (const int threads : {1, 2}) EXPECT_THAT(look(threads).error().what, HasSubstr("of b is wrong"));
@@ -261,15 +261,15 @@ TEST_F(Damage, ReadsTensorsToTheirPlaces) {
     return Ok{};
   };
   ASSERT_TRUE(read_checkpoint_tensors(*opened, opened->manifest.files[0], take, 2));
-  EXPECT_EQ(checksum(a), opened->manifest.files[0].tensors[0].checksum);
+  EXPECT_EQ(io::checksum(a), opened->manifest.files[0].tensors[0].checksum);
   // One without bytes has nothing that could be taken.
   CheckpointFile file = opened->manifest.files[0];
-  file.tensors.push_back({"none", "F32", {0}, file.bytes, 0, checksum("")});
+  file.tensors.push_back({"none", "F32", {0}, file.bytes, 0, io::checksum("")});
   EXPECT_TRUE(read_checkpoint_tensors(*opened, file, take, 2));
 }
 
 TEST(FindCheckpoints, KnowsItsOwnNewestFirst) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   for (const char* name : {"checkpoint-9", "checkpoint-10", "checkpoint-007", "checkpoint-x", "checkpoint-",
                            "other-3", "checkpoint-500", "checkpoint--1", ".checkpoint-11.tmp"}) {
     std::filesystem::create_directories(folder.path(name));
@@ -290,4 +290,4 @@ TEST(FindCheckpoints, KnowsItsOwnNewestFirst) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -6,7 +6,7 @@
 
 #include "io/atomic_directory.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 SaveSchedule schedule(int64_t total, int64_t every, std::optional<int64_t> limit) {
@@ -53,7 +53,7 @@ TEST(DiskNeedTest, CountsTheLogsAndTheirCopies) {
 }
 
 TEST(DiskNeedTest, TheLogsGrowWithTheLinesThatAreTold) {
-  RunConfig config;
+  settings::RunConfig config;
   const SaveSchedule each = save_schedule(config, 10'000, 0, {});
   EXPECT_GT(each.state_bytes, 10'000 * 160);
   EXPECT_GT(each.events_bytes, 10'000 * 340);
@@ -72,7 +72,7 @@ TEST(DiskNeedTest, UnknownWhereTheDataDecides) {
 
 TEST(DiskNeedTest, ARefusalNamesTheBytesAndALimitThatFits) {
   const std::string folder = std::filesystem::temp_directory_path().string();
-  const int64_t free = *free_space(folder);
+  const int64_t free = *io::free_space(folder);
   SaveSchedule s = schedule(1000, 10, {});
   s.bytes = {free / 4, free / 16};
   const Status refused = check_disk(s, folder);
@@ -85,4 +85,4 @@ TEST(DiskNeedTest, ARefusalNamesTheBytesAndALimitThatFits) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "runtime/session_testing.h"
-#include "train/initialise.h"
-#include "train/prepare.h"
+#include "strategy/prepare.h"
+#include "training/initialise.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 using testing::AllOf;
@@ -23,23 +23,24 @@ using testing::Not;
 /// A session of a small Llama with random weights, of which one may be set before they are checked.
 class CheckedSession {
  public:
-  explicit CheckedSession(const std::string& training, Purpose purpose = Purpose::kEvaluate,
+  explicit CheckedSession(const std::string& training,
+                          strategy::Purpose purpose = strategy::Purpose::kEvaluate,
                           const std::string& config = kLlama) {
-    auto parsed =
-        parse_run_config("model:\n  config: " + config +
-                             "\n  init: random\ndata: {train: a.npy, eval: a.npy, sequence_length: 8}\n"
-                             "training: {global_batch_size: 1, max_steps: 1, " +
-                             training + "}\n",
-                         "run.yaml", {});
+    auto parsed = settings::parse_run_config(
+        "model:\n  config: " + config +
+            "\n  init: random\ndata: {train: a.npy, eval: a.npy, sequence_length: 8}\n"
+            "training: {global_batch_size: 1, max_steps: 1, " +
+            training + "}\n",
+        "run.yaml", {});
     EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message());
     config_ = std::move(*parsed);
-    auto prepared = prepare(config_, device_.target(), {.purpose = purpose});
+    auto prepared = strategy::prepare(config_, device_.target(), {.purpose = purpose});
     EXPECT_TRUE(prepared) << (prepared ? "" : prepared.error().message());
     prepared_.emplace(std::move(*prepared));
     auto session = runtime::Session::create(device_, std::move(prepared_->programs.session));
     EXPECT_TRUE(session) << (session ? "" : session.error().message());
     session_ = std::move(*session);
-    EXPECT_TRUE(initialise(config_, *prepared_, *session_, /*pretrained=*/false, 1));
+    EXPECT_TRUE(training::initialise(config_, *prepared_, *session_, /*pretrained=*/false, 1));
   }
 
   /// "" where it fits, else the error.
@@ -63,8 +64,8 @@ class CheckedSession {
 
  private:
   cpu::CpuDevice device_{1};
-  RunConfig config_;
-  std::optional<Prepared> prepared_;
+  settings::RunConfig config_;
+  std::optional<strategy::Prepared> prepared_;
   std::unique_ptr<runtime::Session> session_;
 };
 
@@ -99,7 +100,7 @@ TEST(Fp16Range, OfBf16IsItsTwoToTheSixteenth) {
 
 TEST(Fp16Range, CoversWeightsInBf16ThatAreMultipliedInFp16) {
   const std::string training = "precision: bf16, state: {weights: bf16}, precision_overrides: {mlp: fp16}";
-  for (const Purpose purpose : {Purpose::kEvaluate, Purpose::kTrain}) {
+  for (const strategy::Purpose purpose : {strategy::Purpose::kEvaluate, strategy::Purpose::kTrain}) {
     CheckedSession session(training, purpose);
     EXPECT_EQ(session.with(kDown, 65280.0F), "");
     EXPECT_EQ(session.with("model.layers.0.self_attn.o_proj.weight", 70144.0F), "");  // bf16 holds it
@@ -110,14 +111,15 @@ TEST(Fp16Range, CoversWeightsInBf16ThatAreMultipliedInFp16) {
 TEST(Fp16Range, CoversTheRowsThatBeginAResidualStreamInFp16) {
   constexpr const char* kTable = "model.embed_tokens.weight";
   EXPECT_EQ(CheckedSession("precision: fp16").with(kTable, 70000.0F), "");
-  for (const Purpose purpose : {Purpose::kEvaluate, Purpose::kTrain})
+  for (const strategy::Purpose purpose : {strategy::Purpose::kEvaluate, strategy::Purpose::kTrain})
     EXPECT_THAT(CheckedSession("precision: fp16, residual_in_fp32: false", purpose).with(kTable, 70000.0F),
                 AllOf(HasSubstr("embed_tokens.weight holds 70000"), HasSubstr("residual_in_fp32=true")));
   const std::string gpt2 =
       "{model_type: gpt2, vocab_size: 32, n_embd: 16, n_layer: 1, n_head: 2, n_positions: 16}";
   constexpr const char* kPlaces = "transformer.wpe.weight";
-  EXPECT_EQ(CheckedSession("precision: fp16", Purpose::kEvaluate, gpt2).with(kPlaces, 70000.0F), "");
-  EXPECT_THAT(CheckedSession("precision: fp16, residual_in_fp32: false", Purpose::kEvaluate, gpt2)
+  EXPECT_EQ(CheckedSession("precision: fp16", strategy::Purpose::kEvaluate, gpt2).with(kPlaces, 70000.0F),
+            "");
+  EXPECT_THAT(CheckedSession("precision: fp16, residual_in_fp32: false", strategy::Purpose::kEvaluate, gpt2)
                   .with(kPlaces, 70000.0F),
               HasSubstr("wpe.weight holds 70000"));
 }
@@ -132,4 +134,4 @@ TEST(Fp16Range, TheHintIsOfWhatFp16ComesFrom) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -13,10 +13,10 @@
 
 #include "io/safetensors_writer.h"
 #include "io/temporary_folder.h"
-#include "planner/step_programs.h"
+#include "planner/programs/step_programs.h"
 #include "runtime/session_testing.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 using testing::ElementsAre;
@@ -31,7 +31,7 @@ constexpr const char* kGpt2 =
         "layer_norm_epsilon": 1e-5, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0})";
 
 std::unique_ptr<models::Model> model_of(const char* json) {
-  auto model = models::make_model(*parse_config_json(json, "config.json"));
+  auto model = models::make_model(*io::parse_config_json(json, "config.json"));
   EXPECT_TRUE(model) << model.error().message();
   return std::move(model).value();
 }
@@ -95,9 +95,9 @@ StoredTensors tensors_of(const models::Model& model, const std::string& dtype) {
 }
 
 void write_file(const std::string& path, const StoredTensors& tensors) {
-  std::vector<SafetensorsEntry> entries;
+  std::vector<io::SafetensorsEntry> entries;
   for (const auto& [name, stored] : tensors) entries.push_back({name, stored.dtype, stored.shape});
-  auto writer = SafetensorsWriter::create(path, entries);
+  auto writer = io::SafetensorsWriter::create(path, entries);
   ASSERT_TRUE(writer) << writer.error().message();
   size_t index = 0;
   for (const auto& [name, stored] : tensors)
@@ -107,7 +107,7 @@ void write_file(const std::string& path, const StoredTensors& tensors) {
 
 Result<LoadReport> load(const models::Model& model, const std::string& folder, Target& target,
                         int threads = 2) {
-  PLIMSOLL_ASSIGN(const ModelWeights weights, ModelWeights::open(folder));
+  PLIMSOLL_ASSIGN(const io::ModelWeights weights, io::ModelWeights::open(folder));
   return load_weights(model, weights, *target.session, threads);
 }
 
@@ -127,13 +127,13 @@ TEST(LoadWeights, FillsEveryViewFromEveryType) {
     const auto model = model_of(config);
     for (const char* dtype : {"F32", "F16", "BF16", "F64"})
       for (const int threads : {1, 3}) {
-        const TemporaryFolder folder;
+        const io::TemporaryFolder folder;
         write_file(folder.path("model.safetensors"), tensors_of(*model, dtype));
         Target target(*model);
         const auto report = load(*model, folder.path(), target, threads);
         ASSERT_TRUE(report) << report.error().message();
         EXPECT_EQ(report->memory_bytes, model->num_parameters() * 4);
-        EXPECT_EQ(report->file_bytes, model->num_parameters() * safetensors_dtype_bytes(dtype));
+        EXPECT_EQ(report->file_bytes, model->num_parameters() * io::safetensors_dtype_bytes(dtype));
         expect_loaded(*model, target);
       }
   }
@@ -160,7 +160,7 @@ TEST(LoadWeights, RoundsIntoWeightsOf16Bits) {
   model->keep_in(ir::DType::kBf16);
   for (const char* dtype : {"F32", "F64", "F16", "BF16"})
     for (const bool masters : {false, true}) {
-      const TemporaryFolder folder;
+      const io::TemporaryFolder folder;
       write_file(folder.path("model.safetensors"), tensors_of(*model, dtype));
       Target target(*model, masters);
       const auto report = load(*model, folder.path(), target, 3);
@@ -180,7 +180,7 @@ TEST(LoadWeights, LargeTensorsGoInPieces) {
       R"({"model_type": "gpt2", "vocab_size": 50021, "n_embd": 48, "n_layer": 1, "n_head": 4, "n_positions": 16,
           "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0})");
   for (const char* dtype : {"BF16", "F64"}) {
-    const TemporaryFolder folder;
+    const io::TemporaryFolder folder;
     write_file(folder.path("model.safetensors"), tensors_of(*model, dtype));
     Target target(*model);
     ASSERT_TRUE(load(*model, folder.path(), target, 3));
@@ -196,7 +196,7 @@ TEST(LoadWeights, AcceptsNamesWithoutTheBasePrefix) {
   // What older files carry besides.
   bare["h.0.attn.bias"] = {"BOOL", {1, 1, 16, 16}, std::string(256, '\1')};
   bare["h.1.attn.masked_bias"] = {"F32", {}, std::string(4, '\0')};
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   write_file(folder.path("model.safetensors"), bare);
   Target target(*model);
   const auto report = load(*model, folder.path(), target);
@@ -207,7 +207,7 @@ TEST(LoadWeights, AcceptsNamesWithoutTheBasePrefix) {
 
 TEST(LoadWeights, ReadsShards) {
   const auto model = model_of(kLlama);
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   std::array<StoredTensors, 3> shards;
   std::string map;
   size_t i = 0;
@@ -231,7 +231,7 @@ TEST(LoadWeights, ATiedHeadMayStandInTheFile) {
   StoredTensors tensors = tensors_of(*model, "F32");
   ASSERT_FALSE(tensors.contains("lm_head.weight"));
   tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"];
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   write_file(folder.path("model.safetensors"), tensors);
   Target target(*model);
   ASSERT_TRUE(load(*model, folder.path(), target));
@@ -291,7 +291,7 @@ TEST(LoadWeights, NamesWhatDoesNotFit) {
   for (const Row& row : rows) {
     StoredTensors tensors = fresh();
     row.change(tensors);
-    const TemporaryFolder folder;
+    const io::TemporaryFolder folder;
     write_file(folder.path("model.safetensors"), tensors);
     const auto report = load(*model, folder.path(), target);
     ASSERT_FALSE(report) << row.what[0];
@@ -304,10 +304,10 @@ TEST(LoadWeights, NamesWhatDoesNotFit) {
 
 TEST(LoadWeights, ACutFileIsAnError) {
   const auto model = model_of(kLlama);
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   const std::string path = folder.path("model.safetensors");
   write_file(path, tensors_of(*model, "BF16"));
-  const auto weights = ModelWeights::open(folder.path());
+  const auto weights = io::ModelWeights::open(folder.path());
   ASSERT_TRUE(weights);
   std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
   Target target(*model);
@@ -323,7 +323,7 @@ TEST(LoadWeights, KeepsNaN) {
   auto& bytes = tensors["model.norm.weight"].bytes;
   bytes[2] = '\x01', bytes[3] = '\x7e';  // a NaN, then an infinity
   bytes[4] = '\x00', bytes[5] = '\xfc';
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   write_file(folder.path("model.safetensors"), tensors);
   Target target(*model);
   ASSERT_TRUE(load(*model, folder.path(), target));
@@ -333,4 +333,4 @@ TEST(LoadWeights, KeepsNaN) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -8,7 +8,7 @@
 #include "checkpoints/adapter_change.h"
 #include "ops/block_values.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 constexpr int64_t kOuts = 40, kIn = 70;
@@ -92,4 +92,4 @@ TEST(QuantizedStart, OfAMatrixThatLiesTransposed) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

@@ -12,7 +12,7 @@
 #include "numerics/dynamic_map.h"
 #include "numerics/formats.h"
 
-namespace plimsoll::train {
+namespace plimsoll::checkpoints {
 namespace {
 
 using testing::HasSubstr;
@@ -53,16 +53,16 @@ class QuantizedFile {
       const std::string begin = std::to_string(payload.size());
       payload += part.bytes;
       members += (members.empty() ? "" : ",") +
-                 header_entry(name, part.dtype, part.shape, begin + "," + std::to_string(payload.size()));
+                 io::header_entry(name, part.dtype, part.shape, begin + "," + std::to_string(payload.size()));
     }
-    folder_.write("model.safetensors", safetensors_bytes("{" + members + "}", payload));
-    weights_.emplace(ModelWeights::open(folder_.path()).value());
+    folder_.write("model.safetensors", io::safetensors_bytes("{" + members + "}", payload));
+    weights_.emplace(io::ModelWeights::open(folder_.path()).value());
   }
   [[nodiscard]] auto found() const { return find_quantized(*weights_); }
 
  private:
-  TemporaryFolder folder_;
-  std::optional<ModelWeights> weights_;
+  io::TemporaryFolder folder_;
+  std::optional<io::ModelWeights> weights_;
 };
 
 TEST(QuantizedTensors, FindsBothKinds) {
@@ -146,4 +146,4 @@ TEST(QuantizedTensors, RefusesRowsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::checkpoints

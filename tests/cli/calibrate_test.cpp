@@ -9,8 +9,8 @@
 #include "cli/run_plimsoll.h"
 #include "io/file.h"
 #include "io/temporary_folder.h"
-#include "planner/known_profiles.h"
-#include "train/run_profile.h"
+#include "planner/cost/known_profiles.h"
+#include "strategy/machine_rates.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -33,20 +33,20 @@ class CalibrateTest : public testing::Test {
   /// A profile of this machine, as if it had been measured.
   void keep_profile() {
     planner::MachineProfile profile = planner::generic_cpu(cpu::isa_name(cpu::current_isa()));
-    profile.name = train::machine_name();
+    profile.name = strategy::machine_name();
     profile.rates = "calibrated";
     std::filesystem::create_directories(folder_.path() + "/plimsoll");
-    ASSERT_TRUE(write_file_atomically(train::calibrated_path(), planner::profile_json(profile)));
+    ASSERT_TRUE(io::write_file_atomically(strategy::calibrated_path(), planner::profile_json(profile)));
   }
 
-  TemporaryFolder folder_;
+  io::TemporaryFolder folder_;
   std::string before_;
 };
 
 TEST_F(CalibrateTest, AProfiledRunCorrectsTheProfileItWasEstimatedBy) {
   keep_profile();
   const std::string run = folder_.path() + "/run.yaml", out = folder_.path() + "/out";
-  ASSERT_TRUE(write_file_atomically(
+  ASSERT_TRUE(io::write_file_atomically(
       run,
       "model: {preset: gpt2, init: random, overrides: {n_layer: 1, n_embd: 48, vocab_size: 97}}\n"
       "data: {sequence_length: 16}\ntraining: {global_batch_size: 4, max_steps: 2}\nruntime: {threads: "
@@ -57,7 +57,7 @@ TEST_F(CalibrateTest, AProfiledRunCorrectsTheProfileItWasEstimatedBy) {
   const Outcome corrected = run_plimsoll({"calibrate", "--from", out});
   ASSERT_EQ(corrected.code, 0) << corrected.err;
   EXPECT_THAT(corrected.out, HasSubstr("linear_dw"));
-  const auto profile = planner::load_profile(train::calibrated_path());
+  const auto profile = planner::load_profile(strategy::calibrated_path());
   ASSERT_TRUE(profile);
   EXPECT_GT(profile->factors.size(), 5u);
   const Outcome again = run_plimsoll({"calibrate", "--from", out});
@@ -72,13 +72,13 @@ TEST_F(CalibrateTest, WhatIsNoMeasuredRunIsRefused) {
   keep_profile();
   EXPECT_EQ(run_plimsoll({"calibrate", "--from", folder_.path() + "/nothing"}).code, 65);
   const std::string log = folder_.path() + "/events.jsonl";
-  ASSERT_TRUE(write_file_atomically(log, "{\"event\": \"step\"}\n"));
+  ASSERT_TRUE(io::write_file_atomically(log, "{\"event\": \"step\"}\n"));
   const Outcome none = run_plimsoll({"calibrate", "--from", folder_.path()});
   EXPECT_EQ(none.code, 65);
   EXPECT_THAT(none.err, HasSubstr("no measured step"));
   for (const char* bad : {"{\"event\": \"estimate\"", "{\"event\": \"estimate\", \"ops\": 7}\n",
                           "[[[[[[[[[[[\"estimate\"]]]]]]]]]]]\n"}) {
-    ASSERT_TRUE(write_file_atomically(log, bad));
+    ASSERT_TRUE(io::write_file_atomically(log, bad));
     EXPECT_EQ(run_plimsoll({"calibrate", "--from", folder_.path()}).code, 65) << bad;
   }
 }

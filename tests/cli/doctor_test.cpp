@@ -17,7 +17,7 @@ TEST(DoctorTest, SaysWhichLimitRules) {
   EXPECT_EQ(json.code, 0) << json.err;
   const auto lines = objects(json.out);
   ASSERT_EQ(lines.size(), 1U);
-  const Tree* said = lines[0].find("memory");
+  const io::Tree* said = lines[0].find("memory");
   ASSERT_NE(said, nullptr);
   EXPECT_EQ(said->find("total_bytes")->integer, memory.physical_bytes);
   EXPECT_EQ(said->find("limit_bytes")->integer, memory.limit_bytes);

@@ -19,8 +19,8 @@
 #include "devices/devices.h"
 #include "io/file.h"
 #include "io/temporary_folder.h"
-#include "planner/known_profiles.h"
-#include "train/run_profile.h"
+#include "planner/cost/known_profiles.h"
+#include "strategy/machine_rates.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -57,20 +57,20 @@ class FirstUseTest : public testing::Test {
     return code ? 0 : size;
   }
   /// What is said on stderr.
-  std::string plan(const RunConfig& config = {}) {
+  std::string plan(const settings::RunConfig& config = {}) {
     testing::internal::CaptureStderr();
     measure_at_first_use(config, [this] { return measured(); });
     return testing::internal::GetCapturedStderr();
   }
   static std::string isa() { return std::string(cpu::isa_name(cpu::current_isa())); }
-  static planner::MachineProfile profile_in_use(const RunConfig& config = {}) {
+  static planner::MachineProfile profile_in_use(const settings::RunConfig& config = {}) {
     const auto target = devices::make_target({.num_threads = 1});
-    const auto profile = train::run_profile(config, *target);
+    const auto profile = strategy::run_profile(config, *target);
     EXPECT_TRUE(profile);
     return profile ? *profile : planner::MachineProfile();
   }
 
-  TemporaryFolder folder_;
+  io::TemporaryFolder folder_;
   std::string before_;
 };
 
@@ -88,14 +88,14 @@ TEST_F(FirstUseTest, MeasuresOnceAndSaysSoOnce) {
 
 TEST_F(FirstUseTest, ADamagedFileIsMeasuredAnew) {
   plan();
-  const std::string path = train::first_rates_path(isa());
-  ASSERT_TRUE(write_file_atomically(path, "{\"plimsoll_machine_profile\": 4"));
+  const std::string path = strategy::first_rates_path(isa());
+  ASSERT_TRUE(io::write_file_atomically(path, "{\"plimsoll_machine_profile\": 4"));
   EXPECT_EQ(profile_in_use().rates, "uncalibrated") << "never half";
   EXPECT_THAT(plan(), HasSubstr("damaged"));
   EXPECT_EQ(profile_in_use().rates, "measured");
   planner::MachineProfile other = measured();  // whole, and of another machine
   other.name = "elsewhere";
-  ASSERT_TRUE(write_file_atomically(path, planner::profile_json(other)));
+  ASSERT_TRUE(io::write_file_atomically(path, planner::profile_json(other)));
   EXPECT_EQ(profile_in_use().rates, "uncalibrated");
   EXPECT_THAT(plan(), HasSubstr("damaged"));
   EXPECT_EQ(plan(), "");
@@ -111,17 +111,17 @@ TEST_F(FirstUseTest, WhereNothingCanBeKeptNothingIsMeasured) {
 TEST_F(FirstUseTest, ACalibratedProfileWins) {
   plan();
   planner::MachineProfile p = measured();
-  p.rates = "calibrated", p.name = train::machine_name(), p.launch_seconds = 0.25;
-  ASSERT_TRUE(write_file_atomically(train::calibrated_path(), planner::profile_json(p)));
+  p.rates = "calibrated", p.name = strategy::machine_name(), p.launch_seconds = 0.25;
+  ASSERT_TRUE(io::write_file_atomically(strategy::calibrated_path(), planner::profile_json(p)));
   EXPECT_EQ(profile_in_use().rates, "calibrated");
-  fs::remove(train::first_rates_path(isa()));
+  fs::remove(strategy::first_rates_path(isa()));
   const size_t before = times();
   EXPECT_EQ(plan(), "") << "nothing is left to measure";
   EXPECT_EQ(times(), before);
 }
 
 TEST_F(FirstUseTest, WhoNamesAProfileMeasuresNothing) {
-  RunConfig config;
+  settings::RunConfig config;
   config.runtime.profile = "built-in";
   EXPECT_EQ(plan(config), "");
   plan();
@@ -135,7 +135,7 @@ TEST_F(FirstUseTest, WhoNamesAProfileMeasuresNothing) {
 
 TEST_F(FirstUseTest, ThisProcessPeakDoesNotKnowOfIt) {
   plan();
-  fs::remove(train::first_rates_path(isa()));
+  fs::remove(strategy::first_rates_path(isa()));
   const int64_t before = peak_resident_bytes();
   measure_at_first_use({}, [this] {
     const std::vector<char> large(size_t{256} << 20, 'x');
@@ -190,13 +190,13 @@ TEST_F(FirstUseTest, WhatIsNotQuietIsKeptMarkedAndMeasuredAgain) {
 }
 
 TEST_F(FirstUseTest, ABudgetThatMeasuringWouldExceedLeavesItOut) {
-  RunConfig config;
-  config.memory.budget = {MemoryBudget::Kind::kBytes, int64_t{30} << 20};
+  settings::RunConfig config;
+  config.memory.budget = {settings::MemoryBudget::Kind::kBytes, int64_t{30} << 20};
   EXPECT_EQ(plan(config), "");
   EXPECT_EQ(times(), 0u);
   EXPECT_EQ(profile_in_use(config).rates, "uncalibrated");
   config.memory.budget.bytes = int64_t{4} << 30;
-  config.memory.host_budget = {MemoryBudget::Kind::kBytes, int64_t{30} << 20};
+  config.memory.host_budget = {settings::MemoryBudget::Kind::kBytes, int64_t{30} << 20};
   EXPECT_EQ(plan(config), "");
   config.memory.host_budget.bytes = int64_t{4} << 30;
   EXPECT_THAT(plan(config), HasSubstr("measured this machine"));
@@ -205,7 +205,7 @@ TEST_F(FirstUseTest, ABudgetThatMeasuringWouldExceedLeavesItOut) {
 /// Measured for real, within seconds.
 TEST_F(FirstUseTest, PlansAreTheSameFromRunToRun) {
   const std::string run = folder_.path() + "/run.yaml";
-  ASSERT_TRUE(write_file_atomically(
+  ASSERT_TRUE(io::write_file_atomically(
       run,
       "model: {preset: gpt2, init: random, overrides: {n_layer: 1, n_embd: 48, vocab_size: 97}}\n"
       "data: {sequence_length: 16}\ntraining: {global_batch_size: 4, max_steps: 2}\n"));
@@ -213,12 +213,14 @@ TEST_F(FirstUseTest, PlansAreTheSameFromRunToRun) {
     words.insert(words.begin(), {"plan", run, "--json"});
     const Outcome outcome = run_plimsoll(words);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    const std::vector<Tree> events = objects(outcome.out);
+    const std::vector<io::Tree> events = objects(outcome.out);
     EXPECT_FALSE(events.empty());
-    return std::pair(events.empty() ? Tree() : events[0], outcome.err);
+    return std::pair(events.empty() ? io::Tree() : events[0], outcome.err);
   };
-  const auto seconds = [](const Tree& plan) { return plan.find("step")->find("seconds_estimated")->number; };
-  const auto rates = [](const Tree& plan) { return plan.find("choices")->find("rates")->text; };
+  const auto seconds = [](const io::Tree& plan) {
+    return plan.find("step")->find("seconds_estimated")->number;
+  };
+  const auto rates = [](const io::Tree& plan) { return plan.find("choices")->find("rates")->text; };
   const auto [first, told] = plan_event({});  // of a busy moment's rates too
   const auto [second, told_again] = plan_event({});
   const auto [plain, told_of_it] = plan_event({"runtime.profile=built-in"});
@@ -238,7 +240,7 @@ TEST_F(FirstUseTest, ManyAtOnceMeasureOnce) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
         return measured();
       });
-      _exit(train::first_rates(isa()) ? 0 : 1);
+      _exit(strategy::first_rates(isa()) ? 0 : 1);
     }
     children.push_back(child);
   }

@@ -12,16 +12,16 @@
 namespace plimsoll::cli {
 
 struct Numbers {
-  SafetensorsEntry entry;
+  io::SafetensorsEntry entry;
   std::vector<float> values;  ///< its bytes, whatever the entry says that they are
 };
 
 /// Returns the path.
 inline std::string write_file(const std::string& path, const std::vector<Numbers>& tensors,
                               std::vector<std::pair<std::string, std::string>> metadata = {}) {
-  std::vector<SafetensorsEntry> entries;
+  std::vector<io::SafetensorsEntry> entries;
   for (const Numbers& tensor : tensors) entries.push_back(tensor.entry);
-  auto writer = SafetensorsWriter::create(path, entries, std::move(metadata));
+  auto writer = io::SafetensorsWriter::create(path, entries, std::move(metadata));
   EXPECT_TRUE(writer) << (writer ? "" : writer.error().message());
   if (!writer) return path;
   for (size_t i = 0; i < tensors.size(); ++i)

@@ -20,7 +20,7 @@ constexpr const char* kArguments =
     "output_dir: x\nlearning_rate: 1e-3\nmax_length: 64\nneftune_noise_alpha: 5\n";
 
 TEST(ImportCommand, WritesTheRunFileAndTellsWhatDiffers) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   const std::string args = folder.write("args.yaml", kArguments), run = folder.path("run.yaml");
   const Outcome outcome = run_plimsoll({"import", args, "--output", run});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -28,22 +28,22 @@ TEST(ImportCommand, WritesTheRunFileAndTellsWhatDiffers) {
   EXPECT_THAT(outcome.err, HasSubstr("no equal: neftune_noise_alpha: 5: no noise is added to embeddings\n"));
   EXPECT_THAT(outcome.err, HasSubstr("fill in: data.train: "));
   EXPECT_THAT(outcome.err, HasSubstr("\n3 mapped, 0 harmless, 1 without an equal, "));
-  EXPECT_THAT(*read_small_file(run, 1 << 20), HasSubstr("\n  learning_rate: 0.001"));
+  EXPECT_THAT(*io::read_small_file(run, 1 << 20), HasSubstr("\n  learning_rate: 0.001"));
   const Outcome piped = run_plimsoll({"import", args, "--from", "trl"});
   EXPECT_THAT(piped.out, StartsWith("# Made by plimsoll import of "));
 }
 
 TEST(ImportCommand, PrintsOneObjectWithJson) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   const Outcome outcome = run_plimsoll({"import", folder.write("args.yaml", kArguments), "--json"});
-  const auto event = parse_json(outcome.out);
+  const auto event = io::parse_json(outcome.out);
   ASSERT_TRUE(event) << outcome.out;
   EXPECT_EQ(event->find("keys")->items.size(), 4U);
   EXPECT_EQ(event->find("no_equal")->integer, 1);
 }
 
 TEST(ImportCommand, WritesNothingOverBadValues) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   const std::string bad = folder.write("bad.yaml", "output_dir: x\nlearning_rate: fast\nseed: -1\n");
   const Outcome outcome = run_plimsoll({"import", bad, "--output", folder.path("run.yaml")});
   EXPECT_EQ(outcome.code, 2);

@@ -22,13 +22,14 @@ class PlanTest : public testing::Test {
   void SetUp() override {
     const std::string model = "model: {preset: gpt2, overrides: {n_layer: 1, n_embd: 48, vocab_size: 97}}\n";
     const std::string rest = "data: {train: x.npy, sequence_length: 16}\nruntime: {threads: 2}\n";
-    EXPECT_TRUE(write_file_atomically(a_, model + rest + "training: {global_batch_size: 4, max_steps: 2}\n"));
-    EXPECT_TRUE(write_file_atomically(
+    EXPECT_TRUE(
+        io::write_file_atomically(a_, model + rest + "training: {global_batch_size: 4, max_steps: 2}\n"));
+    EXPECT_TRUE(io::write_file_atomically(
         b_,
         model + rest + "training: {global_batch_size: 4, max_steps: 2, optimizer: sgd, momentum: 0.9}\n"));
   }
 
-  const TemporaryFolder folder_;
+  const io::TemporaryFolder folder_;
   const std::string a_ = folder_.path() + "/a.yaml", b_ = folder_.path() + "/b.yaml";
 };
 
@@ -36,18 +37,18 @@ TEST_F(PlanTest, DiffShowsWhatASettingSaves) {
   const Outcome outcome = run_plimsoll({"plan", "--diff", a_, b_, "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, IsEmpty());
-  const auto event = parse_json(outcome.out);
+  const auto event = io::parse_json(outcome.out);
   ASSERT_TRUE(event) << outcome.out;
-  const Tree &a = *event->find("a"), &b = *event->find("b");
+  const io::Tree &a = *event->find("a"), &b = *event->find("b");
   const int64_t parameters = a.find("classes")->find("parameters")->integer;
   EXPECT_EQ(a.find("classes")->find("optimizer_state")->integer, 2 * parameters);
   EXPECT_EQ(b.find("classes")->find("optimizer_state")->integer, parameters);
   std::vector<std::string> settings;
-  for (const Tree& row : event->find("settings")->items) settings.push_back(row.find("path")->text);
+  for (const io::Tree& row : event->find("settings")->items) settings.push_back(row.find("path")->text);
   EXPECT_THAT(settings,
               testing::ElementsAre("training.optimizer", "training.momentum", "training.weight_decay"));
   // Each side is what plan says of it alone.
-  const auto alone = parse_json(run_plimsoll({"plan", b_, "--json"}).out);
+  const auto alone = io::parse_json(run_plimsoll({"plan", b_, "--json"}).out);
   ASSERT_TRUE(alone);
   EXPECT_EQ(alone->find("process_peak_bytes")->integer, b.find("process_peak_bytes")->integer);
 }
@@ -56,7 +57,7 @@ TEST_F(PlanTest, DiffShowsWhatASettingSaves) {
 TEST_F(PlanTest, PlansForACardFromItsDataSheet) {
   const Outcome outcome = run_plimsoll({"plan", a_, "--json", "runtime.profile=RTX-4090"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const auto event = parse_json(outcome.out);
+  const auto event = io::parse_json(outcome.out);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->find("choices")->find("rates")->text, "data sheet");
   EXPECT_GT(event->find("host")->find("peak_bytes")->integer, 0);
@@ -76,7 +77,7 @@ TEST_F(PlanTest, RefusesProfilesThatAreUnknownOrDamaged) {
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("h100"));
   const std::string file = folder_.path() + "/p.json";
-  ASSERT_TRUE(write_file_atomically(file, "{\"plimsoll_machine_profile\": 9}"));
+  ASSERT_TRUE(io::write_file_atomically(file, "{\"plimsoll_machine_profile\": 9}"));
   EXPECT_EQ(run_plimsoll({"plan", a_, "runtime.profile=" + file}).code, 65);
 }
 
@@ -85,21 +86,21 @@ TEST_F(PlanTest, SaysWhatWouldMakeItFit) {
   const auto peak = [&](const std::vector<std::string>& overrides) {
     std::vector<std::string> arguments = {"plan", a_, "--json", "data.sequence_length=256"};
     arguments.insert(arguments.end(), overrides.begin(), overrides.end());
-    return *parse_json(run_plimsoll(arguments).out);
+    return *io::parse_json(run_plimsoll(arguments).out);
   };
   for (const std::string micro : {"training.micro_batch_size=4", "training.micro_batch_size=1"}) {
     const int64_t needs = peak({micro, "memory.budget=1MiB"}).find("process_peak_bytes")->integer;
     const std::string budget = "memory.budget=" + std::to_string(needs - 50'000);
-    const Tree plan = peak({micro, budget});
+    const io::Tree plan = peak({micro, budget});
     EXPECT_FALSE(plan.find("fits")->boolean);
-    const std::vector<Tree>& remedies = plan.find("remedies")->items;
+    const std::vector<io::Tree>& remedies = plan.find("remedies")->items;
     ASSERT_FALSE(remedies.empty()) << micro;
     EXPECT_EQ(remedies[0].find("note")->text == "the same bits", micro.back() == '4');
-    for (const Tree& remedy : remedies) {
+    for (const io::Tree& remedy : remedies) {
       std::vector<std::string> overrides = {micro, budget};
       for (const auto& [path, value] : remedy.find("settings")->members)
         overrides.push_back(path + "=" + value.text);
-      const Tree changed = peak(overrides);
+      const io::Tree changed = peak(overrides);
       ASSERT_NE(changed.find("fits"), nullptr);
       EXPECT_TRUE(changed.find("fits")->boolean) << overrides.back();
       EXPECT_EQ(changed.find("process_peak_bytes")->integer, remedy.find("peak_bytes")->integer)
@@ -125,7 +126,7 @@ TEST_F(PlanTest, ExplainsThePrecision) {
   const Outcome json =
       run_plimsoll({"plan", a_, "training.precision=tf32", "--explain", "precision", "--json"});
   const size_t second = json.out.find('\n') + 1;
-  const auto event = parse_json(json.out.substr(second, json.out.find('\n', second) - second));
+  const auto event = io::parse_json(json.out.substr(second, json.out.find('\n', second) - second));
   ASSERT_TRUE(event) << json.out;
   EXPECT_EQ(event->find("event")->text, "precision");
   EXPECT_THAT(json.out, HasSubstr("tf32 products, f32 sums"));
@@ -151,7 +152,7 @@ TEST_F(PlanTest, ExplainsOverridesOfThePrecision) {
 /// A tied head has the table's weight; q, k and v lie in one.
 TEST_F(PlanTest, OverridesGoByWeightsAsTheyAreKept) {
   const std::string path = folder_.path() + "/llama.yaml";
-  ASSERT_TRUE(write_file_atomically(
+  ASSERT_TRUE(io::write_file_atomically(
       path,
       "model: {config: {model_type: llama, vocab_size: 64, hidden_size: 32, intermediate_size: 40, "
       "num_hidden_layers: 2, num_attention_heads: 2, num_key_value_heads: 1, max_position_embeddings: 64, "
@@ -175,10 +176,10 @@ TEST_F(PlanTest, OverridesGoByWeightsAsTheyAreKept) {
 }
 
 /// Events of a name, of plan --json.
-std::vector<Tree> events_of(const std::string& out, const std::string& name) {
-  std::vector<Tree> events;
+std::vector<io::Tree> events_of(const std::string& out, const std::string& name) {
+  std::vector<io::Tree> events;
   for (size_t begin = 0, end; (end = out.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    auto event = parse_json(std::string_view(out).substr(begin, end - begin));
+    auto event = io::parse_json(std::string_view(out).substr(begin, end - begin));
     EXPECT_TRUE(event) << out.substr(begin, end - begin);
     if (event && event->find("event")->text == name) events.push_back(std::move(*event));
   }
@@ -188,13 +189,13 @@ std::vector<Tree> events_of(const std::string& out, const std::string& name) {
 TEST_F(PlanTest, ExplainsWhatANormStores) {
   const Outcome json =
       run_plimsoll({"plan", a_, "training.precision=bf16", "--explain", "precision", "--json"});
-  const std::vector<Tree> events = events_of(json.out, "precision");
+  const std::vector<io::Tree> events = events_of(json.out, "precision");
   const auto fused = std::find_if(events.begin(), events.end(),
-                                  [](const Tree& e) { return e.find("op")->text == "add_layer_norm"; });
+                                  [](const io::Tree& e) { return e.find("op")->text == "add_layer_norm"; });
   ASSERT_NE(fused, events.end());
-  EXPECT_EQ(to_json(*fused->find("stores")), R"({"y": "bf16", "sum": "f32"})");
+  EXPECT_EQ(io::to_json(*fused->find("stores")), R"({"y": "bf16", "sum": "f32"})");
   EXPECT_EQ(fused->find("why")->text, "a norm, a reduction or a loss; products alone read it");
-  EXPECT_EQ(to_json(*events.front().find("stores")), R"({"y": "f32"})") << "the embedding";
+  EXPECT_EQ(io::to_json(*events.front().find("stores")), R"({"y": "f32"})") << "the embedding";
 }
 
 /// Attention in fp32 between products in bf16: what it reads is widened, its gradient rounded.
@@ -208,19 +209,19 @@ TEST_F(PlanTest, ExplainsCasts) {
   EXPECT_THAT(text.out, HasSubstr("linear stores its products' bf16; attention_packed reads what is stored"));
   std::vector<std::string> with_json = arguments;
   with_json.emplace_back("--json");
-  const std::vector<Tree> casts = events_of(run_plimsoll(with_json).out, "precision_cast");
+  const std::vector<io::Tree> casts = events_of(run_plimsoll(with_json).out, "precision_cast");
   ASSERT_EQ(casts.size(), 3U);
-  const Tree &read = casts[0], &again = casts[1], &gradient = casts[2];
+  const io::Tree &read = casts[0], &again = casts[1], &gradient = casts[2];
   EXPECT_EQ(read.find("op")->text, "linear");
   EXPECT_EQ(read.find("layer")->text, "h.0.attn");
-  EXPECT_EQ(to_json(*read.find("shape")), "[4, 16, 144]");
+  EXPECT_EQ(io::to_json(*read.find("shape")), "[4, 16, 144]");
   EXPECT_EQ(read.find("from")->text + " " + read.find("to")->text, "bf16 f32");
   EXPECT_EQ(read.find("uses")->integer, 1);
   EXPECT_TRUE(again.find("recomputed")->boolean);
   EXPECT_EQ(gradient.find("op")->text, "attention_packed_grad");
   EXPECT_EQ(gradient.find("to")->text, "bf16");
   std::vector<std::string> readers;  // in the order of the schedule
-  for (const Tree& reader : gradient.find("readers")->items) readers.push_back(reader.text);
+  for (const io::Tree& reader : gradient.find("readers")->items) readers.push_back(reader.text);
   EXPECT_THAT(readers, testing::UnorderedElementsAre("sum_rows", "linear", "linear_dw"));
 }
 
@@ -232,9 +233,9 @@ TEST_F(PlanTest, ExplainsTheMemoryOnAnyDevice) {
           "memory", "--json"};
       const Outcome outcome = run_plimsoll(arguments);
       ASSERT_EQ(outcome.code, 0) << outcome.err;
-      const Tree plan = events_of(outcome.out, "plan").at(0),
-                 timeline = events_of(outcome.out, "memory_timeline").at(0);
-      const Tree& bytes = *plan.find("device");
+      const io::Tree plan = events_of(outcome.out, "plan").at(0),
+                     timeline = events_of(outcome.out, "memory_timeline").at(0);
+      const io::Tree& bytes = *plan.find("device");
       const int64_t peak = bytes.find("persistent_bytes")->integer + bytes.find("arena_bytes")->integer;
       EXPECT_EQ(timeline.find("peak")->find("total_bytes")->integer, peak);
       EXPECT_EQ(timeline.find("program")->text, plan.find("peak")->find("program")->text);
@@ -259,7 +260,7 @@ TEST_F(PlanTest, TheExplainedMemoryFitsItsColumnsAndIsAPictureToo) {
     EXPECT_LE(line.size(), 80U) << line;
     EXPECT_TRUE(std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; })) << line;
   }
-  const auto picture = read_small_file(svg, 1 << 20);
+  const auto picture = io::read_small_file(svg, 1 << 20);
   ASSERT_TRUE(picture);
   EXPECT_THAT(*picture, testing::StartsWith("<svg "));
 }
@@ -286,11 +287,11 @@ TEST_F(PlanTest, ExplainsHowWeightsAreKept) {
     std::vector<std::string> arguments = {"plan", a_, "--explain", "precision", "--json"};
     arguments.insert(arguments.end(), settings.begin(), settings.end());
     const Outcome outcome = run_plimsoll(arguments);
-    for (const Tree& event : events_of(outcome.out, "precision_weight")) {
+    for (const io::Tree& event : events_of(outcome.out, "precision_weight")) {
       if (event.find("weight")->text != name) continue;
       std::string text;
       for (const char* field : {"stored", "master", "gradient", "moments", "rounding", "products"})
-        text += to_json(*event.find(field)) + " ";
+        text += io::to_json(*event.find(field)) + " ";
       return text;
     }
     return outcome.err;
@@ -365,17 +366,17 @@ TEST_F(PlanTest, FrontierOfARunThatDoesNotFit) {
   const Outcome outcome =
       run_plimsoll({"plan", a_, "--frontier", "--svg", svg, "--json", "memory.budget=1MiB"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const std::vector<Tree> events = objects(outcome.out);
+  const std::vector<io::Tree> events = objects(outcome.out);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].find("event")->text, "frontier");
   ASSERT_FALSE(events[0].find("points")->items.empty());
-  const Tree& point = events[0].find("points")->items.front();
+  const io::Tree& point = events[0].find("points")->items.front();
   const std::string budget = "memory.budget=" + std::to_string(point.find("budget_bytes")->integer);
-  const auto alone = parse_json(run_plimsoll({"plan", a_, "--json", budget}).out);
+  const auto alone = io::parse_json(run_plimsoll({"plan", a_, "--json", budget}).out);
   ASSERT_TRUE(alone);
   EXPECT_EQ(alone->find("process_peak_bytes")->integer, point.find("peak_bytes")->integer);
-  EXPECT_EQ(to_json(*alone->find("choices")), to_json(*point.find("choices")));
-  EXPECT_THAT(*read_small_file(svg, 1 << 20), HasSubstr("</svg>"));
+  EXPECT_EQ(io::to_json(*alone->find("choices")), io::to_json(*point.find("choices")));
+  EXPECT_THAT(*io::read_small_file(svg, 1 << 20), HasSubstr("</svg>"));
   EXPECT_EQ(run_plimsoll({"plan", a_, "--frontier", "--svg", folder_.path() + "/no/such.svg"}).code, 74);
 }
 
@@ -384,7 +385,7 @@ TEST_F(PlanTest, SweepsSettings) {
       run_plimsoll({"plan", a_, "--sweep", "data.sequence_length=16,32", "--sweep", "lora.r=max",
                     "memory.budget=64MiB", "lora.target_modules=all-linear", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const std::vector<Tree> events = objects(outcome.out);
+  const std::vector<io::Tree> events = objects(outcome.out);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].find("rows")->items.size(), 2u);
   EXPECT_EQ(run_plimsoll({"plan", a_, "--sweep", "data.sequence_lenght=1,2"}).code, 2);

@@ -16,7 +16,7 @@ std::string folder_with(const std::string& name, const std::string& events) {
   std::string folder = testing::TempDir() + "report_" + name;
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
-  EXPECT_TRUE(write_file_atomically(folder + "/events.jsonl", events));
+  EXPECT_TRUE(io::write_file_atomically(folder + "/events.jsonl", events));
   return folder;
 }
 
@@ -27,7 +27,7 @@ TEST(ReportCommand, WritesAPage) {
   const Outcome outcome = run_plimsoll({"report", folder, folder, "--output", page});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "");
-  const auto text = read_small_file(page, 1 << 20);
+  const auto text = io::read_small_file(page, 1 << 20);
   ASSERT_TRUE(text);
   EXPECT_THAT(*text, HasSubstr("2.125 at step 1"));
   EXPECT_THAT(*text, HasSubstr("there is no run.yaml"));
@@ -39,7 +39,7 @@ TEST(ReportCommand, RefusesWhatIsNoRun) {
     const Outcome outcome = run_plimsoll({"report", folder, "--output", bad + "/page.html"});
     EXPECT_EQ(outcome.code, 65);
     EXPECT_THAT(outcome.err, HasSubstr("output.dir"));
-    EXPECT_FALSE(is_file(bad + "/page.html"));
+    EXPECT_FALSE(io::is_file(bad + "/page.html"));
   }
 }
 

@@ -31,12 +31,12 @@ inline Outcome run_plimsoll(std::vector<std::string> words) {
 }
 
 /// The lines of --json; each must be an object.
-inline std::vector<Tree> objects(const std::string& out) {
-  std::vector<Tree> result;
+inline std::vector<io::Tree> objects(const std::string& out) {
+  std::vector<io::Tree> result;
   std::istringstream lines(out);
   for (std::string line; std::getline(lines, line);) {
-    auto tree = parse_json(line);
-    EXPECT_TRUE(tree && tree->kind == Tree::Kind::kMap) << line;
+    auto tree = io::parse_json(line);
+    EXPECT_TRUE(tree && tree->kind == io::Tree::Kind::kMap) << line;
     if (tree) result.push_back(std::move(*tree));
   }
   return result;

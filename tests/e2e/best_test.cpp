@@ -33,7 +33,7 @@ struct Evaluated {
 Evaluated evaluated(const std::string& out) {
   Evaluated result;
   for (size_t begin = 0, end; (end = out.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const auto event = parse_json(std::string_view(out).substr(begin, end - begin));
+    const auto event = io::parse_json(std::string_view(out).substr(begin, end - begin));
     if (!event || event->find("event")->text != "eval") continue;
     result.losses.push_back(event->find("loss")->number);
     if (result.best == 0 || result.losses.back() < result.losses[static_cast<size_t>(result.best - 1)])

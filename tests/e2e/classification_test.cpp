@@ -118,7 +118,7 @@ TEST(ClassificationOutput, OfIdsAloneNamesNoPadToken) {
   run.replace(run.find(pad), pad.size(), "eos_token_id: 2");
   folder.write("run.yaml", run);
   ASSERT_EQ(folder.run("train run.yaml").exit_code, 0);
-  const auto config = parse_json(folder.read("out/final/config.json"));
+  const auto config = io::parse_json(folder.read("out/final/config.json"));
   ASSERT_TRUE(config);
   EXPECT_TRUE(config->find("pad_token_id") == nullptr || config->find("pad_token_id")->is_null());
 }

@@ -67,7 +67,7 @@ double norm_of(const Tensors& tensors) {
 /// A finished run, its step events, and its dumps.
 struct Dumped {
   Folder folder;
-  std::vector<Tree> steps;
+  std::vector<io::Tree> steps;
   Tensors dump(int step) const {
     return read_tensors(folder.read("dump/step-00000" + std::to_string(step) + ".safetensors"));
   }
@@ -80,7 +80,7 @@ void train_dumped(Dumped& run, const std::string& file, const std::string& overr
   const Outcome outcome = run.folder.run("train run.yaml --json data.shuffle=false " + overrides);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   for (size_t begin = 0, end; (end = outcome.out.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    auto event = parse_json(std::string_view(outcome.out).substr(begin, end - begin));
+    auto event = io::parse_json(std::string_view(outcome.out).substr(begin, end - begin));
     ASSERT_TRUE(event);
     if (event->find("event")->text == "step") run.steps.push_back(std::move(*event));
   }
@@ -175,7 +175,7 @@ TEST(DumpTest, FinalModelIsTheLastStepsParameters) {
               ElementsAre("README.md", "config.json", "model.safetensors"));
   const Tensors model = read_tensors(run.folder.read("out/final/model.safetensors"));
   EXPECT_TRUE(model == under(run.dump(2), "param."));
-  const auto config = parse_json(run.folder.read("out/final/config.json"));
+  const auto config = io::parse_json(run.folder.read("out/final/config.json"));
   ASSERT_TRUE(config);
   EXPECT_EQ(config->find("model_type")->text, "llama");
   EXPECT_EQ(config->find("num_key_value_heads")->integer, 1);

@@ -69,10 +69,10 @@ TEST(EvalStrategy, SaysWhenTrainingEvaluates) {
 }
 
 /// Events of a kind, in order.
-std::vector<Tree> eval_events(const std::string& out) {
-  std::vector<Tree> events;
+std::vector<io::Tree> eval_events(const std::string& out) {
+  std::vector<io::Tree> events;
   for (size_t begin = 0, end; (end = out.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    auto event = parse_json(std::string_view(out).substr(begin, end - begin));
+    auto event = io::parse_json(std::string_view(out).substr(begin, end - begin));
     if (event && event->find("event")->text == "eval") events.push_back(std::move(*event));
   }
   return events;
@@ -90,16 +90,16 @@ TEST(EvalSets, AreEvaluatedEach) {
       "output.save_steps=1 load_best_model_at_end=true metric_for_best_model=eval_second_loss ";
   const Outcome run = folder.run("train run.yaml --json " + best + sets);
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  const std::vector<Tree> events = eval_events(run.out);
+  const std::vector<io::Tree> events = eval_events(run.out);
   ASSERT_EQ(events.size(), 6U) << run.out;
   EXPECT_EQ(events[3].find("name")->text, "first");
   EXPECT_EQ(events[4].find("name")->text, "second");
   EXPECT_EQ(events[5].find("name"), nullptr);
-  const Tree* sources = events[5].find("sources");
+  const io::Tree* sources = events[5].find("sources");
   ASSERT_NE(sources, nullptr);
   double sum = 0;
   for (const size_t i : {3U, 4U}) {
-    const Tree* part = sources->find(events[i].find("name")->text);
+    const io::Tree* part = sources->find(events[i].find("name")->text);
     ASSERT_NE(part, nullptr);
     EXPECT_EQ(part->find("loss")->number, events[i].find("loss")->number);
     sum += part->find("loss")->number * static_cast<double>(part->find("targets")->integer);
@@ -139,7 +139,7 @@ TEST(EvalSets, OfAMixtureAreItsSources) {
       "train run.yaml --json data.eval=[] 'data.train=[a.jsonl, b.jsonl]' 'data.weights=[3, 1]' "
       "data.eval_fraction=0.3 data.tokenizer=tok");
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  const std::vector<Tree> events = eval_events(run.out);
+  const std::vector<io::Tree> events = eval_events(run.out);
   ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(events[0].find("name")->text, "a.jsonl");
   EXPECT_NE(events[2].find("sources")->find("b.jsonl"), nullptr);

@@ -12,11 +12,11 @@ namespace {
 
 using testing::HasSubstr;
 
-std::vector<Tree> events_named(const std::string& out, const std::string& name) {
-  std::vector<Tree> found;
+std::vector<io::Tree> events_named(const std::string& out, const std::string& name) {
+  std::vector<io::Tree> found;
   std::istringstream lines(out);
   for (std::string line; std::getline(lines, line);) {
-    auto event = parse_json(line);
+    auto event = io::parse_json(line);
     EXPECT_TRUE(event) << line;
     if (event && event->find("event")->text == name) found.push_back(std::move(*event));
   }
@@ -49,7 +49,7 @@ TEST_F(RunEvents, AStepHasItsLossAndTheMeanSinceTheLast) {
     for (size_t i = from; i < to; ++i) sum += each[i].find("loss")->number;
     return sum / static_cast<double>(to - from);
   };
-  for (const Tree& e : each) EXPECT_EQ(e.find("loss_mean")->number, e.find("loss")->number);
+  for (const io::Tree& e : each) EXPECT_EQ(e.find("loss_mean")->number, e.find("loss")->number);
   EXPECT_EQ(some[1].find("loss")->number, each[5].find("loss")->number);
   EXPECT_DOUBLE_EQ(some[0].find("loss_mean")->number, mean(0, 3));
   EXPECT_DOUBLE_EQ(some[1].find("loss_mean")->number, mean(3, 6));
@@ -66,8 +66,8 @@ TEST_F(RunEvents, TheSummaryIsOfOneStretch) {
   ASSERT_EQ(steps.size(), 3U);
   ASSERT_EQ(summaries.size(), 1U);
   int64_t tokens = 0;
-  for (const Tree& e : steps) tokens += e.find("tokens")->integer;
-  const Tree& s = summaries[0];
+  for (const io::Tree& e : steps) tokens += e.find("tokens")->integer;
+  const io::Tree& s = summaries[0];
   EXPECT_EQ(s.find("steps")->integer, 3);
   EXPECT_EQ(s.find("tokens")->integer, tokens);
   EXPECT_EQ(s.find("run_steps")->integer, 7);
@@ -100,7 +100,8 @@ TEST_F(RunEvents, ASnapshotCostsARunNothing) {
       "max_grad_norm=null");
   EXPECT_EQ(diverged.exit_code, 76) << diverged.err;
   EXPECT_GT(folder_.read("bad.pickle").size(), 10'000U);
-  const auto state = parse_json(folder_.read("out/trainer_state.json"));  // of this run, not of the last one
+  const auto state =
+      io::parse_json(folder_.read("out/trainer_state.json"));  // of this run, not of the last one
   ASSERT_TRUE(state);
   EXPECT_EQ(state->find("max_steps")->integer, 20);
   EXPECT_FALSE(state->find("log_history")->items.empty());
@@ -120,13 +121,13 @@ TEST_F(RunEvents, TheFolderHasThemWholeOverAResume) {
   const std::string whole = folder_.read("out/events.jsonl");
   EXPECT_TRUE(whole.ends_with(second.out));
   EXPECT_EQ(events_of(whole), events_of(first.out));
-  const auto state = parse_json(folder_.read("out/trainer_state.json")),
-             early = parse_json(folder_.read("out/checkpoint-4/trainer_state.json"));
+  const auto state = io::parse_json(folder_.read("out/trainer_state.json")),
+             early = io::parse_json(folder_.read("out/checkpoint-4/trainer_state.json"));
   ASSERT_TRUE(state && early);
   EXPECT_EQ(state->find("log_history")->items.size(), 9U);  // seven steps, an evaluation, the end
   EXPECT_EQ(early->find("log_history")->items.size(), 4U);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path("out/runs")), {}), 2);
-  EXPECT_TRUE(parse_json(folder_.read("out/environment.json")));
+  EXPECT_TRUE(io::parse_json(folder_.read("out/environment.json")));
 }
 
 /// A log that cannot be written is told once and costs nothing else.
@@ -144,25 +145,25 @@ TEST_F(RunEvents, AProfileIsOfThePlansWork) {
   const Outcome outcome = folder_.run("profile run.yaml --json --active 2 --output profile");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_FALSE(std::filesystem::exists(folder_.path("out")));
-  const auto ops = parse_json(folder_.read("profile/ops.json")),
-             trace = parse_json(folder_.read("profile/trace.json"));
+  const auto ops = io::parse_json(folder_.read("profile/ops.json")),
+             trace = io::parse_json(folder_.read("profile/trace.json"));
   ASSERT_TRUE(ops && trace);
   double flops = 0, op_time = 0, step_time = 0;
-  for (const Tree& row : ops->items) flops += row.find("flops")->number;
-  for (const Tree& e : trace->find("traceEvents")->items) {
-    const Tree* category = e.find("cat");
+  for (const io::Tree& row : ops->items) flops += row.find("flops")->number;
+  for (const io::Tree& e : trace->find("traceEvents")->items) {
+    const io::Tree* category = e.find("cat");
     if (category != nullptr && category->text != "user_annotation") op_time += e.find("dur")->number;
     if (e.find("name")->text.starts_with("ProfilerStep#")) step_time += e.find("dur")->number;
   }
   const auto plans = events_named(outcome.out, "plan");
   ASSERT_EQ(plans.size(), 1U);
-  const Tree* step = plans[0].find("step");
+  const io::Tree* step = plans[0].find("step");
   ASSERT_NE(step, nullptr);
   EXPECT_DOUBLE_EQ(flops, step->find("flops")->number + step->find("recompute_flops")->number);
   EXPECT_LE(op_time, step_time);
   // What no event explains is what a machine that does other things beside takes away.
-  const Tree verdict = events_named(outcome.out, "verdict").at(0);
-  const Tree* parts = verdict.find("parts");
+  const io::Tree verdict = events_named(outcome.out, "verdict").at(0);
+  const io::Tree* parts = verdict.find("parts");
   ASSERT_NE(parts, nullptr);
   double parts_seconds = 0;
   for (const auto& [name, seconds] : parts->members) parts_seconds += seconds.number;
@@ -172,7 +173,7 @@ TEST_F(RunEvents, AProfileIsOfThePlansWork) {
   const auto verdicts = events_named(outcome.out, "verdict");
   ASSERT_EQ(verdicts.size(), 1U);
   double share = 0;
-  for (const Tree& finding : verdicts[0].find("findings")->items) share += finding.find("share")->number;
+  for (const io::Tree& finding : verdicts[0].find("findings")->items) share += finding.find("share")->number;
   EXPECT_NEAR(share, 1, 1e-6);
   EXPECT_EQ(folder_.run("profile run.yaml --active 0").exit_code, 2);
   EXPECT_EQ(folder_.run("profile run.yaml --output run.yaml").exit_code, 74);
@@ -182,13 +183,13 @@ TEST_F(RunEvents, AProfileLaysWhatWasMeasuredOverThePlan) {
   const Outcome outcome =
       folder_.run("profile run.yaml --memory --json --output profile output.save_steps=2");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const auto memory = parse_json(folder_.read("profile/memory.json"));
+  const auto memory = io::parse_json(folder_.read("profile/memory.json"));
   ASSERT_TRUE(memory);
   const auto plans = events_named(outcome.out, "plan");
   ASSERT_EQ(plans.size(), 1U);
   const auto& points = memory->find("points")->items;
   EXPECT_GT(points.size(), 10U);
-  for (const Tree& point : points) {
+  for (const io::Tree& point : points) {
     EXPECT_GT(point.find("measured_bytes")->integer, 0);
     EXPECT_LE(point.find("measured_bytes")->integer, plans[0].find("process_peak_bytes")->integer);
   }
@@ -213,7 +214,7 @@ TEST_F(RunEvents, ALadderMeasuresEachRungAndHoldsItsNumbers) {
     if (rungs[i].find("refused") != nullptr) continue;
     ++measured;
     EXPECT_GT(rungs[i].find("step_seconds")->number, 0);
-    EXPECT_EQ(rungs[i].find("numbers")->text, "same bits") << to_json(rungs[i]);
+    EXPECT_EQ(rungs[i].find("numbers")->text, "same bits") << io::to_json(rungs[i]);
   }
   EXPECT_GT(measured, 0U);
 }
@@ -221,7 +222,7 @@ TEST_F(RunEvents, ALadderMeasuresEachRungAndHoldsItsNumbers) {
 /// What the run left of its plan is drawn without planning, run.yaml or not.
 TEST_F(RunEvents, AReportDrawsThePlanThatTheRunLeft) {
   ASSERT_EQ(train("").exit_code, 0);
-  EXPECT_TRUE(parse_json(folder_.read("out/plan.json")));
+  EXPECT_TRUE(io::parse_json(folder_.read("out/plan.json")));
   std::filesystem::remove(folder_.path("out/run.yaml"));
   ASSERT_EQ(folder_.run("report out --output page.html").exit_code, 0);
   EXPECT_THAT(folder_.read("page.html"), HasSubstr("id=\"timeline0\""));

@@ -74,7 +74,7 @@ TEST(Final, HasACardOfWhatWasTrained) {
 
 /// The tensors of all files that an index names; each must be where it says.
 Tensors read_shards(const Folder& folder, const std::string& directory) {
-  const auto index = parse_json(folder.read(directory + "/model.safetensors.index.json"));
+  const auto index = io::parse_json(folder.read(directory + "/model.safetensors.index.json"));
   EXPECT_TRUE(index);
   Tensors all;
   int64_t bytes = 0;

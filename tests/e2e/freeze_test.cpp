@@ -161,21 +161,21 @@ INSTANTIATE_TEST_SUITE_P(States, FreezeResume,
                                          "'training.param_groups=[{params: [\"*.v_proj.*\"], "
                                          "learning_rate: 2.0e-3}]'"));
 
-Tree plan_of(const std::string& overrides) {
+io::Tree plan_of(const std::string& overrides) {
   const Folder folder;
   prepare_four_steps(folder);
   const Outcome outcome = folder.run("plan run.yaml --json " + overrides);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  auto event = parse_json(outcome.out);
-  return event ? std::move(*event) : Tree{};
+  auto event = io::parse_json(outcome.out);
+  return event ? std::move(*event) : io::Tree{};
 }
 
-int64_t class_of(const Tree& plan, const char* name) { return plan.find("classes")->find(name)->integer; }
+int64_t class_of(const io::Tree& plan, const char* name) { return plan.find("classes")->find(name)->integer; }
 
 TEST(Freeze, ThePlanHoldsNothingForIt) {
   for (const char* state : {"", " training.precision=bf16 training.state.weights=bf16"}) {
     const std::string how = std::string("training.micro_batch_size=2") + state;
-    const Tree all = plan_of(how), some = plan_of(how + " " + freeze("\"*.q_proj.weight\""));
+    const io::Tree all = plan_of(how), some = plan_of(how + " " + freeze("\"*.q_proj.weight\""));
     const int64_t frozen = 2 * 60 * 60;  // two layers
     EXPECT_EQ(some.find("model")->find("trained")->integer,
               all.find("model")->find("trained")->integer - frozen);

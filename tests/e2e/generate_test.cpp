@@ -31,11 +31,11 @@ Outcome generate(const std::string& arguments) {
   return trained().run("generate --model out/final " + arguments);
 }
 
-std::vector<Tree> generated_events(const std::string& out) {
-  std::vector<Tree> result;
+std::vector<io::Tree> generated_events(const std::string& out) {
+  std::vector<io::Tree> result;
   std::istringstream lines(out);
   for (std::string line; std::getline(lines, line);) {
-    auto event = parse_json(line);
+    auto event = io::parse_json(line);
     EXPECT_TRUE(event.ok()) << line;
     if (event) result.push_back(std::move(*event));
   }
@@ -67,7 +67,7 @@ TEST(Generate, ADrawIsThatOfItsSeedInAnyBatch) {
 TEST(Generate, TellsMachinesInJson) {
   const Outcome outcome = generate("--prompt 'the ship' --prompt-ids 104,105 --max-new-tokens 20 --json");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const std::vector<Tree> lines = generated_events(outcome.out);
+  const std::vector<io::Tree> lines = generated_events(outcome.out);
   ASSERT_EQ(lines.size(), 4U);
   EXPECT_EQ(lines[0].find("event")->text, "plan");
   EXPECT_GT(lines[0].find("classes")->find("kv_cache")->integer, 0);
@@ -75,10 +75,10 @@ TEST(Generate, TellsMachinesInJson) {
   EXPECT_EQ(lines[2].find("prompt")->text, "hi");
   EXPECT_EQ(lines[1].find("ids")->items.size(), 20U);
   EXPECT_EQ(lines[1].find("new_tokens")->integer, 20);
-  EXPECT_EQ(to_json(*lines[1].find("tokens")), to_json(*lines[1].find("ids")));
+  EXPECT_EQ(io::to_json(*lines[1].find("tokens")), io::to_json(*lines[1].find("ids")));
   EXPECT_EQ(lines[1].find("finish_reason")->text, "length");
   EXPECT_GT(lines[1].find("tokens_per_second")->number, 0);
-  const Tree& summary = lines[3];
+  const io::Tree& summary = lines[3];
   EXPECT_EQ(summary.find("new_tokens")->integer, 40);
   EXPECT_EQ(summary.find("allocations_after_first_token")->integer, 0);
   EXPECT_LE(summary.find("measured_peak_bytes")->integer, summary.find("planned_peak_bytes")->integer);
@@ -86,16 +86,16 @@ TEST(Generate, TellsMachinesInJson) {
 
 TEST(Generate, InBf16TakesHalfTheMemory) {
   const std::string arguments = "--prompt 'the ship is' --prompt is --max-new-tokens 30 --json";
-  const std::vector<Tree> fp32 = generated_events(generate(arguments).out);
+  const std::vector<io::Tree> fp32 = generated_events(generate(arguments).out);
   const Outcome outcome = generate(arguments + " --dtype bf16");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const std::vector<Tree> bf16 = generated_events(outcome.out);
+  const std::vector<io::Tree> bf16 = generated_events(outcome.out);
   for (const char* name : {"parameters", "kv_cache"})
     EXPECT_EQ(2 * bf16[0].find("classes")->find(name)->integer, fp32[0].find("classes")->find(name)->integer);
   EXPECT_LE(bf16[3].find("measured_peak_bytes")->integer, bf16[3].find("planned_peak_bytes")->integer);
   const auto again = generated_events(generate(arguments + " --dtype bf16 --batch-size 1 --threads 1").out);
   for (const size_t i : {1, 2})
-    EXPECT_EQ(to_json(*again[i].find("tokens")), to_json(*bf16[i].find("tokens")));
+    EXPECT_EQ(io::to_json(*again[i].find("tokens")), io::to_json(*bf16[i].find("tokens")));
 }
 
 TEST(Generate, FillsTheModelsPositionsByDefaultAndNotBeyond) {
@@ -120,26 +120,26 @@ TEST(Generate, Chats) {
   trained().write("turns.txt", "is it loaded\n\nto \\\nher line\n/clear\nx\n/exit\nnever\n");
   const Outcome outcome = trained().run("generate --model out --chat --context 200 " + chat, "", "turns.txt");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const std::vector<Tree> turns = generated_events(outcome.out);
+  const std::vector<io::Tree> turns = generated_events(outcome.out);
   ASSERT_EQ(turns.size(), 5U);
   EXPECT_EQ(turns[2].find("prompt")->text, "to \nher line");
   EXPECT_LE(turns[4].find("measured_peak_bytes")->integer, turns[4].find("planned_peak_bytes")->integer);
   const auto user = [](const std::string& text) {
-    return Tree::map({{"role", Tree::of(std::string("user"))}, {"content", Tree::of(text)}});
+    return io::Tree::map({{"role", io::Tree::of(std::string("user"))}, {"content", io::Tree::of(text)}});
   };
-  std::vector<Tree> messages{
+  std::vector<io::Tree> messages{
       user("is it loaded"),
-      Tree::map({{"role", Tree::of(std::string("assistant"))}, {"content", *turns[1].find("text")}}),
+      io::Tree::map({{"role", io::Tree::of(std::string("assistant"))}, {"content", *turns[1].find("text")}}),
       user("to \nher line")};
-  trained().write("m.jsonl", to_json(Tree::map({{"messages", Tree::list({messages[0]})}})) + "\n" +
-                                 to_json(Tree::map({{"messages", Tree::list(messages)}})) + "\n" +
-                                 R"({"prompt": "x"})");
+  trained().write("m.jsonl", io::to_json(io::Tree::map({{"messages", io::Tree::list({messages[0]})}})) +
+                                 "\n" + io::to_json(io::Tree::map({{"messages", io::Tree::list(messages)}})) +
+                                 "\n" + R"({"prompt": "x"})");
   const Outcome at_once = trained().run("generate --model out --messages - " + chat, "", "m.jsonl");
   ASSERT_EQ(at_once.exit_code, 0) << at_once.err;
-  const std::vector<Tree> answers = generated_events(at_once.out);
+  const std::vector<io::Tree> answers = generated_events(at_once.out);
   ASSERT_EQ(answers.size(), 5U);
   for (size_t i = 1; i < 4; ++i) {
-    EXPECT_EQ(to_json(*turns[i].find("tokens")), to_json(*answers[i].find("tokens"))) << i;
+    EXPECT_EQ(io::to_json(*turns[i].find("tokens")), io::to_json(*answers[i].find("tokens"))) << i;
     EXPECT_EQ(turns[i].find("prompt_tokens")->integer, answers[i].find("prompt_tokens")->integer) << i;
   }
 }
@@ -165,7 +165,7 @@ TEST(Generate, StopsAtTexts) {
   const std::string stopping = arguments + " --stop nowhere --stop '" + stop + "'";
   const Outcome streamed = generate(stopping), json = generate(stopping + " --json");
   EXPECT_EQ(streamed.out, text + "\n") << streamed.err;
-  const std::vector<Tree> lines = generated_events(json.out);
+  const std::vector<io::Tree> lines = generated_events(json.out);
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[1].find("text")->text, text);
   EXPECT_EQ(lines[1].find("finish_reason")->text, "stop");
@@ -204,7 +204,7 @@ TEST(Generate, ASignalEndsItWithWhatThereIs) {
     // A signal between two batches cuts no text short.
     for (int attempt = 0; attempt < 10 && reason != "interrupted"; ++attempt) {
       EXPECT_EQ(interrupted(signal, file), 128 + signal);
-      const std::vector<Tree> lines = generated_events(trained().read(file));
+      const std::vector<io::Tree> lines = generated_events(trained().read(file));
       ASSERT_GE(lines.size(), 3U);
       EXPECT_LT(lines.size(), 20'000U);
       EXPECT_EQ(lines.back().find("event")->text, "summary");

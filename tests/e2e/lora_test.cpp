@@ -101,7 +101,7 @@ TEST(Lora, GoesOnWithWhatItWrote) {
   const Tensors adapter = read_tensors(folder.read("out/final/adapter_model.safetensors"));
   EXPECT_EQ(adapter.size(), 28U);
   EXPECT_TRUE(adapter.contains("base_model.model.model.layers.1.mlp.down_proj.lora_B.weight"));
-  const auto config = parse_json(folder.read("out/final/adapter_config.json"));
+  const auto config = io::parse_json(folder.read("out/final/adapter_config.json"));
   ASSERT_TRUE(config);
   EXPECT_EQ(config->find("target_modules")->text, "all-linear");
   EXPECT_FALSE(std::filesystem::exists(folder.path("out/final/config.json")));
@@ -256,7 +256,7 @@ TEST(Lora, ThePlanHasStateForTheAdaptersAlone) {
                "lora: {r: 2, target_modules: [q_proj]}\ntraining: {global_batch_size: 2, max_steps: 2}\n");
   const Outcome outcome = folder.run("plan run.yaml --json training.micro_batch_size=1");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const auto plan = parse_json(outcome.out);
+  const auto plan = io::parse_json(outcome.out);
   ASSERT_TRUE(plan);
   const int64_t trained = 2 * 2 * (60 + 60);  // two layers
   EXPECT_EQ(plan->find("model")->find("trained")->integer, trained);
@@ -278,7 +278,7 @@ TEST(Lora, ThePlanTellsTheStoryOfSevenBillionParameters) {
             settings);
     const Outcome outcome = folder.run("plan 7b.yaml --json training.micro_batch_size=1");
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    const auto plan = parse_json(outcome.out);
+    const auto plan = io::parse_json(outcome.out);
     int64_t bytes = 0;
     for (const char* kind : {"parameters", "gradients", "optimizer_state"})
       if (const auto* of_class = plan->find("classes")->find(kind)) bytes += of_class->integer;

@@ -5,7 +5,7 @@
 
 #include "program.h"
 
-namespace plimsoll::e2e::elsewhere {
+namespace plimsoll::e2e::offloaded {
 namespace {
 
 using testing::HasSubstr;
@@ -230,4 +230,4 @@ TEST(Auto, OffloadsWhereNothingElseFits) {
 }
 
 }  // namespace
-}  // namespace plimsoll::e2e::elsewhere
+}  // namespace plimsoll::e2e::offloaded

@@ -29,10 +29,10 @@ void make_base(const Folder& folder, const std::string& how = "") {
 }
 
 /// The header of a safetensors file, as a tree.
-Tree header_of(const std::string& content) {
+io::Tree header_of(const std::string& content) {
   uint64_t length = 0;
   std::memcpy(&length, content.data(), sizeof length);
-  return parse_json(content.substr(sizeof length, length)).value();
+  return io::parse_json(content.substr(sizeof length, length)).value();
 }
 
 std::vector<std::string> names_of(const Folder& folder, const std::string& directory) {
@@ -127,8 +127,8 @@ TEST(Quantize, OverwritesNothingAndLeavesNothing) {
   EXPECT_TRUE(folder.read("base/final/model.safetensors") == before);
 
   std::string damaged = before;
-  const Tree header = header_of(before);
-  const Tree* tensor = header.find("model.layers.0.mlp.down_proj.weight");
+  const io::Tree header = header_of(before);
+  const io::Tree* tensor = header.find("model.layers.0.mlp.down_proj.weight");
   uint64_t length = 0;
   std::memcpy(&length, before.data(), sizeof length);
   const float infinite = std::numeric_limits<float>::infinity();

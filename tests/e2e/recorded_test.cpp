@@ -33,7 +33,7 @@ Mark mark_of(const std::vector<float>& values) {
   return {std::sqrt(squares), sum / std::sqrt(static_cast<double>(values.size()))};
 }
 
-Mark recorded_mark(const Tree& pair) { return {pair.items.at(0).number, pair.items.at(1).number}; }
+Mark recorded_mark(const io::Tree& pair) { return {pair.items.at(0).number, pair.items.at(1).number}; }
 
 void expect_near(const Mark& ours, const Mark& theirs, double limit, const std::string& what) {
   EXPECT_NEAR(ours.norm, theirs.norm, limit) << what;
@@ -45,7 +45,7 @@ void expect_relative(double ours, double theirs, double tolerance, const std::st
 }
 
 /// Tensors whose marks stand in `recorded`, no more and no fewer.
-void expect_tensors(const Tensors& ours, const Tree& recorded, double tolerance, double floor,
+void expect_tensors(const Tensors& ours, const io::Tree& recorded, double tolerance, double floor,
                     const std::string& kind) {
   double all = 0;
   for (const auto& [name, pair] : recorded.members) all += std::pow(recorded_mark(pair).norm, 2);
@@ -60,13 +60,13 @@ void expect_tensors(const Tensors& ours, const Tree& recorded, double tolerance,
 }
 
 /// The recorded rows as a 2-D array of i32.
-std::string npy(const std::vector<Tree>& rows) {
+std::string npy(const std::vector<io::Tree>& rows) {
   std::string header = "{'descr': '<i4', 'fortran_order': False, 'shape': (" + std::to_string(rows.size()) +
                        ", " + std::to_string(rows.at(0).items.size()) + "), }";
   header += std::string(128 - 10 - header.size() - 1, ' ') + "\n";
   std::string file = std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header;
-  for (const Tree& row : rows)
-    for (const Tree& token : row.items) {
+  for (const io::Tree& row : rows)
+    for (const io::Tree& token : row.items) {
       const auto id = static_cast<int32_t>(token.integer);
       file.append(reinterpret_cast<const char*>(&id), sizeof(id));
     }
@@ -74,42 +74,42 @@ std::string npy(const std::vector<Tree>& rows) {
 }
 
 /// A run file from a recorded case; JSON is YAML.
-std::string run_file_of(const Tree& recorded) {
-  Tree run = Tree::map();
-  run.set("model",
-          Tree::map({{"config", *recorded.find("config")}, {"init", Tree::of(std::string("random"))}}));
-  run.set("data", Tree::map({{"train", Tree::of(std::string("tokens.npy"))},
-                             {"sequence_length", *recorded.find("sequence_length")},
-                             {"shuffle", Tree::of(false)}}));
+std::string run_file_of(const io::Tree& recorded) {
+  io::Tree run = io::Tree::map();
+  run.set("model", io::Tree::map({{"config", *recorded.find("config")},
+                                  {"init", io::Tree::of(std::string("random"))}}));
+  run.set("data", io::Tree::map({{"train", io::Tree::of(std::string("tokens.npy"))},
+                                 {"sequence_length", *recorded.find("sequence_length")},
+                                 {"shuffle", io::Tree::of(false)}}));
   run.set("training", *recorded.find("training"));
-  run.set("runtime",
-          Tree::map({{"device", Tree::of(std::string("cpu"))}, {"threads", Tree::of(int64_t{2})}}));
-  run.set("output", Tree::map({{"dir", Tree::of(std::string("out"))}}));
-  Tree kinds = Tree::list();
+  run.set("runtime", io::Tree::map({{"device", io::Tree::of(std::string("cpu"))},
+                                    {"threads", io::Tree::of(int64_t{2})}}));
+  run.set("output", io::Tree::map({{"dir", io::Tree::of(std::string("out"))}}));
+  io::Tree kinds = io::Tree::list();
   for (const char* kind : {"loss", "gradients", "logits", "parameters"})
-    kinds.items.push_back(Tree::of(std::string(kind)));
-  run.set("debug", Tree::map({{"dump_dir", Tree::of(std::string("dump"))}, {"dump", kinds}}));
-  return to_json(run);
+    kinds.items.push_back(io::Tree::of(std::string(kind)));
+  run.set("debug", io::Tree::map({{"dump_dir", io::Tree::of(std::string("dump"))}, {"dump", kinds}}));
+  return io::to_json(run);
 }
 
-std::vector<Tree> step_events(const std::string& out) {
-  std::vector<Tree> steps;
+std::vector<io::Tree> step_events(const std::string& out) {
+  std::vector<io::Tree> steps;
   for (size_t begin = 0, end; (end = out.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    auto event = parse_json(std::string_view(out).substr(begin, end - begin));
+    auto event = io::parse_json(std::string_view(out).substr(begin, end - begin));
     EXPECT_TRUE(event) << out.substr(begin, end - begin);
     if (event && event->find("event")->text == "step") steps.push_back(std::move(*event));
   }
   return steps;
 }
 
-void expect_logits(const Tensors& dump, const Tree& recorded) {
+void expect_logits(const Tensors& dump, const io::Tree& recorded) {
   ASSERT_TRUE(dump.contains("logits"));
   const Tensor& logits = dump.at("logits");
   const std::vector<float> values = logits.values();
   const Mark theirs = recorded_mark(*recorded.find("logits"));
   const double limit = (kTensorTolerance + kFloorTolerance) * theirs.norm;
   expect_near(mark_of(values), theirs, limit, "logits");
-  for (const Tree& sample : recorded.find("logit_samples")->items) {
+  for (const io::Tree& sample : recorded.find("logit_samples")->items) {
     size_t place = 0;
     for (size_t axis = 0; axis < logits.shape.size(); ++axis) {
       const int64_t index = sample.find("index")->items.at(axis).integer;
@@ -123,7 +123,7 @@ void expect_logits(const Tensors& dump, const Tree& recorded) {
 }
 
 /// Ten losses and norms from the events, everything else from the first step's dump.
-void expect_as_recorded(const Tree& recorded, const std::string& environment) {
+void expect_as_recorded(const io::Tree& recorded, const std::string& environment) {
   SCOPED_TRACE(recorded.find("name")->text + " " + environment);
   const Folder folder;
   folder.write("tokens.npy", npy(recorded.find("rows")->items));
@@ -133,7 +133,7 @@ void expect_as_recorded(const Tree& recorded, const std::string& environment) {
   expect_tensors(under(read_tensors(folder.read("dump/step-000000.safetensors")), "param."),
                  *recorded.find("initial"), kStartTolerance, 0, "initial, stale recording?");
 
-  const std::vector<Tree> steps = step_events(outcome.out);
+  const std::vector<io::Tree> steps = step_events(outcome.out);
   const auto& losses = recorded.find("losses")->items;
   const auto& norms = recorded.find("grad_norms")->items;
   ASSERT_EQ(steps.size(), losses.size());
@@ -157,11 +157,12 @@ class Recorded : public testing::TestWithParam<const char*> {};
 TEST_P(Recorded, StepsAreAsInPyTorch) {
   std::ifstream file(PLIMSOLL_TEST_DIR "/e2e/recorded/torch.json", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const auto recording = parse_json(text);
+  const auto recording = io::parse_json(text);
   ASSERT_TRUE(recording) << recording.error().message();
   const auto& cases = recording->find("cases")->items;
   EXPECT_GE(cases.size(), 5U);
-  for (const Tree& recorded : cases) expect_as_recorded(recorded, std::string("PLIMSOLL_ISA=") + GetParam());
+  for (const io::Tree& recorded : cases)
+    expect_as_recorded(recorded, std::string("PLIMSOLL_ISA=") + GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(InstructionSets, Recorded, testing::Values("portable", "avx2", "avx512"),

@@ -262,10 +262,10 @@ TEST_F(Finished, GoesOnWhereFilesHaveMovedAndEvaluationIsOfOtherData) {
 }
 
 TEST_F(Finished, ItsRunFilesWorkFromAnywhereAndInAMovedFolder) {
-  const Folder elsewhere;
-  std::filesystem::rename(folder_.path(), elsewhere.path("moved"));
+  const Folder offloaded;
+  std::filesystem::rename(folder_.path(), offloaded.path("moved"));
   const Folder far_away;
-  const std::string out = elsewhere.path("moved/out");
+  const std::string out = offloaded.path("moved/out");
   const Outcome saved = far_away.run("train " + out + "/run.yaml training.max_steps=11 runtime.threads=1");
   EXPECT_EQ(saved.exit_code, 0) << saved.err;
   EXPECT_THAT(saved.err, HasSubstr("going on after step 10 from " + out + "/checkpoint-10"));
@@ -274,7 +274,7 @@ TEST_F(Finished, ItsRunFilesWorkFromAnywhereAndInAMovedFolder) {
   EXPECT_EQ(of_checkpoint.exit_code, 0) << of_checkpoint.err;
   EXPECT_THAT(of_checkpoint.err, HasSubstr("going on after step 11 from " + out + "/checkpoint-11"));
   EXPECT_EQ(far_away.run("train " + out + "/run.yaml paths=run_file").exit_code, 2);
-  std::filesystem::rename(elsewhere.path("moved"), folder_.path());
+  std::filesystem::rename(offloaded.path("moved"), folder_.path());
 }
 
 TEST_F(Finished, GoesOnWithAnotherRateWhereAskedTo) {
@@ -311,8 +311,8 @@ TEST_F(Finished, GoesOnFromTheFolderThatIsNamed) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(events_by_step(outcome).size(), 2U);  // step 10 and its evaluation
   EXPECT_TRUE(folder_.read("out/final/model.safetensors") == reference().model);
-  const Outcome elsewhere = again("--resume out/checkpoint-9 output.dir=other");
-  EXPECT_EQ(elsewhere.exit_code, 0) << elsewhere.err;
+  const Outcome offloaded = again("--resume out/checkpoint-9 output.dir=other");
+  EXPECT_EQ(offloaded.exit_code, 0) << offloaded.err;
   EXPECT_TRUE(folder_.read("other/final/model.safetensors") == reference().model);
   EXPECT_EQ(again("--resume nowhere").exit_code, 65);
 }
@@ -332,7 +332,7 @@ TEST_F(Finished, LeavesACheckpointOfAnotherVersionAlone) {
   std::string text = folder_.read("out/checkpoint-10/checkpoint.json");
   text.replace(text.find("\"version\": 3"), 12, "\"version\": 5");
   const size_t digits = text.size() - 19;
-  text.replace(digits, 16, checksum_text(checksum(std::string_view(text).substr(0, digits))));
+  text.replace(digits, 16, io::checksum_text(io::checksum(std::string_view(text).substr(0, digits))));
   folder_.write("out/checkpoint-10/checkpoint.json", text);
   const Outcome outcome = again();
   EXPECT_EQ(outcome.exit_code, 2) << outcome.err;

@@ -178,7 +178,7 @@ TEST(State, SaysWhatContradicts) {
 std::string with_last(std::string content, const std::string& name, float value) {
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, content.data(), 8);
-  const auto header = parse_json(std::string_view(content).substr(8, header_bytes));
+  const auto header = io::parse_json(std::string_view(content).substr(8, header_bytes));
   const int64_t end = header->find(name)->find("data_offsets")->items.at(1).integer;
   std::memcpy(content.data() + 8 + header_bytes + static_cast<size_t>(end) - 4, &value, 4);
   return content;

@@ -32,12 +32,12 @@ struct Tensor {
 using Tensors = std::map<std::string, Tensor>;
 
 /// One entry of the header; `data` is what follows the header.
-inline Tensor read_entry(const std::string& name, const Tree& entry, const std::string& data) {
+inline Tensor read_entry(const std::string& name, const io::Tree& entry, const std::string& data) {
   Tensor tensor;
   tensor.dtype = entry.find("dtype")->text;
   EXPECT_TRUE(tensor.dtype == "F32" || tensor.dtype == "BF16" || tensor.dtype == "F16") << name;
   int64_t elements = 1;
-  for (const Tree& extent : entry.find("shape")->items) {
+  for (const io::Tree& extent : entry.find("shape")->items) {
     tensor.shape.push_back(extent.integer);
     elements *= extent.integer;
   }
@@ -57,7 +57,7 @@ inline Tensors read_tensors(const std::string& content) {
     ADD_FAILURE() << "no safetensors: " << content.size() << " bytes";
     return {};
   }
-  const auto header = parse_json(std::string_view(content).substr(8, header_bytes));
+  const auto header = io::parse_json(std::string_view(content).substr(8, header_bytes));
   if (!header) {
     ADD_FAILURE() << header.error().message();
     return {};

@@ -201,7 +201,7 @@ TEST_F(TextData, TheSameBitsFromOtherKindsOfFiles) {
   EXPECT_FALSE(weights("unended") == weights("from_lines")) << "completions end with the end-of-text token";
   EXPECT_THAT(train("nameless", "data.train=rows.csv").err,
               HasSubstr("the completions of 4 examples have no end"));
-  const std::string saved = std::string(PLIMSOLL_TEST_DIR) + "/data/text/columns/saved";
+  const std::string saved = std::string(PLIMSOLL_TEST_DIR) + "/corpora/columns/saved";
   const Outcome arrow = train("from_arrow", "data.tokenizer=ends data.train=" + saved);
   if (arrow.exit_code == 2 && arrow.err.find("built without") != std::string::npos)
     GTEST_SKIP() << "built without Arrow (tools/columns-env)";
@@ -244,7 +244,7 @@ TEST_F(TextData, RowsThatArePackedAreTheirDocuments) {
 
 TEST_F(TextData, WithoutItsModuleColumnsAreRefusedByName) {
   std::filesystem::copy_file(PLIMSOLL_BINARY, folder_->path("alone"));
-  const std::string saved = std::string(PLIMSOLL_TEST_DIR) + "/data/text/columns/";
+  const std::string saved = std::string(PLIMSOLL_TEST_DIR) + "/corpora/columns/";
   const std::string command = "cd " + folder_->path("") + " && ./alone data inspect --tokenizer model ";
   EXPECT_EQ(WEXITSTATUS(std::system((command + saved + "chats.parquet 2>refused.txt").c_str())), 2);
   EXPECT_THAT(folder_->read("refused.txt"),

@@ -56,7 +56,7 @@ TEST(StopTexts, DoNotDependOnThePieces) {
 }
 
 TEST(AnswerText, StopsWithinCharactersOfSeveralBytes) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   const auto codec = TextCodec::open(folder.path(), 300);
   ASSERT_TRUE(codec.ok());
   const Texts stops{"é!"};

@@ -10,13 +10,13 @@ namespace plimsoll::generate {
 namespace {
 
 std::string rendered(const std::string& content_of_template, const std::string& record) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   folder.write("chat_template.jinja",
                "{% for m in messages %}<{{ m.role }}>{{ " + content_of_template +
                    " }}</s>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}");
   const auto format = ChatFormat::open(folder.path(), {});
   if (!format) return format.error().message();
-  auto text = format->render(*parse_json(record));
+  auto text = format->render(*io::parse_json(record));
   return text ? *text : "error: " + text.error().message();
 }
 

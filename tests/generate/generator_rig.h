@@ -7,7 +7,7 @@
 
 #include "generate/generator.h"
 #include "models/forward.h"
-#include "planner/generation_programs.h"
+#include "planner/programs/generation_programs.h"
 #include "runtime/session_testing.h"
 
 namespace plimsoll::generate {

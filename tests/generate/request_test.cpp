@@ -9,7 +9,9 @@
 namespace plimsoll::generate {
 namespace {
 
-ConfigJson json(const std::string& text) { return *parse_config_json(text, "generation_config.json"); }
+io::ConfigJson json(const std::string& text) {
+  return *io::parse_config_json(text, "generation_config.json");
+}
 
 Resolved resolved(const Request& request, const std::string& generation, const std::string& config = "{}") {
   auto result = resolve(request, json(generation), json(config), 300);
@@ -96,7 +98,7 @@ class Prompts : public ::testing::Test {
     if (!format) return std::move(format).error();
     return read_prompts(request, {*codec, *format, bos_id_, vocab_size});
   }
-  TemporaryFolder folder_;
+  io::TemporaryFolder folder_;
   std::optional<int32_t> bos_id_;
 };
 

@@ -13,7 +13,7 @@ constexpr const char* kDecoder =
        "num_attention_heads": 3, "num_key_value_heads": 1, "max_position_embeddings": 64, "rms_norm_eps": 1e-5)";
 
 Result<Architecture> architecture(const std::string& fields) {
-  return Architecture::create(*parse_config_json("{" + fields + "}", "config.json"));
+  return Architecture::create(*io::parse_config_json("{" + fields + "}", "config.json"));
 }
 std::string decoder(const std::string& type, const std::string& more = "") {
   return "\"model_type\": \"" + type + "\", " + kDecoder + more;

@@ -22,16 +22,16 @@ constexpr const char* kConfig =
         "tie_word_embeddings": true, "bos_token_id": 1, "eos_token_id": [2, 3]})";
 
 /// Element i of tensor t is t + i / 1024.
-void write_model(const TemporaryFolder& folder) {
+void write_model(const io::TemporaryFolder& folder) {
   folder.write("config.json", kConfig);
-  const auto model = models::make_model(*parse_config_json(kConfig, "config.json"));
-  std::vector<SafetensorsEntry> entries;
+  const auto model = models::make_model(*io::parse_config_json(kConfig, "config.json"));
+  std::vector<io::SafetensorsEntry> entries;
   for (const models::Parameter& p : (*model)->parameters())
     for (const models::ParameterView& view : p.views) {
       const auto dims = view.shape.dims();
       entries.push_back({view.name, "F32", {dims.begin(), dims.end()}});
     }
-  auto writer = SafetensorsWriter::create(folder.path("model.safetensors"), entries);
+  auto writer = io::SafetensorsWriter::create(folder.path("model.safetensors"), entries);
   for (size_t t = 0; t < entries.size(); ++t) {
     std::vector<float> values(static_cast<size_t>(writer->payload_bytes(t) / 4));
     for (size_t i = 0; i < values.size(); ++i)
@@ -58,7 +58,7 @@ class Export : public testing::Test {
   Result<ExportReport> run(std::optional<TensorType> type = {}) {
     return export_model({folder_.path(), type, folder_.path("m.gguf")});
   }
-  TemporaryFolder folder_;
+  io::TemporaryFolder folder_;
 };
 
 TEST_F(Export, TurnsTheRowsOfQueriesIntoPairs) {
@@ -66,7 +66,7 @@ TEST_F(Export, TurnsTheRowsOfQueriesIntoPairs) {
   ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(report->architecture, "llama");
   EXPECT_EQ(report->type, TensorType::kF32);
-  const std::string file = read_all(folder_.path("m.gguf"));
+  const std::string file = io::read_all(folder_.path("m.gguf"));
   EXPECT_EQ(static_cast<int64_t>(file.size()), report->bytes);
   const size_t at = offset_of(file, "blk.0.attn_q.weight", 2);
   std::array<float, 3 * 32> rows;
@@ -85,9 +85,9 @@ TEST_F(Export, EachTypeHasItsSizeAndTheSameBytesAgain) {
     ASSERT_TRUE(report);
     EXPECT_LT(report->bytes, last);
     last = report->bytes;
-    const std::string file = read_all(folder_.path("m.gguf"));
+    const std::string file = io::read_all(folder_.path("m.gguf"));
     ASSERT_TRUE(run(type));
-    EXPECT_TRUE(file == read_all(folder_.path("m.gguf")));
+    EXPECT_TRUE(file == io::read_all(folder_.path("m.gguf")));
   }
   EXPECT_EQ(folder_.num_files(), 3U) << "no temporary is left";
 }
@@ -96,7 +96,7 @@ TEST_F(Export, KeepsTheOldFileWhereSomethingIsWrong) {
   folder_.write("m.gguf", "old");
   folder_.write("tokenizer.json", "{}");
   EXPECT_FALSE(run());
-  EXPECT_EQ(read_all(folder_.path("m.gguf")), "old");
+  EXPECT_EQ(io::read_all(folder_.path("m.gguf")), "old");
   std::filesystem::remove(folder_.path("model.safetensors"));
   const auto nothing = run();
   ASSERT_FALSE(nothing);

@@ -32,7 +32,7 @@ std::vector<std::string> config_files() {
   return files;
 }
 
-std::string read(const std::string& path) { return *read_small_file(path, 1 << 20); }
+std::string read(const std::string& path) { return *io::read_small_file(path, 1 << 20); }
 
 TEST(ImportConfigs, AreTwelveAtLeast) { EXPECT_GE(config_files().size(), 12U); }
 
@@ -61,7 +61,7 @@ TEST(ImportConfigs, EachKeyIsAccountedFor) {
     std::sort(keys.begin(), keys.end());
     std::sort(reported.begin(), reported.end());
     EXPECT_EQ(keys, reported) << name;
-    EXPECT_TRUE(parse_run_config(imported->run_file, name)) << name;
+    EXPECT_TRUE(settings::parse_run_config(imported->run_file, name)) << name;
   }
 }
 
@@ -86,7 +86,8 @@ TEST(ImportTables, NameSettingsThatThereAre) {
     for (const Row& row : rows) {
       EXPECT_TRUE(keys.insert(row.key).second) << row.key << " stands twice";
       const bool may_lack = row.rule != Rule::kSame && row.rule != Rule::kWords && row.rule != Rule::kNullToo;
-      EXPECT_TRUE((may_lack && row.setting.empty()) || find_setting(row.setting) != nullptr) << row.key;
+      EXPECT_TRUE((may_lack && row.setting.empty()) || settings::find_setting(row.setting) != nullptr)
+          << row.key;
       EXPECT_TRUE(row.rule != Rule::kNoEqual || !row.note.empty()) << row.key;
     }
   }
@@ -254,16 +255,16 @@ TEST(Import, HasNoSecretInWhatItWrites) {
   const auto imported = import_text("output_dir: x\nhub_token: hf_abcdef\n");
   ASSERT_TRUE(imported);
   EXPECT_THAT(imported->run_file, Not(HasSubstr("hf_abcdef")));
-  EXPECT_THAT(to_json(import_event(*imported)), Not(HasSubstr("hf_abcdef")));
+  EXPECT_THAT(io::to_json(import_event(*imported)), Not(HasSubstr("hf_abcdef")));
 }
 
 TEST(Import, TellsInItsEventWhatBecameOfEachKey) {
   const auto imported = import_text("output_dir: x\ndatasets: [{path: a.jsonl}]\npacking: true\nnoise: 3\n");
   ASSERT_TRUE(imported) << imported.error().message();
-  const auto event = parse_json(to_json(import_event(*imported)));
+  const auto event = io::parse_json(io::to_json(import_event(*imported)));
   ASSERT_TRUE(event);
   EXPECT_EQ(event->find("event")->text, "import");
-  const Tree& path = event->find("keys")->items[1];
+  const io::Tree& path = event->find("keys")->items[1];
   EXPECT_EQ(path.find("key")->text, "datasets[0].path");
   EXPECT_EQ(path.find("value")->text, "a.jsonl");
   EXPECT_EQ(path.find("status")->text, "mapped");

@@ -19,8 +19,8 @@ inline Result<Imported> import_text(const std::string& text, const std::string& 
 /// What the run file says of a setting, "-" where the text could not be imported.
 inline std::string setting_of(const Result<Imported>& imported, const std::string& path) {
   if (!imported) return "- " + imported.error().message();
-  const auto run = parse_run_config(imported->run_file, "run.yaml");
-  return run ? setting_text(*find_setting(path), *run) : "- " + run.error().message();
+  const auto run = settings::parse_run_config(imported->run_file, "run.yaml");
+  return run ? settings::setting_text(*settings::find_setting(path), *run) : "- " + run.error().message();
 }
 
 inline const KeyReport* report_of(const Imported& imported, const std::string& name) {

@@ -19,7 +19,7 @@ import time
 import warnings
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "data" / "chat"))
+sys.path.insert(0, str(HERE.parent / "templates"))
 
 import record as oracle  # noqa: E402
 from conversations import CONVERSATIONS, TOKENS  # noqa: E402
@@ -28,7 +28,7 @@ import chat_constructs  # noqa: E402
 from checks import Checks  # noqa: E402
 from driver import build_driver  # noqa: E402
 
-TEMPLATES = {file.stem: file.read_text() for file in sorted((HERE.parent / "data" / "chat" / "templates").glob("*.jinja"))}
+TEMPLATES = {file.stem: file.read_text() for file in sorted((HERE.parent / "templates" / "templates").glob("*.jinja"))}
 
 
 def framed(text):

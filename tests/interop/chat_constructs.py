@@ -1,5 +1,5 @@
 """Constructs of Jinja2 that templates of public models use, one by one, and templates made of them at random, for
-chat_compare.py. What is not among them is refused by name (src/data/chat/refused.cpp)."""
+chat_compare.py. What is not among them is refused by name (src/templates/refused.cpp)."""
 
 RECORD = {
     "messages": [{"role": "user", "content": " Hello wörld \n"},

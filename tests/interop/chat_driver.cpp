@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
-#include "data/chat/chat_template.h"
+#include "templates/chat_template.h"
 
 namespace {
 
-using plimsoll::AssistantSpans;
-using plimsoll::ChatTemplate;
-using plimsoll::ChatText;
+using plimsoll::templates::AssistantSpans;
+using plimsoll::templates::ChatTemplate;
+using plimsoll::templates::ChatText;
 
 void write_u32(size_t value) {
   const auto narrow = static_cast<uint32_t>(value);
@@ -56,7 +56,7 @@ void answer(const plimsoll::Status& status, const ChatText& out) {
   write_text(status ? out.text : status.error().message());
   write_u32(status ? out.assistant.size() : 0);
   if (!status) return;
-  for (const plimsoll::TextSpan& span : out.assistant) {
+  for (const plimsoll::templates::TextSpan& span : out.assistant) {
     write_u32(span.begin);
     write_u32(span.end);
   }

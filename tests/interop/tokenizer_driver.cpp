@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "data/tokenizer/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace {
 
@@ -36,7 +36,8 @@ double thread_seconds() {
 
 /// The ids of the text cut at safe places, as a reader comes to them; the stretches it reads depend on the
 /// text alone.
-std::vector<int32_t> encode_in_pieces(const plimsoll::Tokenizer& tokenizer, std::string_view text) {
+std::vector<int32_t> encode_in_pieces(const plimsoll::tokenizers::Tokenizer& tokenizer,
+                                      std::string_view text) {
   std::vector<int32_t> ids;
   const size_t most = text.size() < 20000 ? 120 : 5000;
   size_t begin = 0;
@@ -52,7 +53,7 @@ std::vector<int32_t> encode_in_pieces(const plimsoll::Tokenizer& tokenizer, std:
   return ids;
 }
 
-void answer(const plimsoll::Tokenizer& tokenizer, const std::string& text) {
+void answer(const plimsoll::tokenizers::Tokenizer& tokenizer, const std::string& text) {
   std::vector<int32_t> ids;
   std::vector<int32_t> same;
   std::vector<size_t> ends;
@@ -65,14 +66,14 @@ void answer(const plimsoll::Tokenizer& tokenizer, const std::string& text) {
   write_u32(joined);
   write_text(tokenizer.decode(ids, false));
   write_text(tokenizer.decode(ids, true));
-  plimsoll::DecodeStream stream(tokenizer, false);
+  plimsoll::tokenizers::DecodeStream stream(tokenizer, false);
   std::string chunks;
   if (ids.size() < kStreamLimit)
     for (const int32_t id : ids) chunks += stream.push(id) + "\x01";
   write_text(chunks);
 }
 
-void time_file(const plimsoll::Tokenizer& tokenizer, const char* path) {
+void time_file(const plimsoll::tokenizers::Tokenizer& tokenizer, const char* path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   double best = 1e9;
@@ -88,7 +89,7 @@ void time_file(const plimsoll::Tokenizer& tokenizer, const char* path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto tokenizer = plimsoll::Tokenizer::open(argc > 1 ? argv[1] : "");
+  const auto tokenizer = plimsoll::tokenizers::Tokenizer::open(argc > 1 ? argv[1] : "");
   if (!tokenizer) {
     std::cerr << tokenizer.error().message() << "\n";
     return 65;

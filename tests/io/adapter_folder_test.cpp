@@ -9,7 +9,7 @@
 #include "io/safetensors_bytes.h"
 #include "io/temporary_folder.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 using testing::HasSubstr;
@@ -115,4 +115,4 @@ TEST_F(AdapterFolder, AnotherBaseIsTold) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

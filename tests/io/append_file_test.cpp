@@ -10,7 +10,7 @@
 
 #include "io/line_reader.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 std::string temporary(const char* name) {
@@ -99,4 +99,4 @@ TEST(LineReader, GivesLinesAndSaysWhichIsTorn) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

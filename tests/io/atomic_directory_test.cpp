@@ -8,7 +8,7 @@
 
 #include "temporary_folder.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 using testing::HasSubstr;
@@ -147,4 +147,4 @@ TEST(DirectoryLockTest, IsHeldByOneProcess) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 TEST(ChecksumTest, IsXxh3) {
@@ -32,4 +32,4 @@ TEST(ChecksumTest, ReadsItsTextBack) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -13,7 +13,7 @@
 
 #include "temporary_folder.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 using testing::ElementsAre;
@@ -204,4 +204,4 @@ TEST(ExpandGlob, SortsItsMatches) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

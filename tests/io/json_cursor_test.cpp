@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 using testing::HasSubstr;
@@ -113,4 +113,4 @@ TEST(Utf8, FindsTheFirstInvalidByte) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 using testing::ElementsAre;
@@ -91,4 +91,4 @@ TEST(LabelFields, KnowsBothSpellingsOfAProblem) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -9,7 +9,7 @@
 #include "io/hub_cache.h"
 #include "temporary_folder.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 using testing::ElementsAre;
@@ -145,4 +145,4 @@ TEST(HubCache, KnowsAnIdFromAPath) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

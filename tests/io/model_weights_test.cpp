@@ -7,7 +7,7 @@
 #include "safetensors_bytes.h"
 #include "temporary_folder.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 using testing::ElementsAre;
@@ -157,4 +157,4 @@ TEST(ModelWeights, NamesTheBrokenShard) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

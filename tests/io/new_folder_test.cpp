@@ -4,7 +4,7 @@
 
 #include "io/temporary_folder.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 TEST(NewFolder, WhatWasMadeForNothingGoesAgain) {
@@ -31,4 +31,4 @@ TEST(NewFolder, WhatHoldsSomethingOrWasThereStays) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

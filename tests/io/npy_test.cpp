@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 using testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(Npy, RefusesTheRest) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

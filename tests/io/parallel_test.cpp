@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 TEST(InParallel, DoesEachPieceOnce) {
@@ -47,4 +47,4 @@ TEST(InParallel, ReturnsTheFirstFailureOfTheList) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -7,7 +7,7 @@
 
 #include "io/unpickle.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 template <class F>
@@ -92,4 +92,4 @@ TEST(PickleTest, TellsOfAFailedWrite) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

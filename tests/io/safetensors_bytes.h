@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 /// Length field, header, payload; `claimed` puts another length in.
 inline std::string safetensors_bytes(std::string_view header, std::string_view payload,
@@ -24,4 +24,4 @@ inline std::string header_entry(const std::string& name, const std::string& dtyp
          offsets + "]}";
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

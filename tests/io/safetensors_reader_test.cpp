@@ -10,7 +10,7 @@
 #include "safetensors_bytes.h"
 #include "temporary_folder.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 using testing::HasSubstr;
@@ -285,4 +285,4 @@ TEST(ShownName, CutsBetweenCharacters) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

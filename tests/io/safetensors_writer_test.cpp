@@ -9,7 +9,7 @@
 #include "io/json.h"
 #include "temporary_folder.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 TEST(SafetensorsWriter, LaysOutWithoutHoles) {
@@ -82,4 +82,4 @@ TEST(SafetensorsWriter, RefusesBadEntries) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

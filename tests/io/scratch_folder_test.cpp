@@ -8,7 +8,7 @@
 
 #include "io/file.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 TEST(ScratchFolder, GoesWithAllThatIsInItOnce) {
@@ -25,4 +25,4 @@ TEST(ScratchFolder, GoesWithAllThatIsInItOnce) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -8,7 +8,7 @@
 
 #include "temporary_folder.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 constexpr size_t kBuffer = static_cast<size_t>(StreamWriter::kBufferBytes);
@@ -95,4 +95,4 @@ TEST(StreamWriterTest, WhatIsLeftEarlyArrivesBeforeTheFileIsClosed) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

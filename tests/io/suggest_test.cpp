@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 TEST(EditDistance, CountsEditsAndSwaps) {
@@ -44,4 +44,4 @@ TEST(NearestHint, ListsWhatThereIsWhereNoneIsNear) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

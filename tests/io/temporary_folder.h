@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 class TemporaryFolder {
  public:
@@ -48,4 +48,4 @@ inline std::string read_all(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 /// The value of a 16-bit float by its definition; NaN for NaNs.
@@ -97,4 +97,4 @@ TEST(TensorConvert, KnowsTheNames) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -10,7 +10,7 @@
 #include "safetensors_bytes.h"
 #include "temporary_folder.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 template <typename T>
@@ -112,4 +112,4 @@ TEST(TensorStats, ThreadsDoNotMatter) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

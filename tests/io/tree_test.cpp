@@ -10,7 +10,7 @@
 #include "io/scalar.h"
 #include "io/yaml.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 namespace {
 
 using Kind = Tree::Kind;
@@ -204,4 +204,4 @@ TEST(Json, CountsValues) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::io

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "io/tree.h"
 
-namespace plimsoll {
+namespace plimsoll::io {
 
 class Unpickler {
  public:
@@ -98,4 +98,4 @@ class Unpickler {
   size_t largest_batch_ = 0;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::io

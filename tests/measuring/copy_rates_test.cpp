@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "io/temporary_folder.h"
-#include "planner/known_profiles.h"
+#include "planner/cost/known_profiles.h"
 
 namespace plimsoll::measuring {
 namespace {
@@ -27,7 +27,7 @@ TEST(CopyRates, AreMeasuredEachWayAndBesideKernels) {
 }
 
 TEST(CopyRates, OfADiskLeaveNothingBehind) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   planner::MachineProfile p = planner::generic_cpu("avx2");
   const Status done = measure_disk(kShort, folder.path(), p, kSilent);
   ASSERT_TRUE(done) << done.error().message();

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "ops/op_list.h"
-#include "planner/op_work.h"
+#include "planner/cost/op_work.h"
 
 namespace plimsoll::measuring {
 namespace {

@@ -189,17 +189,18 @@ QueueProgram random_queues(uint64_t seed) {
   return program;
 }
 
-SimulatedProgram simulated(const QueueProgram& program) {
-  SimulatedProgram result{
+fixtures::SimulatedProgram simulated(const QueueProgram& program) {
+  fixtures::SimulatedProgram result{
       .num_queues = program.num_queues, .initial = std::vector<int64_t>(2 * kCells, 0), .steps = {}};
-  const auto add_reads = [](std::vector<CellRead>& to, const PoolRead& read, bool in_place) {
+  const auto add_reads = [](std::vector<fixtures::CellRead>& to, const PoolRead& read, bool in_place) {
     for (int64_t b = read.bytes.first; b < read.bytes.end; ++b)
       to.push_back({static_cast<int32_t>(read.bytes.pool * kCells + b), read.writer + 1, in_place});
   };
   for (size_t s = 0; s < program.steps.size(); ++s) {
     const QueueStep& from = program.steps[s];
-    SimulatedStep step{
-        .kind = static_cast<SimulatedStep::Kind>(from.kind), .queue = from.queue, .event = from.event};
+    fixtures::SimulatedStep step{.kind = static_cast<fixtures::SimulatedStep::Kind>(from.kind),
+                                 .queue = from.queue,
+                                 .event = from.event};
     for (size_t r = 0; r < from.reads.size(); ++r)
       add_reads(step.reads, from.reads[r], r == 0 && !from.writes.empty() && from.writes[0].in_place_of == 0);
     for (const PoolWrite& w : from.writes)
@@ -215,7 +216,7 @@ TEST(Hazards, AgreesWithEveryOrderOfRandomPrograms) {
   int64_t sound = 0, side_by_side = 0, changed = 0, beside = 0, missed = 0;
   for (uint64_t seed = 0; seed < static_cast<uint64_t>(cases_here(20'000)); ++seed) {
     const QueueProgram program = random_queues(seed);
-    const QueueSimulator simulator(simulated(program));
+    const fixtures::QueueSimulator simulator(simulated(program));
     const fixtures::Difference difference = simulator.every_order();
     const bool harmful = difference.changed || difference.beside;
     ASSERT_LT(difference.orders, 1'000'000) << "seed " << seed;

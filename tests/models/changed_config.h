@@ -8,15 +8,15 @@
 #include "io/json.h"
 #include "io/model_config.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 
 /// `base` with the members of `changes` over it, whole values: nothing merges.
-inline ConfigJson changed(const char* base, const std::string& changes) {
-  Tree tree = *parse_json(base);
-  const auto over = parse_json(changes);
+inline io::ConfigJson changed(const char* base, const std::string& changes) {
+  io::Tree tree = *io::parse_json(base);
+  const auto over = io::parse_json(changes);
   EXPECT_TRUE(over) << changes;
   for (const auto& [key, value] : over->members) tree.set(key, value);
-  return ConfigJson(std::move(tree), "config.json");
+  return io::ConfigJson(std::move(tree), "config.json");
 }
 
 /// A row of a table of refusals: with these changes, an error that says `what`.
@@ -25,4 +25,4 @@ struct Refusal {
   const char* what;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::models

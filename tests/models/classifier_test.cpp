@@ -16,19 +16,19 @@ using testing::Not;
 
 const char* const kFamilies[] = {"llama", "mistral", "qwen2", "qwen3", "smollm3", "gpt2"};
 
-ConfigJson config_of(const std::string& family) {
+io::ConfigJson config_of(const std::string& family) {
   const std::string sizes =
       family == "gpt2"
           ? R"("n_positions": 64, "n_embd": 60, "n_head": 3, "n_layer": 2)"
           : R"("max_position_embeddings": 64, "hidden_size": 60, "num_attention_heads": 3, "num_key_value_heads": 1,
                "head_dim": 20, "intermediate_size": 77, "num_hidden_layers": 2, "tie_word_embeddings": true,
                "pad_token_id": null)";
-  return *parse_config_json(R"({"model_type": ")" + family + R"(", "vocab_size": 211, )" + sizes + "}",
-                            "config.json");
+  return *io::parse_config_json(R"({"model_type": ")" + family + R"(", "vocab_size": 211, )" + sizes + "}",
+                                "config.json");
 }
 
 std::unique_ptr<Model> classifier_of(const std::string& family, std::vector<std::string> names) {
-  const auto config = as_classifier(config_of(family), {ProblemType::kSingleLabel, std::move(names)});
+  const auto config = as_classifier(config_of(family), {io::ProblemType::kSingleLabel, std::move(names)});
   PLIMSOLL_CHECK(config.ok(), config ? "" : config.error().message());
   return std::move(*make_model(*config));
 }
@@ -61,14 +61,14 @@ TEST(Classifier, IsTransformersClassOfTheFamily) {
   EXPECT_EQ(classed("qwen3"), "Qwen3ForSequenceClassification");
   EXPECT_EQ(classed("smollm3"), "SmolLM3ForSequenceClassification");
   EXPECT_EQ(classed("gpt2"), "GPT2ForSequenceClassification");
-  const auto unknown = as_classifier(*parse_config_json(R"({"model_type": "bert"})", "config.json"), {});
+  const auto unknown = as_classifier(*io::parse_config_json(R"({"model_type": "bert"})", "config.json"), {});
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::kBadData);
 }
 
 TEST(Classifier, KnowsTheClassesOfEveryFamily) {
   for (const std::string& preset : preset_names()) {
-    const ConfigJson named = with_class(*preset_config(preset));
+    const io::ConfigJson named = with_class(*preset_config(preset));
     EXPECT_TRUE(named.has("architectures")) << preset;
     EXPECT_TRUE(as_classifier(named, {})) << preset;
   }

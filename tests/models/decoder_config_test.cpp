@@ -6,7 +6,7 @@
 
 #include "changed_config.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 namespace {
 
 using testing::ElementsAre;
@@ -177,9 +177,9 @@ TEST(MistralConfig, RefusesByTheFieldsName) {
     ASSERT_FALSE(c) << row.changes;
     EXPECT_THAT(c.error().what, HasSubstr(row.what));
   }
-  const auto c = parse_mistral_config(*parse_config_json(R"({"model_type": "mistral", "vocab_size": 9,
+  const auto c = parse_mistral_config(*io::parse_config_json(R"({"model_type": "mistral", "vocab_size": 9,
       "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2})",
-                                                         "x"));
+                                                             "x"));
   ASSERT_FALSE(c);
   EXPECT_THAT(c.error().what, HasSubstr("num_key_value_heads is missing"));
 }
@@ -259,4 +259,4 @@ TEST(LlamaConfig, ListsFieldsItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::models

@@ -20,7 +20,7 @@
 namespace plimsoll::models {
 
 inline std::unique_ptr<Model> model_of(const std::string& json) {
-  const auto config = parse_config_json(json, "config.json");
+  const auto config = io::parse_config_json(json, "config.json");
   PLIMSOLL_CHECK(config.ok(), json);
   auto model = make_model(*config);
   PLIMSOLL_CHECK(model.ok(), model ? "" : model.error().message());

@@ -6,7 +6,7 @@
 
 #include "changed_config.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 namespace {
 
 using testing::HasSubstr;
@@ -85,4 +85,4 @@ TEST(Gpt2Config, ReadsTheNamesThatAllFamiliesShare) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::models

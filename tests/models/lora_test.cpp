@@ -35,7 +35,7 @@ std::vector<std::string> adapters_of(const Model& model) {
     for (const Adapter::Part& part : adapter.parts)
       if (part.rank > 0)
         lines.push_back(part.b.substr(part.b.find('.') + 1, part.b.find(".lora_B") - part.b.find('.') - 1) +
-                        " " + std::to_string(part.rank) + " " + number_text(part.scale));
+                        " " + std::to_string(part.rank) + " " + io::number_text(part.scale));
   return lines;
 }
 
@@ -256,7 +256,7 @@ TEST(Lora, TakesWhatTheAdaptersFileBrings) {
   LoraSpec spec{
       .brought = {{"model.embed_tokens.weight", "base_model.model.model.embed_tokens.weight", {33, 20}},
                   {"lm_head.weight", "base_model.model.lm_head.weight", {33, 20}}}};
-  auto config = parse_config_json(kAdaptedLlama, "config.json");
+  auto config = io::parse_config_json(kAdaptedLlama, "config.json");
   ASSERT_TRUE(config);
   EXPECT_TRUE(fit_vocabulary(spec, *config));
   EXPECT_TRUE(spec.resized);
@@ -270,7 +270,7 @@ TEST(Lora, TakesWhatTheAdaptersFileBrings) {
   ASSERT_TRUE(select(model, {}));
   for (const Parameter& p : model.parameters()) EXPECT_EQ(p.trained, p.is_adapter) << p.name;
   // Of the base's own size nothing is resized; a copy beside an adapter is the base's.
-  config->set("vocab_size", Tree::of(int64_t{33}));
+  config->set("vocab_size", io::Tree::of(int64_t{33}));
   spec.resized = false;
   spec.target_modules = {{"embed_tokens"}};
   spec.brought[0].key = "base_model.model.model.embed_tokens.base_layer.weight";

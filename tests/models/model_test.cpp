@@ -52,7 +52,7 @@ TEST(ModelTest, EveryPresetIsAModelThatBuilds) {
 }
 
 TEST(ModelTest, RefusesAnUnknownFamily) {
-  const auto config = parse_config_json(R"({"model_type": "mamba"})", "config.json");
+  const auto config = io::parse_config_json(R"({"model_type": "mamba"})", "config.json");
   ASSERT_TRUE(config);
   const auto model = make_model(*config);
   ASSERT_FALSE(model);

@@ -8,7 +8,7 @@
 
 #include "models/model.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 namespace {
 
 using testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST(Presets, AreFoundByTheHubsSpellings) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::models

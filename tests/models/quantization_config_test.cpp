@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 auto read_fields(const std::string& fields) {
   return read_quantization_config(
-      parse_config_json(R"({"quantization_config": )" + fields + "}", "config.json").value());
+      io::parse_config_json(R"({"quantization_config": )" + fields + "}", "config.json").value());
 }
 
 TEST(QuantizationConfig, SaysWhatTheFilesHave) {
@@ -55,8 +55,8 @@ TEST(QuantizationConfig, OthersAreRefusedByName) {
 
 TEST(QuantizationConfig, NoModelIsMadeOfAnotherMethod) {
   const auto model = make_model(
-      parse_config_json(R"({"model_type": "llama", "quantization_config": {"quant_method": "gptq"}})",
-                        "config.json")
+      io::parse_config_json(R"({"model_type": "llama", "quantization_config": {"quant_method": "gptq"}})",
+                            "config.json")
           .value());
   ASSERT_FALSE(model);
   EXPECT_THAT(model.error().message(), HasSubstr("gptq"));

@@ -6,7 +6,7 @@
 
 #include "changed_config.h"
 
-namespace plimsoll {
+namespace plimsoll::models {
 namespace {
 
 using testing::ElementsAre;
@@ -129,4 +129,4 @@ TEST(RopeConfig, RefusesOtherTypesByName) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::models

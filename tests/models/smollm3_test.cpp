@@ -92,10 +92,10 @@ TEST(SmolLM3Config, RefusesByTheFieldsName) {
     EXPECT_THAT(c.error().what, HasSubstr(row.what)) << row.changes;
   }
   // Left out it would be transformers' own, beyond this vocabulary.
-  const auto c = parse_smollm3_config(*parse_config_json(R"({"model_type": "smollm3", "vocab_size": 9,
+  const auto c = parse_smollm3_config(*io::parse_config_json(R"({"model_type": "smollm3", "vocab_size": 9,
       "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
       "num_key_value_heads": 2})",
-                                                         "x"));
+                                                             "x"));
   ASSERT_FALSE(c);
   EXPECT_THAT(c.error().what, HasSubstr("pad_token_id is missing"));
 }

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "mutants.h"
-#include "passes/check_hazards.h"
+#include "passes/order/check_hazards.h"
 #include "sanitizer.h"
 
 namespace plimsoll::passes {
@@ -16,7 +16,7 @@ namespace {
 
 using fixtures::IssueSimulator;
 using fixtures::Mutant;
-using fixtures::Planned;
+using fixtures::PlannedStep;
 using fixtures::QueueSimulator;
 
 struct Figures {
@@ -26,16 +26,17 @@ struct Figures {
 /// Judges the program and its mutants, and what the simulator says to them.
 class Jury {
  public:
-  using Simulate = std::function<fixtures::Difference(const QueueSimulator&)>;
+  using Simulate = std::function<fixtures::Difference(const fixtures::QueueSimulator&)>;
   explicit Jury(Simulate simulate) : simulate_(std::move(simulate)) {}
 
-  void sit(const Planned& p, uint64_t seed, bool events_alone) {
-    const IssueSimulator original(p.graph, p.binding, p.plan);
-    const auto judge = [&](const Mutant& m) {
+  void sit(const fixtures::PlannedStep& p, uint64_t seed, bool events_alone) {
+    const fixtures::IssueSimulator original(p.graph, p.binding, p.plan);
+    const auto judge = [&](const fixtures::Mutant& m) {
       const bool replanned = &m.binding != &p.binding || &m.plan != &p.plan;
       note(m.kind, check_hazards(p.graph, m.binding, m.plan, m.order),
-           simulate_(QueueSimulator(replanned ? IssueSimulator(p.graph, m.binding, m.plan).program(m.order)
-                                              : original.program(m.order))),
+           simulate_(fixtures::QueueSimulator(
+               replanned ? fixtures::IssueSimulator(p.graph, m.binding, m.plan).program(m.order)
+                         : original.program(m.order))),
            seed);
     };
     judge({"none", p.binding, p.plan, p.order});
@@ -90,7 +91,7 @@ TEST(HazardMutations, EveryHarmfulOneIsFound) {
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 0);
   int64_t programs = 0;
-  Jury jury([&](const QueueSimulator& simulator) { return simulator.many_orders(10, seed); });
+  Jury jury([&](const fixtures::QueueSimulator& simulator) { return simulator.many_orders(10, seed); });
   for (; seed < last || std::chrono::steady_clock::now() < end; ++seed) {
     if (fixtures::is_large(seed)) continue;
     const auto p = fixtures::planned_program(seed, 4);
@@ -121,7 +122,7 @@ ir::Graph tiny_program(uint64_t seed) {
 }
 
 TEST(HazardMutations, OfTinyProgramsInEveryOrder) {
-  Jury jury([](const QueueSimulator& simulator) {
+  Jury jury([](const fixtures::QueueSimulator& simulator) {
     const fixtures::Difference difference = simulator.every_order(200'000);
     EXPECT_LT(difference.orders, 200'000);
     return difference;
@@ -170,8 +171,9 @@ TEST(HazardMutations, ADoneMayStandAnywhereBetweenItsStartAndItsFirstUseAndNowhe
         ASSERT_TRUE(planned) << planned.error().message();
         const Status status = check_hazards(planned->graph, planned->binding, planned->plan, planned->order);
         ASSERT_TRUE(status) << status.error().message();
-        const IssueSimulator simulator(planned->graph, planned->binding, planned->plan);
-        ASSERT_FALSE(QueueSimulator(simulator.program(planned->order)).random_orders(5, seed).changed);
+        const fixtures::IssueSimulator simulator(planned->graph, planned->binding, planned->plan);
+        ASSERT_FALSE(
+            fixtures::QueueSimulator(simulator.program(planned->order)).random_orders(5, seed).changed);
       }
       EXPECT_FALSE(ir::verify(with_op_at(graph, p, place_of(graph, users[0]))));
       EXPECT_FALSE(ir::verify(with_op_at(graph, p, place_of(graph, start))));

@@ -10,7 +10,7 @@
 
 #include "on_cpu.h"
 
-namespace plimsoll {
+namespace plimsoll::passes {
 namespace {
 
 using fixtures::Bits;
@@ -19,7 +19,7 @@ using fixtures::Tail;
 /// Of a program of a dozen layers in f32, against f64: relative to the norm of the tensor.
 constexpr double kTolerance = 2e-4;
 
-void expect_close(const std::map<std::string, ir::RefTensor>& expected, const Bits& found,
+void expect_close(const std::map<std::string, ir::RefTensor>& expected, const fixtures::Bits& found,
                   const std::string& what) {
   for (const auto& [name, want] : expected) {
     if (!ir::is_floating(want.type.dtype)) continue;
@@ -34,26 +34,28 @@ void expect_close(const std::map<std::string, ir::RefTensor>& expected, const Bi
   }
 }
 
-void check(uint64_t seed, uint64_t mask, Tail tail, const fixtures::CpuRun& how, const Bits& expected) {
+void check(uint64_t seed, uint64_t mask, fixtures::Tail tail, const fixtures::CpuRun& how,
+           const fixtures::Bits& expected) {
   const std::string what = "seed " + std::to_string(seed) + " mask " + std::to_string(mask) + " threads " +
                            std::to_string(how.threads) + (how.poison ? " poison" : "") +
                            (how.separate ? " separate" : "");
-  const auto program = train_program(seed, fixtures::some_passes(mask), tail);
+  const auto program = fixtures::train_program(seed, fixtures::some_passes(mask), tail);
   ASSERT_TRUE(program) << what << ": " << program.error().message();
-  const auto found = run_on_cpu(*program, how);
+  const auto found = fixtures::run_on_cpu(*program, how);
   ASSERT_TRUE(found) << what << ": " << found.error().message();
   for (const auto& [name, words] : expected) ASSERT_EQ(words, found->at(name)) << what << ": state " << name;
 }
 
 void check_seed_on_cpu(uint64_t seed) {
   fixtures::Dice dice(seed * 6007);
-  const auto tail = static_cast<Tail>(dice.range(0, 2));
-  const auto plain = train_program(seed, fixtures::no_passes(), tail);
+  const auto tail = static_cast<fixtures::Tail>(dice.range(0, 2));
+  const auto plain = fixtures::train_program(seed, fixtures::no_passes(), tail);
   ASSERT_TRUE(plain) << "seed " << seed << ": " << plain.error().message();
-  const auto bits = run_on_cpu(*plain, {.threads = 1, .separate = true});
+  const auto bits = fixtures::run_on_cpu(*plain, {.threads = 1, .separate = true});
   ASSERT_TRUE(bits) << "seed " << seed << ": " << bits.error().message();
   if (!fixtures::is_large(seed))
-    expect_close(interpret(*plain, reference::Precision::kF64), *bits, "seed " + std::to_string(seed));
+    expect_close(fixtures::interpret(*plain, reference::Precision::kF64), *bits,
+                 "seed " + std::to_string(seed));
   constexpr int kThreads[] = {1, 2, 3, 8};
   for (const int threads : kThreads) {
     const uint64_t mask = threads == 1 ? ~uint64_t{0} : static_cast<uint64_t>(dice.range(0, (1 << 20) - 1));
@@ -77,4 +79,4 @@ TEST(CpuDifferential, TheSameBitsHoweverItRuns) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::passes

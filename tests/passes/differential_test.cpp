@@ -10,7 +10,7 @@
 #include "sanitizer.h"
 #include "training.h"
 
-namespace plimsoll {
+namespace plimsoll::passes {
 namespace {
 
 using fixtures::Tail;
@@ -50,20 +50,20 @@ passes::PipelineOptions structural(uint64_t mask) {
 void check_seed(uint64_t seed) {
   if (fixtures::is_large(seed)) return;
   fixtures::Dice dice(seed * 7919);
-  const auto tail = static_cast<Tail>(dice.range(0, 2));
-  const auto plain = train_program(seed, fixtures::no_passes(), tail);
+  const auto tail = static_cast<fixtures::Tail>(dice.range(0, 2));
+  const auto plain = fixtures::train_program(seed, fixtures::no_passes(), tail);
   ASSERT_TRUE(plain) << "seed " << seed << ": " << plain.error().message();
-  const auto expected = interpret(*plain, Precision::kF64);
-  const auto rounded = interpret(*plain, Precision::kStored);
+  const auto expected = fixtures::interpret(*plain, Precision::kF64);
+  const auto rounded = fixtures::interpret(*plain, Precision::kStored);
   for (int round = 0; round < 4; ++round) {
     const uint64_t mask = round == 0 ? kAllPasses : static_cast<uint64_t>(dice.range(0, (1 << 20) - 1));
     const std::string what = "seed " + std::to_string(seed) + " mask " + std::to_string(mask);
-    const auto fused = train_program(seed, fixtures::some_passes(mask), tail);
+    const auto fused = fixtures::train_program(seed, fixtures::some_passes(mask), tail);
     ASSERT_TRUE(fused) << what << ": " << fused.error().message();
-    expect_close(expected, interpret(*fused, Precision::kF64), 1e-11, what);
-    const auto moved = train_program(seed, structural(mask), tail);
+    expect_close(expected, fixtures::interpret(*fused, Precision::kF64), 1e-11, what);
+    const auto moved = fixtures::train_program(seed, structural(mask), tail);
     ASSERT_TRUE(moved) << what << ": " << moved.error().message();
-    expect_close(rounded, interpret(*moved, Precision::kStored), 0.0, what + " structural");
+    expect_close(rounded, fixtures::interpret(*moved, Precision::kStored), 0.0, what + " structural");
   }
 }
 
@@ -82,8 +82,8 @@ TEST(Differential, EveryCombinationOfPassesGivesTheSameNumbers) {
 
 TEST(Differential, TheSameTextTwice) {
   for (uint64_t seed = 1; seed < 10; ++seed) {
-    const auto once = train_program(seed, {}, Tail::kOptimizer);
-    const auto twice = train_program(seed, {}, Tail::kOptimizer);
+    const auto once = fixtures::train_program(seed, {}, fixtures::Tail::kOptimizer);
+    const auto twice = fixtures::train_program(seed, {}, fixtures::Tail::kOptimizer);
     ASSERT_TRUE(once && twice);
     EXPECT_EQ(ir::print(once->graph), ir::print(twice->graph));
     EXPECT_EQ(once->in_place, twice->in_place);
@@ -91,4 +91,4 @@ TEST(Differential, TheSameTextTwice) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::passes

@@ -14,28 +14,28 @@
 #include "ir/printer.h"
 #include "ir/verifier.h"
 #include "ops/op_list.h"
-#include "passes/accumulate.h"
-#include "passes/autodiff.h"
-#include "passes/common_subexpressions.h"
-#include "passes/dead_code.h"
-#include "passes/few_rows.h"
-#include "passes/fuse_activations.h"
-#include "passes/fuse_attention.h"
-#include "passes/fuse_embedding_grads.h"
-#include "passes/fuse_head_loss.h"
-#include "passes/fuse_linear_adds.h"
-#include "passes/fuse_norm_grads.h"
-#include "passes/fuse_norms.h"
-#include "passes/fuse_optimizer.h"
-#include "passes/in_place.h"
-#include "passes/optimizer_in_backward.h"
-#include "passes/recompute_cheap.h"
-#include "passes/schedule.h"
-#include "passes/second_backward.h"
-#include "passes/short_norms.h"
-#include "passes/update_windows.h"
+#include "passes/fusion/common_subexpressions.h"
+#include "passes/fusion/dead_code.h"
+#include "passes/fusion/fuse_activations.h"
+#include "passes/fusion/fuse_attention.h"
+#include "passes/fusion/fuse_embedding_grads.h"
+#include "passes/fusion/fuse_head_loss.h"
+#include "passes/fusion/fuse_linear_adds.h"
+#include "passes/fusion/fuse_norm_grads.h"
+#include "passes/fusion/fuse_norms.h"
+#include "passes/fusion/fuse_optimizer.h"
+#include "passes/fusion/half_precision_norms.h"
+#include "passes/fusion/small_m.h"
+#include "passes/memory/in_place.h"
+#include "passes/offload/chunked_update.h"
+#include "passes/order/schedule.h"
+#include "passes/recompute/recompute_cheap.h"
+#include "passes/recompute/second_backward.h"
+#include "passes/training/accumulate.h"
+#include "passes/training/autodiff.h"
+#include "passes/training/optimizer_in_backward.h"
 
-namespace plimsoll {
+namespace plimsoll::passes {
 namespace {
 
 using ir::Graph;
@@ -88,8 +88,8 @@ Result<std::string> run_recompute_cheap(Graph& graph) {
   return "// recomputed " + std::to_string(report.recomputed) + ", saved " + to_string(report.saved) + "\n";
 }
 
-Result<std::string> run_few_rows(Graph& graph) {
-  PLIMSOLL_TRY(passes::few_rows(graph, {.most_rows = 3}));
+Result<std::string> run_small_m(Graph& graph) {
+  PLIMSOLL_TRY(passes::small_m(graph, {.most_rows = 3}));
   return std::string();
 }
 
@@ -118,12 +118,12 @@ Result<std::string> run_second_backward(Graph& graph) {
   return std::string();
 }
 
-Result<std::string> run_update_windows(Graph& graph) {
+Result<std::string> run_chunked_update(Graph& graph) {
   passes::UpdateWindowsOptions options;
   options.offload.spaces[static_cast<size_t>(passes::OffloadClass::kOptimizer)] = ir::MemorySpace::kDisk;
   options.offload.least_bytes = 1;
   options.offload.window_elements = 16;
-  PLIMSOLL_ASSIGN(const auto report, passes::update_windows(graph, options));
+  PLIMSOLL_ASSIGN(const auto report, passes::chunked_update(graph, options));
   return "// cut " + std::to_string(report.cut) + " into " + std::to_string(report.windows) + "\n";
 }
 
@@ -133,7 +133,7 @@ const std::map<std::string, RunPass>& runs() {
       {"autodiff", run_autodiff},
       {"common_subexpressions", plain<passes::common_subexpressions>},
       {"dead_code", plain<passes::dead_code>},
-      {"few_rows", run_few_rows},
+      {"few_rows", run_small_m},
       {"fuse_activations", plain<passes::fuse_activations>},
       {"fuse_attention", plain<passes::fuse_attention>},
       {"fuse_embedding_grads", plain<passes::fuse_embedding_grads>},
@@ -147,8 +147,8 @@ const std::map<std::string, RunPass>& runs() {
       {"recompute_cheap", run_recompute_cheap},
       {"schedule", run_schedule},
       {"second_backward", run_second_backward},
-      {"short_norms", plain<passes::short_norms>},
-      {"update_windows", run_update_windows},
+      {"short_norms", plain<passes::half_precision_norms>},
+      {"update_windows", run_chunked_update},
   };
   return kRuns;
 }
@@ -192,4 +192,4 @@ TEST(Golden, EveryCase) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::passes

@@ -12,7 +12,7 @@
 #include "ir/op_def.h"
 #include "ir/op_query.h"
 #include "memory/queue_simulator.h"
-#include "passes/issue_order.h"
+#include "passes/order/issue_order.h"
 
 namespace plimsoll::fixtures {
 

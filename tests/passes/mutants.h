@@ -20,7 +20,7 @@ struct Mutant {
 class Mutations {
  public:
   using Visit = std::function<void(const Mutant&)>;
-  Mutations(const Planned& program, uint64_t seed, Visit visit)
+  Mutations(const PlannedStep& program, uint64_t seed, Visit visit)
       : p_(program), dice_(seed), visit_(std::move(visit)) {}
 
   /// Every record and wait left out.
@@ -170,7 +170,7 @@ class Mutations {
     }
   }
 
-  const Planned& p_;
+  const PlannedStep& p_;
   Dice dice_;
   Visit visit_;
 };

@@ -14,12 +14,12 @@
 
 #include "ir/parser.h"
 #include "ir/printer.h"
-#include "passes/bind_storage.h"
-#include "passes/live_bytes.h"
-#include "passes/memory_plan.h"
+#include "passes/memory/bind_storage.h"
+#include "passes/memory/live_bytes.h"
+#include "passes/memory/memory_plan.h"
 #include "training.h"
 
-namespace plimsoll {
+namespace plimsoll::passes {
 namespace {
 
 using fixtures::Tail;
@@ -64,7 +64,7 @@ TEST(Pipeline, DumpsTheTextAfterEachPass) {
   passes::PipelineOptions options;
   options.optimizer_in_backward = options.second_backward = true;
   options.dump_dir = folder.string();
-  const auto trained = train_program(3, options, Tail::kGradients);
+  const auto trained = fixtures::train_program(3, options, fixtures::Tail::kGradients);
   ASSERT_TRUE(trained);
   EXPECT_EQ(trained->timings.size(), passes::pass_list().size());
   EXPECT_TRUE(fs::exists(folder / "01-common-subexpressions.ir"));
@@ -80,7 +80,7 @@ TEST(Pipeline, DumpsTheTextAfterEachPass) {
 TEST(Pipeline, AFolderThatCannotBeWrittenIsAnIoError) {
   passes::PipelineOptions options;
   options.dump_dir = "/proc/plimsoll";
-  const auto trained = train_program(3, options, Tail::kGradients);
+  const auto trained = fixtures::train_program(3, options, fixtures::Tail::kGradients);
   ASSERT_FALSE(trained);
   EXPECT_EQ(trained.error().code, ErrorCode::kIo);
 }
@@ -88,7 +88,7 @@ TEST(Pipeline, AFolderThatCannotBeWrittenIsAnIoError) {
 TEST(Pipeline, RefusesAChunkOfNoWholeGranule) {
   passes::PipelineOptions options;
   options.chunk_tokens = 100;
-  const auto trained = train_program(3, options, Tail::kGradients);
+  const auto trained = fixtures::train_program(3, options, fixtures::Tail::kGradients);
   ASSERT_FALSE(trained);
   EXPECT_EQ(trained.error().message(), "chunk_tokens 100 is no positive multiple of 64: head and loss");
 }
@@ -126,7 +126,8 @@ TEST(LiveBytes, IsWhatTheBinderAndThePlannerFind) {
     fixtures::Dice dice(seed);
     const auto mask = static_cast<uint64_t>(dice.range(0, (1 << 20) - 1));
     const auto options = fixtures::some_passes(mask);
-    const auto trained = train_program(seed, options, static_cast<Tail>(dice.range(0, 2)));
+    const auto trained =
+        fixtures::train_program(seed, options, static_cast<fixtures::Tail>(dice.range(0, 2)));
     ASSERT_TRUE(trained);
     const auto live =
         passes::live_bytes(trained->graph, trained->graph.order(), {.in_place = options.in_place});
@@ -137,10 +138,10 @@ TEST(LiveBytes, IsWhatTheBinderAndThePlannerFind) {
 TEST(Schedule, NeverRaisesThePeak) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     passes::PipelineOptions options;
-    const auto tail = static_cast<Tail>(seed % 3);
-    const auto with = train_program(seed, options, tail);
+    const auto tail = static_cast<fixtures::Tail>(seed % 3);
+    const auto with = fixtures::train_program(seed, options, tail);
     options.schedule = false;
-    const auto without = train_program(seed, options, tail);
+    const auto without = fixtures::train_program(seed, options, tail);
     ASSERT_TRUE(with && without);
     EXPECT_LE(passes::live_bytes(with->graph, with->graph.order(), {}).peak_bytes,
               passes::live_bytes(without->graph, without->graph.order(), {}).peak_bytes)
@@ -149,4 +150,4 @@ TEST(Schedule, NeverRaisesThePeak) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::passes

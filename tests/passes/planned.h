@@ -4,14 +4,14 @@
 #include "ir/verifier.h"
 #include "issue_simulator.h"
 #include "ops/op_list.h"
-#include "passes/in_place.h"
-#include "passes/update_windows.h"
+#include "passes/memory/in_place.h"
+#include "passes/offload/chunked_update.h"
 #include "random_offload.h"
 #include "training.h"
 
 namespace plimsoll::fixtures {
 
-struct Planned {
+struct PlannedStep {
   Graph graph;
   passes::Binding binding;
   passes::MemoryPlan plan;
@@ -44,7 +44,7 @@ inline passes::IssueOrder one_by_one(const Graph& graph, const passes::Binding& 
 }
 
 /// Binds and plans; every third op with a workspace.
-inline Result<Planned> plan_program(Graph graph, bool separate = false) {
+inline Result<PlannedStep> plan_program(Graph graph, bool separate = false) {
   PLIMSOLL_TRY(ir::verify(graph));
   PLIMSOLL_ASSIGN(passes::InPlaceReport in_place, passes::in_place(graph));
   passes::BindOptions bind;
@@ -57,7 +57,7 @@ inline Result<Planned> plan_program(Graph graph, bool separate = false) {
   PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
   passes::MemoryPlan plan = passes::plan_memory(graph, binding, {.separate = separate});
   passes::IssueOrder order = passes::issue_order(graph, binding, plan);
-  return Planned{std::move(graph), std::move(binding), std::move(plan), std::move(order)};
+  return PlannedStep{std::move(graph), std::move(binding), std::move(plan), std::move(order)};
 }
 
 /// Updates in windows of any size, as if something of them were loaded.
@@ -66,12 +66,12 @@ inline Status cut_updates(Graph& graph, Dice& dice) {
   options.offload.spaces.fill(ir::MemorySpace::kDisk);
   options.offload.least_bytes = 1;
   options.offload.window_elements = 4 * dice.range(1, 12);
-  PLIMSOLL_TRY(passes::update_windows(graph, options));
+  PLIMSOLL_TRY(passes::chunked_update(graph, options));
   return Ok{};
 }
 
 /// The random program of `seed`, with up to `trips` round trips.
-inline Result<Planned> planned_program(uint64_t seed, int64_t trips) {
+inline Result<PlannedStep> planned_program(uint64_t seed, int64_t trips) {
   Dice dice(seed * 104'729 + 1);
   PLIMSOLL_ASSIGN(Trained t,
                   train_program(seed, some_passes(static_cast<uint64_t>(dice.range(0, (1 << 20) - 1))),

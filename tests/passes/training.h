@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ops/update_rules.h"
-#include "passes/accumulate.h"
 #include "passes/pipeline.h"
+#include "passes/training/accumulate.h"
 #include "random_program.h"
 
 namespace plimsoll::fixtures {

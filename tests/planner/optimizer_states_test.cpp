@@ -6,7 +6,7 @@
 #include "backends/cpu/cpu_target.h"
 #include "models/selection.h"
 #include "optimizers/optimizer_list.h"
-#include "planner/step_programs.h"
+#include "planner/programs/step_programs.h"
 #include "tasks/task.h"
 
 namespace plimsoll::planner {
@@ -54,7 +54,7 @@ constexpr Row kRows[] = {
 
 /// Matrices on both sides of 4,096 elements, of sizes that fill no block; stored as the optimizer wants them.
 std::unique_ptr<models::Model> odd_llama(const char* optimizer) {
-  const auto config = parse_config_json(
+  const auto config = io::parse_config_json(
       R"({"model_type": "llama", "vocab_size": 211, "hidden_size": 44, "intermediate_size": 77,
           "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 22,
           "rms_norm_eps": 1e-5, "max_position_embeddings": 64, "tie_word_embeddings": false})",

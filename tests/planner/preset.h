@@ -11,7 +11,7 @@
 namespace plimsoll::planner {
 
 inline std::unique_ptr<models::Model> preset(const char* name) {
-  auto model = models::make_model(*preset_config(name));
+  auto model = models::make_model(*models::preset_config(name));
   EXPECT_TRUE(model.ok());
   return std::move(*model);
 }

@@ -6,7 +6,7 @@
 #include "backends/cpu/cpu_target.h"
 #include "models/lora.h"
 #include "models/model.h"
-#include "planner/step_programs.h"
+#include "planner/programs/step_programs.h"
 
 namespace plimsoll::planner {
 
@@ -19,7 +19,7 @@ struct SmallPlan {
 
 inline TrainingPrograms planned_small(const SmallPlan& s) {
   static const std::unique_ptr<tasks::Task> task = tasks::make_causal_lm(/*documents=*/false);
-  const auto config = parse_config_json(
+  const auto config = io::parse_config_json(
       R"({"model_type": "llama", "hidden_size": 40, "intermediate_size": 100, "num_attention_heads": 2,
           "num_key_value_heads": 1, "rms_norm_eps": 1e-5, "max_position_embeddings": 64,
           "tie_word_embeddings": true, "num_hidden_layers": )" +

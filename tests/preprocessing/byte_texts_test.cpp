@@ -6,13 +6,13 @@
 #include "io/temporary_folder.h"
 #include "preprocessing/run_data.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-UnaskedBytes unasked(const RunConfig& config) {
+UnaskedBytes unasked(const settings::RunConfig& config) {
   const auto tokenizer = tokenizer_path(config);
   EXPECT_TRUE(tokenizer) << tokenizer.error().message();
   auto result = unasked_bytes(config, tokenizer ? *tokenizer : std::string("bytes"));
@@ -25,9 +25,9 @@ std::string config_json(int vocab_size) {
 }
 
 TEST(ByteTexts, PretrainedWordsAreRefused) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   folder.write("config.json", config_json(1000));
-  RunConfig config;
+  settings::RunConfig config;
   config.model.path = folder.path();
   config.data.train = {"a.txt"};
   const UnaskedBytes found = unasked(config);
@@ -43,19 +43,19 @@ TEST(ByteTexts, PretrainedWordsAreRefused) {
 }
 
 TEST(ByteTexts, RandomWeightsAreANote) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   folder.write("config.json", config_json(1000));
-  RunConfig config;
+  settings::RunConfig config;
   config.model.path = folder.path();
-  config.model.init = FirstWeights::kRandom;
+  config.model.init = settings::FirstWeights::kRandom;
   EXPECT_FALSE(unasked(config).refused);
   EXPECT_THAT(unasked(config).what, HasSubstr("ids 0 to 255 of the model's 1,000"));
 }
 
 TEST(ByteTexts, AVocabularyOfBytesIsMeant) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   folder.write("config.json", config_json(300));
-  RunConfig config;
+  settings::RunConfig config;
   config.model.path = folder.path();
   EXPECT_THAT(unasked(config).what, IsEmpty());
   folder.write("vocab.txt", "a\nb\n");  // of a tokenizer that is not read
@@ -66,4 +66,4 @@ TEST(ByteTexts, AVocabularyOfBytesIsMeant) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

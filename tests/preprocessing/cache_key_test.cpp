@@ -7,10 +7,10 @@
 
 #include <filesystem>
 
-#include "data/text/tiny_tokenizer.h"
+#include "corpora/tiny_tokenizer.h"
 #include "io/temporary_folder.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 std::string key_of(const std::vector<std::string>& files) {
@@ -25,7 +25,7 @@ void set_times(const std::string& path) {
 }
 
 TEST(CacheKey, SeesOtherContentsOfTheSameSizeAndTime) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   const std::string path = folder.write("a.jsonl", R"({"text": "aaaa"})");
   set_times(path);
   const std::string before = key_of({path});
@@ -37,7 +37,7 @@ TEST(CacheKey, SeesOtherContentsOfTheSameSizeAndTime) {
 }
 
 TEST(CacheKey, SeesEveryByteOfALargeFile) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   std::string text((size_t{2} << 20) + 5, 'a');
   const std::string path = folder.write("a.txt", text);
   const std::string before = key_of({path});
@@ -50,10 +50,10 @@ TEST(CacheKey, SeesEveryByteOfALargeFile) {
 }
 
 TEST(CacheKey, SeesTheFilesBesideATokenizer) {
-  const TemporaryFolder folder;
-  folder.write("tokenizer.json", tiny_tokenizer_json());
+  const io::TemporaryFolder folder;
+  folder.write("tokenizer.json", corpora::tiny_tokenizer_json());
   const auto key_now = [&] {
-    const auto tokenizer = tiny_tokenizer();
+    const auto tokenizer = corpora::tiny_tokenizer();
     CacheKey key;
     key.add_tokenizer(*tokenizer, folder.path(), folder.path());
     return key.text();
@@ -67,4 +67,4 @@ TEST(CacheKey, SeesTheFilesBesideATokenizer) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -13,7 +13,7 @@
 
 #include "io/temporary_folder.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 using testing::ElementsAre;
@@ -51,7 +51,7 @@ class DataCache : public testing::Test {
   }
   const std::string kA = "tokens-00000000000000aa.shard", kB = "00000000000000bb.pack",
                     kC = "tokens-00000000000000cc.shard", kD = "00000000000000dd.pack";
-  const TemporaryFolder folder_;
+  const io::TemporaryFolder folder_;
 };
 
 /// A process that does something in the folder and lives until it is let go, or killed.
@@ -227,11 +227,11 @@ TEST_F(DataCache, AUseMakesAnEntryTheMostRecent) {
 }
 
 TEST_F(DataCache, OfOtherFoldersNothingIsNoted) {
-  const TemporaryFolder elsewhere;
-  elsewhere.write(kA, "another");
+  const io::TemporaryFolder offloaded;
+  offloaded.write(kA, "another");
   OtherProcess other([&] {
     const auto lease = CacheLease::take(folder_.path());
-    if (!lease || !lease->use(elsewhere.path(kA)) || !lease->use("")) ::_exit(1);
+    if (!lease || !lease->use(offloaded.path(kA)) || !lease->use("")) ::_exit(1);
   });
   trim(0);
   EXPECT_THAT(names(), IsEmpty());
@@ -285,4 +285,4 @@ TEST_F(DataCache, SurvivesManyAtOnce) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -4,15 +4,15 @@
 
 #include "preprocessing/data_files.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
 
 /// Everything that acts on some kind of data alone. The files need not be there: their names tell.
-DataSettings all_given(std::vector<std::string> train) {
-  DataSettings data;
+settings::DataSettings all_given(std::vector<std::string> train) {
+  settings::DataSettings data;
   data.train = std::move(train);
   data.packing = "best_fit";
   data.long_documents = "drop";
@@ -26,7 +26,7 @@ DataSettings all_given(std::vector<std::string> train) {
 }
 
 TEST(IdleSettings, OfExamplesWithLabels) {
-  DataSettings data;
+  settings::DataSettings data;
   EXPECT_THAT(idle_settings_of_examples(data), IsEmpty());
   data.loss = "assistant";
   data.append_eos = "true";
@@ -53,7 +53,7 @@ TEST(IdleSettings, EachKindHasItsOwn) {
 }
 
 TEST(IdleSettings, OfAMixtureEachKindIsTold) {
-  DataSettings data;
+  settings::DataSettings data;
   data.train = {"a.shard", "b.jsonl", "c.npy"};
   data.loss = "all";
   EXPECT_THAT(idle_settings(data, true, false), ElementsAre("data.loss has no effect on .npy and .bin files",
@@ -61,7 +61,7 @@ TEST(IdleSettings, OfAMixtureEachKindIsTold) {
 }
 
 TEST(IdleSettings, WhatIsNotReadIsNotTold) {
-  DataSettings data;
+  settings::DataSettings data;
   data.train = {"a.shard"};
   data.eval = {"b.jsonl"};
   data.loss = "all";
@@ -71,11 +71,11 @@ TEST(IdleSettings, WhatIsNotReadIsNotTold) {
 }
 
 TEST(IdleSettings, OneStreamIsWhatAnArrayIs) {
-  DataSettings data;
+  settings::DataSettings data;
   data.train = {"a.npy"};
   data.packing = "stream";
   EXPECT_THAT(idle_settings(data, true, false), IsEmpty());
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

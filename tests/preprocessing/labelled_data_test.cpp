@@ -10,7 +10,7 @@
 #include "preprocessing/run_data_text.h"
 #include "preprocessing/run_task.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 using testing::ElementsAre;
@@ -18,8 +18,8 @@ using testing::HasSubstr;
 
 class LabelledDataTest : public testing::Test {
  protected:
-  [[nodiscard]] RunConfig config(const std::string& more = "") const {
-    auto parsed = parse_run_config(
+  [[nodiscard]] settings::RunConfig config(const std::string& more = "") const {
+    auto parsed = settings::parse_run_config(
         "task: sequence_classification\nmodel: {config: {model_type: gpt2, vocab_size: 50, n_embd: 12, "
         "n_head: 2, "
         "n_layer: 1, n_positions: 16, pad_token_id: 7}}\noutput: {dir: " +
@@ -33,8 +33,10 @@ class LabelledDataTest : public testing::Test {
     parsed->data.eval.clear();
     return std::move(*parsed);
   }
-  [[nodiscard]] static ConfigJson model(const RunConfig& config) { return *load_model_config(config.model); }
-  [[nodiscard]] Result<RunData> prepare(const RunConfig& run, bool train = true) const {
+  [[nodiscard]] static io::ConfigJson model(const settings::RunConfig& config) {
+    return *settings::load_model_config(config.model);
+  }
+  [[nodiscard]] Result<RunData> prepare(const settings::RunConfig& run, bool train = true) const {
     return prepare_data(run, {.train = train, .vocab_size = 50});
   }
   void SetUp() override {
@@ -43,16 +45,16 @@ class LabelledDataTest : public testing::Test {
                   "{\"input_ids\": [4, 5, 6], \"label\": \"b\"}\n");
     folder_.write("eval.jsonl", "{\"input_ids\": [9], \"label\": \"a\"}\n");
   }
-  const TemporaryFolder folder_;
+  const io::TemporaryFolder folder_;
 };
 
 TEST_F(LabelledDataTest, TakesTheFirstExamplesAlone) {
-  RunConfig run = config();
+  settings::RunConfig run = config();
   run.data.max_train_samples = 2;
   run.data.max_eval_samples = 5;
   const auto data = prepare(run);
   ASSERT_TRUE(data) << data.error().message();
-  EXPECT_EQ(Shard::open(data->train[0].paths[0])->info().num_documents, 2);
+  EXPECT_EQ(datasets::Shard::open(data->train[0].paths[0])->info().num_documents, 2);
   EXPECT_EQ(data->num_eval, 1);
   EXPECT_EQ(find_labels(run, model(run), true)->labels, *data->labels);
   run.data.max_train_samples = {};
@@ -60,14 +62,14 @@ TEST_F(LabelledDataTest, TakesTheFirstExamplesAlone) {
 }
 
 TEST_F(LabelledDataTest, HasShardsLabelsAndCounts) {
-  const RunConfig run = config();
+  const settings::RunConfig run = config();
   EXPECT_FALSE(find_labelled(run, model(run), true)) << "nothing is there yet";
   const auto data = prepare(run);
   ASSERT_TRUE(data) << data.error().message();
-  EXPECT_EQ(*data->labels, (Labels{ProblemType::kSingleLabel, {"a", "b"}}));
+  EXPECT_EQ(*data->labels, (io::Labels{io::ProblemType::kSingleLabel, {"a", "b"}}));
   EXPECT_EQ(data->num_eval, 1);
   ASSERT_EQ(data->train.size(), 1U);
-  const auto shard = Shard::open(data->train[0].paths[0]);
+  const auto shard = datasets::Shard::open(data->train[0].paths[0]);
   ASSERT_TRUE(shard);
   EXPECT_EQ(shard->info().num_documents, 3);
   EXPECT_EQ(shard->info().num_tokens, 2 + 1 + 3) << "padding is not kept";
@@ -78,7 +80,7 @@ TEST_F(LabelledDataTest, HasShardsLabelsAndCounts) {
 }
 
 TEST_F(LabelledDataTest, IsMadeAnewWhenTheFilesChange) {
-  const RunConfig run = config();
+  const settings::RunConfig run = config();
   const auto before = prepare(run);
   ASSERT_TRUE(before);
   folder_.write("train.jsonl",
@@ -90,46 +92,46 @@ TEST_F(LabelledDataTest, IsMadeAnewWhenTheFilesChange) {
 }
 
 TEST_F(LabelledDataTest, ADamagedFileIsMadeAgain) {
-  const RunConfig run = config();
+  const settings::RunConfig run = config();
   const auto data = prepare(run);
   ASSERT_TRUE(data);
-  const std::string labels = labels_beside(data->train[0].paths[0]), intact = read_all(labels);
+  const std::string labels = corpora::labels_beside(data->train[0].paths[0]), intact = io::read_all(labels);
   std::ofstream(labels, std::ios::binary) << intact.substr(0, 20);
   ASSERT_TRUE(prepare(run));
-  EXPECT_EQ(read_all(labels), intact);
+  EXPECT_EQ(io::read_all(labels), intact);
 }
 
 TEST_F(LabelledDataTest, AHalfOfAPairIsMadeAgain) {
-  const RunConfig run = config();
+  const settings::RunConfig run = config();
   const auto data = prepare(run);
   ASSERT_TRUE(data);
-  const std::string shard = data->train[0].paths[0], labels = labels_beside(shard);
-  const std::string shard_bytes = read_all(shard), labels_bytes = read_all(labels);
+  const std::string shard = data->train[0].paths[0], labels = corpora::labels_beside(shard);
+  const std::string shard_bytes = io::read_all(shard), labels_bytes = io::read_all(labels);
   for (const std::string& lost : {shard, labels}) {
     std::filesystem::remove(lost);
     EXPECT_FALSE(find_labelled(run, model(run), true)) << "a plan does not take it for what is there";
     const auto again = prepare(run);
     ASSERT_TRUE(again) << again.error().message();
     EXPECT_EQ(again->labels, data->labels);
-    EXPECT_TRUE(read_all(shard) == shard_bytes && read_all(labels) == labels_bytes);
+    EXPECT_TRUE(io::read_all(shard) == shard_bytes && io::read_all(labels) == labels_bytes);
   }
 }
 
 TEST_F(LabelledDataTest, TheLabelsOfAnotherShardAreMadeAgain) {
-  const RunConfig run = config();
+  const settings::RunConfig run = config();
   const auto data = prepare(run);
   ASSERT_TRUE(data);
-  const std::string labels = labels_beside(data->train[0].paths[0]), intact = read_all(labels);
-  std::filesystem::copy_file(labels_beside(data->eval[0].paths[0]), labels,
+  const std::string labels = corpora::labels_beside(data->train[0].paths[0]), intact = io::read_all(labels);
+  std::filesystem::copy_file(corpora::labels_beside(data->eval[0].paths[0]), labels,
                              std::filesystem::copy_options::overwrite_existing);
   ASSERT_TRUE(prepare(run));
-  EXPECT_EQ(read_all(labels), intact);
+  EXPECT_EQ(io::read_all(labels), intact);
 }
 
 TEST_F(LabelledDataTest, ARunUsesShardsAndLabels) {
   const auto data = prepare(config());
   ASSERT_TRUE(data);
-  const auto listed = list_data_cache(folder_of(data->train[0].paths[0]));
+  const auto listed = list_data_cache(io::folder_of(data->train[0].paths[0]));
   ASSERT_TRUE(listed);
   EXPECT_EQ(listed->size(), 4U) << "of training and evaluation, a shard and labels each";
   for (const CacheEntry& entry : *listed) EXPECT_TRUE(entry.in_use) << entry.name;
@@ -140,7 +142,7 @@ TEST_F(LabelledDataTest, EvaluationAloneTakesItsOwnLabels) {
   const auto data = prepare(config(), /*train=*/false);
   ASSERT_TRUE(data) << data.error().message();
   EXPECT_TRUE(data->train.empty());
-  EXPECT_EQ(data->labels->problem, ProblemType::kRegression);
+  EXPECT_EQ(data->labels->problem, io::ProblemType::kRegression);
   EXPECT_EQ(data->num_eval, 2);
   const auto both = prepare(config());
   ASSERT_FALSE(both);
@@ -152,17 +154,17 @@ TEST_F(LabelledDataTest, HoldsExamplesOut) {
   for (int i = 0; i < 40; ++i)
     lines += "{\"input_ids\": [" + std::to_string(i) + ", 2], \"label\": " + std::to_string(i % 2) + "}\n";
   folder_.write("train.jsonl", lines);
-  const RunConfig run = config("held out");
+  const settings::RunConfig run = config("held out");
   const auto data = prepare(run);
   ASSERT_TRUE(data) << data.error().message();
-  const int64_t trained = Shard::open(data->train[0].paths[0])->info().num_documents;
+  const int64_t trained = datasets::Shard::open(data->train[0].paths[0])->info().num_documents;
   EXPECT_EQ(trained + data->num_eval, 40);
   EXPECT_GT(data->num_eval, 5);
   EXPECT_LT(data->num_eval, 35);
 }
 
 TEST_F(LabelledDataTest, LabelsAreKnownBeforeAnythingIsTokenized) {
-  const RunConfig run = config();
+  const settings::RunConfig run = config();
   const auto early = find_labels(run, model(run), true);
   ASSERT_TRUE(early);
   EXPECT_TRUE(early->certain);
@@ -174,10 +176,10 @@ TEST_F(LabelledDataTest, LabelsAreKnownBeforeAnythingIsTokenized) {
 
 TEST(RunTask, FollowsSettingsAndArchitecture) {
   const auto kind = [](const std::string& task, const std::string& architecture) {
-    RunConfig run;
+    settings::RunConfig run;
     run.task = task;
-    return task_kind(run,
-                     *parse_config_json("{\"architectures\": [\"" + architecture + "\"]}", "config.json"));
+    return task_kind(
+        run, *io::parse_config_json("{\"architectures\": [\"" + architecture + "\"]}", "config.json"));
   };
   EXPECT_EQ(*kind("auto", "LlamaForCausalLM"), TaskKind::kCausalLm);
   EXPECT_EQ(*kind("auto", "LlamaForSequenceClassification"), TaskKind::kSequenceClassification);
@@ -189,7 +191,7 @@ TEST(RunDataText, ReadsBackWhatItHolds) {
   const RunData data{.train = {{{"a:b\n", ""}, 2.5}},
                      .eval = {{{"c"}, 1}},
                      .buckets = {{8, 16}, 3, 20, 40},
-                     .labels = Labels{ProblemType::kMultiLabel, {"x", "y:1"}},
+                     .labels = io::Labels{io::ProblemType::kMultiLabel, {"x", "y:1"}},
                      .num_eval = 7};
   const RunData back = *run_data_of(run_data_text(data));
   EXPECT_EQ(back.train[0].paths, data.train[0].paths);
@@ -202,4 +204,4 @@ TEST(RunDataText, ReadsBackWhatItHolds) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -5,34 +5,34 @@
 
 #include "io/temporary_folder.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 /// data.packing: auto: a side is packed where its own files say where documents end.
 TEST(RunData, PackingIsChosenForEachSideApart) {
-  RunConfig config;
+  settings::RunConfig config;
   config.data.train = {"a.txt"};
   config.data.eval.files = {"b.jsonl"};
   const auto mode = [&](bool eval) { return training_data_options(config, 300, eval).pack.mode; };
-  EXPECT_EQ(mode(false), PackMode::kStream);
-  EXPECT_EQ(mode(true), PackMode::kBestFit);
+  EXPECT_EQ(mode(false), datasets::PackMode::kStream);
+  EXPECT_EQ(mode(true), datasets::PackMode::kBestFit);
   EXPECT_TRUE(packs_documents(config.data)) << "programs serve both sides";
   config.data.train = {"a.jsonl"};
   config.data.eval.files = {"b.txt"};
-  EXPECT_EQ(mode(false), PackMode::kBestFit);
-  EXPECT_EQ(mode(true), PackMode::kStream);
+  EXPECT_EQ(mode(false), datasets::PackMode::kBestFit);
+  EXPECT_EQ(mode(true), datasets::PackMode::kStream);
   config.data.packing = "pad";
-  EXPECT_EQ(mode(true), PackMode::kPad) << "what is given holds for both";
+  EXPECT_EQ(mode(true), datasets::PackMode::kPad) << "what is given holds for both";
   config.data = {};
   config.data.train = {"a.txt"};
   EXPECT_FALSE(packs_documents(config.data));
   config.data.eval_fraction = 0.1;
-  EXPECT_EQ(mode(false), PackMode::kBestFit) << "documents are held out whole";
+  EXPECT_EQ(mode(false), datasets::PackMode::kBestFit) << "documents are held out whole";
 }
 
 TEST(RunData, NamesTheDataThatIsNotThere) {
-  const TemporaryFolder folder;
-  RunConfig config;
+  const io::TemporaryFolder folder;
+  settings::RunConfig config;
   config.data.train = {folder.write("a.jsonl", "{}"), folder.path() + "/gone.jsonl"};
   config.data.eval.files = {folder.path() + "/none-*.txt"};
   const auto lines = missing_data(config.data);
@@ -43,4 +43,4 @@ TEST(RunData, NamesTheDataThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

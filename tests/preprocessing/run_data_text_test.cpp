@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 RunData some_data() {
@@ -16,7 +16,7 @@ RunData some_data() {
   data.eval_names = {"one", ""};
   data.buckets.lengths = {128, 512};
   data.buckets.sequences = std::numeric_limits<int64_t>::max();
-  data.labels = Labels{};
+  data.labels = io::Labels{};
   data.labels->names = {"neg", "pos"};
   data.num_eval = -1;
   return data;
@@ -51,4 +51,4 @@ TEST(RunDataText, RefusesNumbersThatAreNone) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -2,16 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include "data/text/reasons.h"
+#include "corpora/reasons.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 TEST(RunHints, NameSettingsInTheFormThatARunTakes) {
   const auto hint = [](const std::string& text) {
     return in_words_of_runs({ErrorCode::kBadData, "x", "y", text}).hint;
   };
-  EXPECT_EQ(hint(text::kSkipHint),
+  EXPECT_EQ(hint(corpora::kSkipHint),
             "correct it, or pass over such examples and count them: data.on_error=skip");
   EXPECT_EQ(hint("set eos_token in tokenizer_config.json, or name it: --eos-token"),
             "set eos_token in tokenizer_config.json");
@@ -19,4 +19,4 @@ TEST(RunHints, NameSettingsInTheFormThatARunTakes) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -5,7 +5,7 @@
 
 #include "io/temporary_folder.h"
 
-namespace plimsoll::train {
+namespace plimsoll::preprocessing {
 namespace {
 
 class TemplateDate : public testing::Test {
@@ -23,8 +23,8 @@ class TemplateDate : public testing::Test {
     return with_template_date(config_, recorded, [this](const std::string& n) { notes_.push_back(n); })
         .data.template_date;
   }
-  TemporaryFolder folder_;
-  RunConfig config_;
+  io::TemporaryFolder folder_;
+  settings::RunConfig config_;
   std::vector<std::string> notes_;
 };
 
@@ -54,7 +54,7 @@ TEST_F(TemplateDate, ARunThatGoesOnKeepsItsOwn) {
 }
 
 TEST_F(TemplateDate, IsMidnightOfThatDay) {
-  DataSettings data;
+  settings::DataSettings data;
   EXPECT_EQ(template_now(data), std::nullopt);
   data.template_date = "1970-01-02";
   EXPECT_EQ(template_now(data), 86'400);
@@ -63,4 +63,4 @@ TEST_F(TemplateDate, IsMidnightOfThatDay) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::preprocessing

@@ -29,7 +29,7 @@ class Follow : public testing::Test {
   void process(int64_t number) const {
     std::array<char, 256> host{};
     ::gethostname(host.data(), host.size() - 1);
-    ASSERT_TRUE(write_file_atomically(
+    ASSERT_TRUE(io::write_file_atomically(
         folder_ + "/environment.json",
         fmt::format(R"({{"host": "{}", "process": {}, "total_steps": 9}})", host.data(), number)));
   }

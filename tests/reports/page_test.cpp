@@ -25,21 +25,21 @@ ReportedRun run_of(std::string name, int64_t num_steps) {
 }
 
 /// What scripts of the page read.
-Tree data_of(const std::string& page) {
+io::Tree data_of(const std::string& page) {
   const std::string begin = "id=\"data\">";
   const size_t at = page.find(begin) + begin.size();
-  auto tree = parse_json(page.substr(at, page.find("</script>", at) - at), {.max_bytes = 4 << 20});
+  auto tree = io::parse_json(page.substr(at, page.find("</script>", at) - at), {.max_bytes = 4 << 20});
   EXPECT_TRUE(tree);
-  return tree ? *tree : Tree{};
+  return tree ? *tree : io::Tree{};
 }
 
 TEST(ReportPage, HoldsTheFiguresOfTheEvents) {
   const ReportedRun run = run_of("one", 3);
   const std::string page = report_page(std::span(&run, 1));
   EXPECT_THAT(page, HasSubstr("data-figure=\"last_loss\" data-value=\"0.333333333\">0.333333 at step 3"));
-  const Tree data = data_of(page);
-  const Tree& loss = *data.find("runs")->items[0].find("curves")->find("loss");
-  EXPECT_EQ(to_json(*loss.find("x")), "[1, 2, 3]");
+  const io::Tree data = data_of(page);
+  const io::Tree& loss = *data.find("runs")->items[0].find("curves")->find("loss");
+  EXPECT_EQ(io::to_json(*loss.find("x")), "[1, 2, 3]");
   EXPECT_EQ(loss.find("y")->items[1].number, 0.5);
   EXPECT_THAT(page, Not(HasSubstr("id=\"downsampled\"")));
 }
@@ -56,7 +56,7 @@ TEST(ReportPage, NoTextOfARunEndsUpAsMarkup) {
   run.events.warnings = {"<x-warning>"};
   run.events.evals = {{"</script>", 1, 2.0, {{"<x-metric>", 1.0}}}};
   run.events.checkpoints = {{1, "\x1b[2J\"><x-path>", 0.5}};
-  run.environment = Tree::map({{"<x-key>", Tree::of(std::string("<x-value>"))}});
+  run.environment = io::Tree::map({{"<x-key>", io::Tree::of(std::string("<x-value>"))}});
   const std::string page = report_page(std::span(&run, 1));
   for (const char* markup : {"<script>alert", "<x-", "\x1b["})
     EXPECT_THAT(page, Not(HasSubstr(markup))) << markup;

@@ -79,7 +79,7 @@ TEST(RunEvents, TakesEvaluationsWithTheirSources) {
 
 TEST(RunEvents, TheLastLineMayBeHalfThere) {
   const std::string path = testing::TempDir() + "half.jsonl";
-  ASSERT_TRUE(write_file_atomically(
+  ASSERT_TRUE(io::write_file_atomically(
       path, "{\"event\": \"step\", \"step\": 1, \"loss\": 2}\n{\"event\": \"step\", \"st"));
   const auto events = read_run_events(path);
   ASSERT_TRUE(events);

@@ -27,7 +27,7 @@ ir::StateDecl decl(const std::string& name, ir::Shape shape, StateClass c = Stat
 }
 
 passes::Program plan(ir::Graph graph, const Device& device) {
-  auto program = plan_program(std::move(graph), device.target());
+  auto program = session_testing::plan_program(std::move(graph), device.target());
   EXPECT_TRUE(program.ok());
   return std::move(*program);
 }
@@ -48,7 +48,7 @@ ir::Graph small_program() {
 void fill(Session& session, std::string_view state) {
   std::vector<float> values(static_cast<size_t>(session.type(state).num_elements()));
   for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(3 * i + 1));
-  write_state(session, state, values);
+  session_testing::write_state(session, state, values);
 }
 
 std::vector<float> run_small(int threads, const SessionOptions& options) {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 using testing::HasSubstr;
@@ -95,4 +95,4 @@ TEST(SettleEpochs, CountsTheStepsOfAnEpoch) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

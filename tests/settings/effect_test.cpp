@@ -6,7 +6,7 @@
 
 #include "settings/schedule.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 using testing::Contains;
@@ -196,4 +196,4 @@ TEST(HasEffect, NamesSettingsAndValuesThatThereAre) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -6,7 +6,7 @@
 
 #include "settings/settings.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 using testing::ElementsAre;
@@ -108,4 +108,4 @@ TEST(LoraSettings, AnAdapterIsWhatItIs) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

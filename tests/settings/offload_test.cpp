@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 using ir::MemorySpace;
@@ -28,23 +28,23 @@ RunConfig run_with(const std::vector<std::string>& overrides) {
 TEST(OffloadSetting, PutsEachClassWhereItSays) {
   const RunConfig run = run_with(
       {"runtime.device=discrete", "memory.offload={activations: host, optimizer: disk, masters: none}"});
-  const passes::OffloadOptions options = train::offload_options(run);
+  const passes::OffloadOptions options = offload_options(run);
   EXPECT_EQ(options.space(OffloadClass::kActivations), MemorySpace::kHostPinned);
   EXPECT_EQ(options.space(OffloadClass::kOptimizer), MemorySpace::kDisk);
   EXPECT_EQ(options.space(OffloadClass::kMasters), MemorySpace::kDevice);
-  EXPECT_EQ(train::offload_text(options), "activations host, optimizer disk");
-  EXPECT_FALSE(train::chooses_offload(run));
-  EXPECT_THAT(train::offload_notes(run), IsEmpty());
+  EXPECT_EQ(offload_text(options), "activations host, optimizer disk");
+  EXPECT_FALSE(chooses_offload(run));
+  EXPECT_THAT(offload_notes(run), IsEmpty());
 }
 
 TEST(OffloadSetting, MayBeOfSomeLayers) {
   const RunConfig run =
       run_with({"runtime.device=discrete", "memory.offload={parameters: {host: 4}, optimizer: {disk: 0}}"});
-  passes::OffloadOptions options = train::offload_options(run);
+  passes::OffloadOptions options = offload_options(run);
   options.num_blocks = 12;
   EXPECT_EQ(options.space(OffloadClass::kParameters), MemorySpace::kHostPinned);
   EXPECT_EQ(options.space(OffloadClass::kOptimizer), MemorySpace::kDevice);
-  EXPECT_EQ(train::offload_text(options), "parameters host 4 of 12 layers");
+  EXPECT_EQ(offload_text(options), "parameters host 4 of 12 layers");
   EXPECT_THAT(run_with({"memory.offload={parameters: {host: 4}}"}).notes,
               testing::Contains(HasSubstr("memory.offload: host has no effect")));
   for (const char* value : {"{host: -1}", "{host: some}", "{host: 1, disk: 2}", "{nvme: 3}", "{}"}) {
@@ -56,7 +56,7 @@ TEST(OffloadSetting, MayBeOfSomeLayers) {
 
 TEST(OffloadSetting, HostMeansNothingOnTheCpuAndSaysSo) {
   const RunConfig run = run_with({"memory.offload={activations: host, optimizer: disk}"});
-  EXPECT_EQ(train::offload_text(train::offload_options(run)), "optimizer disk");
+  EXPECT_EQ(offload_text(offload_options(run)), "optimizer disk");
   EXPECT_THAT(run.notes, testing::Contains(HasSubstr("memory.offload: host has no effect")));
 }
 
@@ -70,24 +70,24 @@ TEST(OffloadSetting, ACardHasNoDiskBesideIt) {
 
 TEST(OffloadSetting, OfACardThatIsPlannedForTheHostIsTheOnlyOtherPlace) {
   const RunConfig run = run_with({"runtime.profile=h100", "memory.offload={optimizer: host}"});
-  EXPECT_EQ(train::offload_text(train::offload_options(run)), "optimizer host");
-  EXPECT_THAT(train::offload_notes(run), IsEmpty());
-  EXPECT_EQ(train::offload_places(run), std::vector<std::string>{"host"});
+  EXPECT_EQ(offload_text(offload_options(run)), "optimizer host");
+  EXPECT_THAT(offload_notes(run), IsEmpty());
+  EXPECT_EQ(offload_places(run), std::vector<std::string>{"host"});
   const auto refused = parse_offload({"runtime.profile=h100", "memory.offload={optimizer: disk}"});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().what, HasSubstr("the card h100 has no memory there"));
 }
 
 TEST(OffloadSetting, NoneAndAutoAskForNothing) {
-  EXPECT_FALSE(train::offload_options(run_with({"memory.offload=none"})).any());
-  EXPECT_TRUE(train::chooses_offload(run_with({"memory.offload=auto"})));
-  EXPECT_FALSE(train::chooses_offload(run_with({"memory.offload=none"})));
+  EXPECT_FALSE(offload_options(run_with({"memory.offload=none"})).any());
+  EXPECT_TRUE(chooses_offload(run_with({"memory.offload=auto"})));
+  EXPECT_FALSE(chooses_offload(run_with({"memory.offload=none"})));
 }
 
 TEST(OffloadSetting, FolderIsTheOutputsUnlessGiven) {
-  EXPECT_EQ(train::offload_folder(run_with({"output.dir=somewhere"})),
+  EXPECT_EQ(offload_folder(run_with({"output.dir=somewhere"})),
             run_with({"output.dir=somewhere"}).output.dir);
-  EXPECT_THAT(train::offload_folder(run_with({"memory.offload_dir=fast"})), HasSubstr("fast"));
+  EXPECT_THAT(offload_folder(run_with({"memory.offload_dir=fast"})), HasSubstr("fast"));
 }
 
 TEST(OffloadSetting, RefusesOtherWords) {
@@ -104,4 +104,4 @@ TEST(OffloadSetting, RefusesOtherWords) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

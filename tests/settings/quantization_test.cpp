@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 using testing::HasSubstr;
@@ -60,4 +60,4 @@ TEST(Quantization, NeedsWeightsAndAdapters) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

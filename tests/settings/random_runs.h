@@ -22,7 +22,7 @@
 #include "settings/run_config.h"
 #include "settings/settings.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 
 /// Settings by path, each with its value as YAML.
 using Drawn = std::map<std::string, std::string>;
@@ -88,21 +88,21 @@ class RandomRuns {
   }
 
   static std::string run_file(const Drawn& drawn) {
-    Tree document = Tree::map();
+    io::Tree document = io::Tree::map();
     for (const auto& [path, text] : drawn) {
-      Tree* at = &document;
+      io::Tree* at = &document;
       size_t begin = 0;
       for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', begin)) {
         const std::string section = path.substr(begin, dot - begin);
-        if (at->find(section) == nullptr) at->set(section, Tree::map());
-        at = const_cast<Tree*>(at->find(section));
+        if (at->find(section) == nullptr) at->set(section, io::Tree::map());
+        at = const_cast<io::Tree*>(at->find(section));
         begin = dot + 1;
       }
-      const auto value = parse_yaml(text);
+      const auto value = io::parse_yaml(text);
       EXPECT_TRUE(value) << path << ": " << text;
       if (value) at->set(path.substr(begin), *value);
     }
-    return to_yaml_flow(document);
+    return io::to_yaml_flow(document);
   }
 
   /// A value that the setting's declaration takes, as YAML.
@@ -150,7 +150,7 @@ class RandomRuns {
     if (setting.absent == "auto" && below(4) == 0) return "auto";
     return std::to_string(integer(setting));
   }
-  std::string value(const Setting& setting, double*) { return number_text(number(setting)); }
+  std::string value(const Setting& setting, double*) { return io::number_text(number(setting)); }
   std::string value(const Setting& setting, Bytes*) {
     (void)setting;
     return one_of({"1", "7KiB", "256MiB", "5GB", "1000000", "3TiB"});
@@ -168,11 +168,12 @@ class RandomRuns {
   }
   std::string value(const Setting& setting, std::vector<double>*) {
     std::string list;
-    for (int64_t n = below(4); n > 0; --n) list += (list.empty() ? "" : ", ") + number_text(number(setting));
+    for (int64_t n = below(4); n > 0; --n)
+      list += (list.empty() ? "" : ", ") + io::number_text(number(setting));
     return "[" + list + "]";
   }
   std::string value(const Setting& setting, std::array<double, 2>*) {
-    return fmt::format("[{}, {}]", number_text(number(setting)), number_text(number(setting)));
+    return fmt::format("[{}, {}]", io::number_text(number(setting)), io::number_text(number(setting)));
   }
   std::string value(const Setting&, EvalFiles*) {
     return one_of({"held.txt", "[a.npy, \"b: c.txt\"]", "{news: [a.npy, b.npy], code: c.npy}", "null"});
@@ -197,13 +198,13 @@ class RandomRuns {
   std::string value(const Setting&, models::ModuleNames*) {
     return one_of({"null", "[q_proj, v_proj]", "all-linear", "\".*\\\\.(q|k)_proj$\"", "[\"a: b\"]"});
   }
-  std::string value(const Setting& setting, Tree*) {
+  std::string value(const Setting& setting, io::Tree*) {
     ADD_FAILURE() << setting.path << " takes a map: give samples of it in tests/settings/random_runs.h";
     return "null";
   }
 
   static std::string quoted(const std::string& word) {
-    return word == "true" || word == "false" ? word : to_yaml_flow(Tree::of(word));
+    return word == "true" || word == "false" ? word : io::to_yaml_flow(io::Tree::of(word));
   }
   std::string text(const Setting& setting) {
     if (!setting.choices.empty()) return quoted(one_of(setting.choices));
@@ -212,7 +213,7 @@ class RandomRuns {
         "0x10",     "no",         "*.txt", "a: b #c", "'\"\\",       "- x",   "{a}",    "[b, c]",
         "\xc3\xbc", "~",          "%x",    "a\tb",    "1_000",       " lead", "trail ", "a\nb",
         "12:30:45", "2024-01-01", "=",     "<<",      "!tag",        "&a"};
-    return to_yaml_flow(Tree::of(one_of(words)));
+    return io::to_yaml_flow(io::Tree::of(one_of(words)));
   }
   int64_t integer(const Setting& setting) {
     const auto least = static_cast<int64_t>(setting.least) + (setting.above_least ? 1 : 0),
@@ -245,4 +246,4 @@ class RandomRuns {
   std::mt19937_64 random_;
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -9,7 +9,7 @@
 
 #include "settings/run_config.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 using testing::HasSubstr;
@@ -50,4 +50,4 @@ TEST(WrongValues, AreMeantWithoutQuotes) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -8,7 +8,7 @@
 #include "models/decoder_config.h"
 #include "settings/settings.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 using testing::Contains;
@@ -58,7 +58,7 @@ TEST(RunConfig, LaterOverridesWin) {
   EXPECT_EQ(run->clip_norm(), std::nullopt);
   EXPECT_EQ(run->memory.budget.bytes, 1 << 30);
   EXPECT_EQ(run->memory.recompute.mode, RecomputeMode::kNone);
-  EXPECT_EQ(to_yaml_flow(run->model.overrides), "{num_hidden_layers: 4, rope_theta: 2}");
+  EXPECT_EQ(io::to_yaml_flow(run->model.overrides), "{num_hidden_layers: 4, rope_theta: 2}");
   EXPECT_EQ(run->training.learning_rate, 1e-3);
 }
 
@@ -650,7 +650,7 @@ TEST(RunConfig, ADiscreteDevice) {
 }
 
 TEST(LoadRunConfig, RefusesWhatItCannotRead) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   for (const std::string& path :
        {folder.path("none.yaml"), folder.path(), folder.write("big.yaml", std::string(2 << 20, '#'))}) {
     const auto result = load_run_config(path);
@@ -675,16 +675,17 @@ TEST(CheckForTraining, NeedsDataAndAPlaceOfTheWeights) {
 }
 
 TEST(LoadModelConfig, FindsTheModel) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   folder.write(
       "config.json",
       R"({"model_type": "llama", "vocab_size": 10, "rope_scaling": {"factor": 2, "type": "linear"}})");
-  ModelSettings model{.path = folder.path(), .overrides = Tree::map({{"vocab_size", Tree::of(int64_t{20})}})};
+  ModelSettings model{.path = folder.path(),
+                      .overrides = io::Tree::map({{"vocab_size", io::Tree::of(int64_t{20})}})};
   EXPECT_EQ(*load_model_config(model)->integer("vocab_size", {1, 100}), 20);
   model.path = folder.path("config.json");
   EXPECT_TRUE(load_model_config(model));
   EXPECT_EQ(*load_model_config({.preset = "gpt2"})->integer("n_layer", {1, 100}), 12);
-  EXPECT_EQ(*load_model_config({.config = Tree::map({{"n_layer", Tree::of(int64_t{3})}})})
+  EXPECT_EQ(*load_model_config({.config = io::Tree::map({{"n_layer", io::Tree::of(int64_t{3})}})})
                  ->integer("n_layer", {1, 100}),
             3);
   EXPECT_EQ(load_model_config({}).error().code, ErrorCode::kInvalidArgument);
@@ -698,10 +699,10 @@ TEST(LoadModelConfig, FindsTheModel) {
 
 TEST(CheckOverrides, NamesAMistypedField) {
   const ModelSettings model{.preset = "smollm-135m",
-                            .overrides = Tree::map({{"num_hiden_layers", Tree::of(int64_t{4})}})};
+                            .overrides = io::Tree::map({{"num_hiden_layers", io::Tree::of(int64_t{4})}})};
   const auto config = load_model_config(model);
   ASSERT_TRUE(config);
-  ASSERT_TRUE(parse_llama_config(*config));
+  ASSERT_TRUE(models::parse_llama_config(*config));
   const auto status = check_overrides(model, *config);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
@@ -756,4 +757,4 @@ TEST(WithOverrides, IsWhatTheCommandLineWouldRead) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -8,7 +8,7 @@
 
 #include "settings/run_config.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 std::string hint_for(const std::string& key) {
@@ -36,4 +36,4 @@ TEST(RunDocument, NamesTheSettingThatWasMeant) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -8,7 +8,7 @@
 
 #include "settings/settings.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 using testing::ElementsAre;
@@ -67,4 +67,4 @@ TEST(RunPaths, OfOverridesStartFromTheWorkingFolder) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -9,7 +9,7 @@
 
 #include "settings/run_config.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 using testing::HasSubstr;
@@ -195,4 +195,4 @@ TEST(MakeSchedule, TurnsTheRatioIntoSteps) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -14,7 +14,7 @@
 #include "io/temporary_folder.h"
 #include "io/yaml.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 using testing::ElementsAre;
@@ -35,7 +35,7 @@ TEST(Settings, AreDeclaredOnceAndSoundly) {
     EXPECT_EQ(setting.help.find('\n'), std::string::npos);
     // The default is a value that the setting takes.
     const std::string text = setting_text(setting, RunConfig{});
-    const auto value = parse_yaml(text);
+    const auto value = io::parse_yaml(text);
     ASSERT_TRUE(value) << setting.path << ": " << text;
     const auto status = assign_setting(setting, *value, run);
     EXPECT_TRUE(status) << setting.path << ": " << (status ? "" : status.error().message());
@@ -50,7 +50,7 @@ std::string readers_text() {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(source)) {
     const std::string name = entry.path().filename().string();
     const bool declares = name == "settings.cpp" || name == "training_settings.cpp" || name == "run_config.h";
-    if (entry.is_regular_file() && !declares) text += read_all(entry.path().string());
+    if (entry.is_regular_file() && !declares) text += io::read_all(entry.path().string());
   }
   return text;
 }
@@ -141,7 +141,7 @@ TEST(Settings, CoverTheContract) {
 /// Assigns a YAML text to a setting; the error's text, or the value printed again.
 std::string assigned(const std::string& path, const std::string& yaml) {
   const Setting* setting = find_setting(path);
-  const auto value = parse_yaml(yaml);
+  const auto value = io::parse_yaml(yaml);
   if (!setting || !value) return "no such setting or value";
   RunConfig run;
   const auto status = assign_setting(*setting, *value, run);
@@ -317,7 +317,7 @@ TEST(ChangedWhat, LeavesHowAside) {
 TEST(SettingsMarkdown, IsWhatTheDocumentationHolds) {
   const std::string path = std::string(PLIMSOLL_TEST_DIR) + "/../docs/settings.md";
   if (std::getenv("PLIMSOLL_UPDATE_DOCS")) std::ofstream(path) << settings_markdown();
-  EXPECT_EQ(read_all(path), settings_markdown())
+  EXPECT_EQ(io::read_all(path), settings_markdown())
       << "run this test with PLIMSOLL_UPDATE_DOCS=1 to write docs/settings.md";
 }
 
@@ -331,4 +331,4 @@ TEST(SettingsHelp, HasALineForEach) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -11,7 +11,7 @@
 #include "random_runs.h"
 #include "settings/run_paths.h"
 
-namespace plimsoll {
+namespace plimsoll::settings {
 namespace {
 
 /// All that two runs say, as lines, where they differ.
@@ -120,4 +120,4 @@ TEST(RecordedRun, HasNoRateWhereAdafactorTakesItsOwn) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::settings

@@ -16,15 +16,17 @@ namespace plimsoll::tasks {
 namespace {
 
 using testing::ElementsAre;
-using enum ProblemType;
+using enum io::ProblemType;
 
 const char* const kConfig =
     R"({"model_type": "gpt2", "vocab_size": 31, "n_positions": 16, "n_embd": 12, "n_head": 2, "n_layer": 1})";
 
-Labels labels_of(ProblemType problem, int64_t count) { return {problem, default_label_names(count)}; }
+io::Labels labels_of(io::ProblemType problem, int64_t count) {
+  return {problem, io::default_label_names(count)};
+}
 
-std::unique_ptr<models::Model> model_of(const Labels* labels = nullptr) {
-  const auto causal = parse_config_json(kConfig, "config.json");
+std::unique_ptr<models::Model> model_of(const io::Labels* labels = nullptr) {
+  const auto causal = io::parse_config_json(kConfig, "config.json");
   const auto config = labels == nullptr ? causal : models::as_classifier(*causal, *labels);
   return std::move(*models::make_model(*config));
 }
@@ -72,7 +74,7 @@ const ir::RefTensor kTokens = values(ir::DType::kI32, {3, 4}, {1, 2, 3, 4, 5, 6,
 const ir::RefTensor kLast = values(ir::DType::kI32, {3}, {3, 0, 2});
 
 TEST(Task, SingleLabelsHaveCrossEntropy) {
-  const Labels labels = labels_of(kSingleLabel, 5);
+  const io::Labels labels = labels_of(kSingleLabel, 5);
   const auto task = make_sequence_classification(labels);
   const auto e =
       evaluate(*task, *model_of(&labels), {kTokens, kLast, values(ir::DType::kI32, {3}, {4, -100, 0})});
@@ -87,8 +89,8 @@ TEST(Task, SingleLabelsHaveCrossEntropy) {
 
 TEST(Task, MultiLabelsHaveBinaryCrossEntropyAndNumbersSquaredError) {
   const std::vector<double> truth = {1, 0, 1, NAN, NAN, NAN, 0, 0, 1};
-  for (const ProblemType problem : {kMultiLabel, kRegression}) {
-    const Labels labels = labels_of(problem, 3);
+  for (const io::ProblemType problem : {kMultiLabel, kRegression}) {
+    const io::Labels labels = labels_of(problem, 3);
     const auto task = make_sequence_classification(labels);
     const auto e =
         evaluate(*task, *model_of(&labels), {kTokens, kLast, values(ir::DType::kF32, {3, 3}, truth)});
@@ -133,7 +135,7 @@ struct Row {
   std::vector<std::vector<std::byte>> memory;
   std::vector<std::span<std::byte>> spans;
   Row(const Task& task, int64_t length) {
-    for (const RowTensor& tensor : task.layout())
+    for (const datasets::RowTensor& tensor : task.layout())
       memory.emplace_back(static_cast<size_t>(tensor.bytes(length)));
     for (auto& bytes : memory) spans.emplace_back(bytes);
   }
@@ -142,28 +144,28 @@ struct Row {
 TEST(Task, PaddingCountsNowhere) {
   const auto padded = [](const Task& task, size_t input) {
     Row row(task, 3);
-    pad_row(task.inputs()[input].row, row.spans[input], 0);
+    datasets::pad_row(task.inputs()[input].row, row.spans[input], 0);
     return row;
   };
   const auto causal = make_causal_lm(true);
-  EXPECT_THAT(row_as<int32_t>(padded(*causal, 1).spans[1]), ElementsAre(-100, -100, -100));
-  EXPECT_THAT(row_as<int32_t>(padded(*causal, 2).spans[2]), ElementsAre(0, 1, 2));
+  EXPECT_THAT(datasets::row_as<int32_t>(padded(*causal, 1).spans[1]), ElementsAre(-100, -100, -100));
+  EXPECT_THAT(datasets::row_as<int32_t>(padded(*causal, 2).spans[2]), ElementsAre(0, 1, 2));
   const auto single = make_sequence_classification(labels_of(kSingleLabel, 2));
-  EXPECT_THAT(row_as<int32_t>(padded(*single, 2).spans[2]), ElementsAre(ops::kIgnoreTarget));
+  EXPECT_THAT(datasets::row_as<int32_t>(padded(*single, 2).spans[2]), ElementsAre(ops::kIgnoreTarget));
   const auto multi = make_sequence_classification(labels_of(kMultiLabel, 2));
-  EXPECT_FALSE(ops::has_labels(row_as<float>(padded(*multi, 2).spans[2])[0]));
+  EXPECT_FALSE(ops::has_labels(datasets::row_as<float>(padded(*multi, 2).spans[2])[0]));
 }
 
 TEST(Task, MetricsReadLabelsFromRows) {
   const auto single = make_sequence_classification(labels_of(kSingleLabel, 3));
   Row row(*single, 4);
-  row_as<int32_t>(row.spans[2])[0] = 2;
+  datasets::row_as<int32_t>(row.spans[2])[0] = 2;
   const auto classes = single->make_metrics(10);
   single->add_to(*classes, std::vector<float>{0, 1, 2}, row.spans);
   EXPECT_EQ(classes->values()[0].value, 1);
   const auto regression = make_sequence_classification(labels_of(kRegression, 2));
   Row numbers(*regression, 4);
-  row_as<float>(numbers.spans[2])[1] = 3;
+  datasets::row_as<float>(numbers.spans[2])[1] = 3;
   const auto mse = regression->make_metrics(10);
   regression->add_to(*mse, std::vector<float>{0, 1}, numbers.spans);
   EXPECT_EQ(mse->values()[0].value, 2);
@@ -177,7 +179,7 @@ TEST(Task, DrawsWhatTheModelTakes) {
     task->draw(5, 31, row.spans);
     task->draw(5, 31, same.spans);
     EXPECT_EQ(row.memory, same.memory);
-    for (const int32_t token : row_as<int32_t>(row.spans[0])) EXPECT_TRUE(token >= 0 && token < 31);
+    for (const int32_t token : datasets::row_as<int32_t>(row.spans[0])) EXPECT_TRUE(token >= 0 && token < 31);
   }
 }
 

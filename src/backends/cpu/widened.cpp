@@ -11,15 +11,17 @@
 namespace plimsoll::cpu {
 namespace {
 
-bool is_short(const ir::TensorType& type) { return type.shape.rank() > 0 && ir::is_short(type.dtype); }
+bool is_half_precision(const ir::TensorType& type) {
+  return type.shape.rank() > 0 && ir::is_half_precision(type.dtype);
+}
 
 ir::TensorType widened(ir::TensorType type) {
-  if (is_short(type)) type.dtype = ir::DType::kF32;
+  if (is_half_precision(type)) type.dtype = ir::DType::kF32;
   return type;
 }
 
 int64_t scratch_bytes(const ir::TensorType& type) {
-  return is_short(type) ? round_up(widened(type).bytes().count, runtime::kAlignment) : 0;
+  return is_half_precision(type) ? round_up(widened(type).bytes().count, runtime::kAlignment) : 0;
 }
 
 int64_t reference_bytes(size_t operands) {
@@ -59,7 +61,7 @@ class Widening {
       for (size_t i = 0; i < operands.size(); ++i) {
         const ir::TensorType& type = type_of(operands[i]);
         const bool is_listed = listed(may, i) && type.shape.rank() > 0;
-        any_ = any_ || (is_short(type) && !is_listed);
+        any_ = any_ || (is_half_precision(type) && !is_listed);
         if (!is_listed) continue;
         mixed_ = mixed_ || (common != ir::DType::kNf4 && common != type.dtype);
         common = type.dtype;
@@ -70,10 +72,10 @@ class Widening {
   }
   [[nodiscard]] bool any() const { return any_ || mixed_; }
   [[nodiscard]] bool input(size_t i, const ir::TensorType& type) const {
-    return is_short(type) && (mixed_ || !listed(kernel_.stored_inputs, i));
+    return is_half_precision(type) && (mixed_ || !listed(kernel_.stored_inputs, i));
   }
   [[nodiscard]] bool output(size_t i, const ir::TensorType& type) const {
-    return is_short(type) && (mixed_ || !listed(kernel_.stored_outputs, i));
+    return is_half_precision(type) && (mixed_ || !listed(kernel_.stored_outputs, i));
   }
 
  private:

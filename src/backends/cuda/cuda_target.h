@@ -34,7 +34,7 @@ class CudaTarget final : public runtime::Target {
   [[nodiscard]] std::string_view instruction_set() const override { return instruction_set_; }
   /// Turing has them for f16 alone.
   [[nodiscard]] bool has_matrix_units(ir::DType dtype) const override {
-    return is_turing() ? dtype == ir::DType::kF16 : ir::is_short(dtype);
+    return is_turing() ? dtype == ir::DType::kF16 : ir::is_half_precision(dtype);
   }
 
  private:

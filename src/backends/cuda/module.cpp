@@ -60,30 +60,31 @@ class Program {
 std::string cache_path(const Compiler& compiler, int capability, const std::string& source) {
   int major = 0, minor = 0;
   compiler.version(&major, &minor);
-  Checksum sum;
+  io::Checksum sum;
   sum.add(source);
   sum.add(" sm_" + std::to_string(capability) + " nvrtc " + std::to_string(major) + "." +
           std::to_string(minor));
   const std::string folder = user_cache_folder();
-  return (folder.empty() ? "./.cache" : folder) + "/plimsoll/cuda/" + checksum_text(sum.value()) + ".cubin";
+  return (folder.empty() ? "./.cache" : folder) + "/plimsoll/cuda/" + io::checksum_text(sum.value()) +
+         ".cubin";
 }
 
 /// An image as the file holds it: a checksum, then the code.
 constexpr size_t kDigits = 16;
 
 Result<std::string> read_cached(const std::string& path) {
-  PLIMSOLL_ASSIGN(std::string text, read_small_file(path, kLargestImage));
+  PLIMSOLL_ASSIGN(std::string text, io::read_small_file(path, kLargestImage));
   const Error damaged{ErrorCode::kBadData, "not a whole image of kernels", path};
   if (text.size() <= kDigits) return damaged;
   const std::string image = text.substr(kDigits);
-  if (checksum_text(checksum(image)) != text.substr(0, kDigits)) return damaged;
+  if (io::checksum_text(io::checksum(image)) != text.substr(0, kDigits)) return damaged;
   return image;
 }
 
 void write_cached(const std::string& path, const std::string& image) {
   std::error_code code;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), code);
-  (void)write_file_atomically(path, checksum_text(checksum(image)) + image);  // it is a cache
+  (void)io::write_file_atomically(path, io::checksum_text(io::checksum(image)) + image);  // it is a cache
 }
 
 }  // namespace

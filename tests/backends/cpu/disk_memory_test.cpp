@@ -21,7 +21,7 @@ const DiskMemory& disk(const std::unique_ptr<runtime::Memory>& memory) {
 }
 
 TEST(DiskMemory, HoldsWhatWasWrittenAndHasNoName) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   auto memory = DiskMemory::create(Bytes(100'000), folder.path());
   ASSERT_TRUE(memory.ok()) << memory.error().message();
   EXPECT_EQ(folder.num_files(), 0U);
@@ -39,7 +39,7 @@ TEST(DiskMemory, HoldsWhatWasWrittenAndHasNoName) {
 // From each kind of place to each: what lies alike in its page goes as it is, the rest by a detour.
 TEST(DiskMemory, MovesAnyBytesOfMemoryToAnyOfTheFile) {
   constexpr int64_t kPage = 4096, kSize = 9 << 20;
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   auto memory = DiskMemory::create(Bytes(kSize), folder.path());
   ASSERT_TRUE(memory.ok());
   std::vector<std::byte> file(kSize), mine(kSize + 2 * kPage);
@@ -74,7 +74,7 @@ TEST(DiskMemory, AFolderThatIsNotThereIsNamed) {
 }
 
 TEST(DiskMemory, ADiskWithoutRoomSaysSoAtOnce) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   struct statvfs room {};
   ASSERT_EQ(statvfs(folder.path().c_str(), &room), 0);
   const auto more = static_cast<int64_t>(room.f_blocks * room.f_frsize) + (int64_t{1} << 30);
@@ -86,7 +86,7 @@ TEST(DiskMemory, ADiskWithoutRoomSaysSoAtOnce) {
 }
 
 TEST(DiskMemory, AWriteBeyondTheProcessLimitIsAnErrorAndAnEarlyEndToo) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   auto memory = DiskMemory::create(Bytes(4096), folder.path());
   ASSERT_TRUE(memory.ok());
   std::vector<std::byte> bytes(4096);

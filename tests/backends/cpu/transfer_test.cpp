@@ -37,7 +37,7 @@ TEST_P(Transfer, BetweenAddresses) {
 }
 
 TEST_P(Transfer, ThroughFilesAndBack) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   for (const int64_t n : kSizes) {
     auto a = DiskMemory::create(Bytes(n + kOffset), folder.path());
     auto b = DiskMemory::create(Bytes(n + kOffset), folder.path());
@@ -54,7 +54,7 @@ TEST_P(Transfer, ThroughFilesAndBack) {
 }
 
 TEST_P(Transfer, FillsRepeatThePatternAndCutTheLast) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   for (const uint32_t pattern : {0x7fa5a5a5U, 0U, 0xa5a5a5a5U})
     for (const int64_t n : kSizes) {
       std::vector<std::byte> expected(static_cast<size_t>(n) + 4);
@@ -75,7 +75,7 @@ TEST_P(Transfer, FillsRepeatThePatternAndCutTheLast) {
 }
 
 TEST(TransferDeathTest, ARangeBeyondItsMemoryIsABug) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   auto disk = DiskMemory::create(Bytes(100), folder.path());
   ASSERT_TRUE(disk.ok());
   EXPECT_DEATH((void)place_of({disk->get(), 90}, Bytes(11)), "beyond its memory");

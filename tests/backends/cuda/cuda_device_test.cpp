@@ -37,7 +37,7 @@ class FakeCard : public ::testing::Test {
       files.push_back(entry.path());
     return files;
   }
-  const TemporaryFolder cache_;
+  const io::TemporaryFolder cache_;
 };
 
 TEST_F(FakeCard, IsDescribed) {
@@ -100,9 +100,9 @@ TEST_F(FakeCard, KernelsAreCompiledOnceAndDamageIsSeen) {
   ASSERT_EQ(cached().size(), 1U);
   be("broken");  // it need not compile now
   EXPECT_TRUE(CudaDevice::create({}));
-  std::string image = *read_small_file(cached()[0], 1 << 20);
+  std::string image = *io::read_small_file(cached()[0], 1 << 20);
   image.back() ^= 1;
-  ASSERT_TRUE(write_file_atomically(cached()[0], image));
+  ASSERT_TRUE(io::write_file_atomically(cached()[0], image));
   EXPECT_FALSE(CudaDevice::create({}));
 }
 

@@ -16,7 +16,7 @@ constexpr int kCommands = 60;
 // Every stream with one seed in turn here; PLIMSOLL_EVERY_SEED=1: with each.
 TEST(CommandStreams, EndAsOnTheCpu) {
   const bool every = std::getenv("PLIMSOLL_EVERY_SEED") != nullptr;
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   cpu::CpuDevice cpu(1, folder.path());
   for (unsigned stream = 0; stream < kStreams; ++stream) {
     const auto commands = random_commands(stream, kCommands);
@@ -34,7 +34,7 @@ TEST(CommandStreams, EndAsOnTheCpu) {
 }
 
 TEST(CommandStreams, EndAsOnTheCpuWithoutAnAdversary) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   cpu::CpuDevice cpu(1, folder.path());
   const auto device = make_discrete({.num_threads = 2, .disk_folder = folder.path()});
   for (unsigned stream = 0; stream < kStreams; ++stream) {

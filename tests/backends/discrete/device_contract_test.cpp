@@ -43,7 +43,7 @@ class DeviceContract : public ::testing::TestWithParam<Kind> {
   Program::Array on_device(int64_t count) { return program().array(MemorySpace::kDevice, count); }
 
  private:
-  const TemporaryFolder folder_;
+  const io::TemporaryFolder folder_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Program> program_;
 };

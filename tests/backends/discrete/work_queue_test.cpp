@@ -191,7 +191,7 @@ TEST(DiscreteFaults, ACopyIsCutInTheMiddle) {
 }
 
 TEST(DiscreteFaults, ADiskThatFailsComesWithTheOpAndTheFileSystem) {
-  const TemporaryFolder folder;
+  const io::TemporaryFolder folder;
   const auto device = make_discrete({.disk_folder = folder.path()});
   Rounds rounds(*device);
   const auto disk = allocate(*device, MemorySpace::kDisk, 16'000);

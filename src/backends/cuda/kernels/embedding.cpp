@@ -71,13 +71,13 @@ Status embedding_grad(const KernelCall& call, Stream& stream) {
   if (acc) {
     PLIMSOLL_TRY(keep(acc, out, stream));
   } else {  // -0.0, the neutral element
-    const bool is_short = ir::is_short(out.type.dtype);
+    const bool is_half_precision = ir::is_half_precision(out.type.dtype);
     const int64_t bytes = out.type.bytes().count;
     if (bytes % 4 != 0) {
       PLIMSOLL_TRY(stream.launch("fill_short", blocks(out.num_elements(), 256), {256}, 0,
                                  static_cast<void*>(out.data), out.num_elements(), uint32_t{0x8000}));
     } else {
-      PLIMSOLL_TRY(stream.fill(out.data, bytes, is_short ? 0x80008000U : 0x80000000U));
+      PLIMSOLL_TRY(stream.fill(out.data, bytes, is_half_precision ? 0x80008000U : 0x80000000U));
     }
   }
   return add_tokens(call, call.inputs[0], call.inputs[1], out, false, stream);

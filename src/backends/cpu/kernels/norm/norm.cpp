@@ -192,7 +192,7 @@ template <bool kLayer>
 int64_t backward_workspace_bytes(const ir::OpTypes& types, int /*num_threads*/) {
   const ir::Shape& shape = types.inputs[0].shape;
   const int64_t rows =
-      Granules(shape).count() * (kLayer ? 2 : 1) + (ir::is_short(types.outputs[1].dtype) ? 1 : 0);
+      Granules(shape).count() * (kLayer ? 2 : 1) + (ir::is_half_precision(types.outputs[1].dtype) ? 1 : 0);
   return rows * shape.dim(-1) * static_cast<int64_t>(sizeof(float));
 }
 

@@ -1,0 +1,23 @@
+// Where a plan does not fit, or what it needs is no longer there: what to try for this run, in order, each
+// planned.
+#pragma once
+
+#include "strategy/prepare.h"
+#include "strategy/variants.h"
+
+namespace plimsoll::analysis {
+
+/// Fills prepared.report.remedies, in the order to try: what leaves the bits, then narrower numbers, then
+/// shorter sequences; each that does by itself, and where none does, the first of them together that do,
+/// without those that are not needed then. A remedy's peak is that of the pool whose budget the plan exceeds.
+/// Nothing where the plan fits, or where no setting that is known helps.
+void add_remedies(const settings::RunConfig& config, const runtime::Target& target,
+                  const strategy::PrepareOptions& options, strategy::Prepared& prepared);
+
+/// The same for a plan that fits its budget, where only `budget_bytes` are there for the process: the plan is
+/// one that does not fit, memory.budget is what there is, and each remedy says so.
+void add_remedies_within(int64_t budget_bytes, const settings::RunConfig& config,
+                         const runtime::Target& target, const strategy::PrepareOptions& options,
+                         strategy::Prepared& prepared);
+
+}  // namespace plimsoll::analysis

@@ -1,0 +1,82 @@
+// Sweeps for people.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/sweep.h"
+#include "base/end_of.h"
+#include "base/numbers.h"
+#include "base/terminal.h"
+#include "base/units.h"
+
+namespace plimsoll::analysis {
+namespace {
+
+constexpr int kSweepColumns = 80;
+constexpr size_t kMostOfValue = 24;
+
+std::string last_word(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+std::string line_of(const SweepRow& row, const std::vector<size_t>& widths) {
+  std::string line;
+  for (size_t a = 0; a < widths.size(); ++a)
+    line += fmt::format("  {:>{}}", end_of(row.values[a], kMostOfValue), widths[a]);
+  if (!row.report) return line + "  " + row.note + "\n";
+  const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
+  const planner::PlanReport& r = *row.report;
+  line += fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}\n", bytes(row.least_bytes),
+                      r.fits ? bytes(row.peak_bytes) : "", r.fits ? "yes" : "NO",
+                      r.fits && r.has_time() ? fmt::format("{:.4g}", r.seconds_estimated) : "",
+                      r.fits && r.has_time() ? grouped(static_cast<int64_t>(tokens_per_second(r))) : "");
+  return row.note.empty() ? line : line + "      " + row.note + "\n";
+}
+
+/// "The longest sequence that fits: 5312".
+std::string answer(const Sweep& sweep) {
+  const SweepRow* largest = largest_row(sweep);
+  const SweepAxis& axis = sweep.axes[0];
+  if (sweep.axes.size() != 1) return {};
+  const std::string what = axis.setting == "data.sequence_length"         ? "longest sequence"
+                           : axis.setting == "training.global_batch_size" ? "largest batch"
+                           : axis.setting == "training.micro_batch_size"  ? "largest micro-batch"
+                           : axis.setting.starts_with("model.")           ? "largest model"
+                                                                          : "largest " + axis.path;
+  const std::string of = axis.finds_largest ? "" : " of these";
+  if (largest != nullptr) return fmt::format("The {}{} that fits: {}\n", what, of, largest->values[0]);
+  const auto fits = [](const SweepRow& row) { return row.report && row.report->fits; };
+  return std::ranges::any_of(sweep.rows, fits) ? "" : "None of these fits.\n";
+}
+
+/// What bounds the rows: beside a card each pool.
+std::string head_of(const Sweep& sweep, const SweepRow& row) {
+  const std::string budget = to_string(Bytes(row.budget_bytes));
+  const planner::Budget* host = row.report->host_budget();
+  if (row.report->device_in_process || host == nullptr)
+    return fmt::format("Planned within {} = {}\n", sweep.budget, budget);
+  return fmt::format("Planned within the card's {} and the host's {}\n", budget,
+                     to_string(Bytes(host->bytes)));
+}
+
+}  // namespace
+
+std::string sweep_table(const Sweep& sweep) {
+  std::vector<size_t> widths;
+  std::string out, head;
+  for (size_t a = 0; a < sweep.axes.size(); ++a) {
+    const std::string title = last_word(sweep.axes[a].path);
+    size_t width = title.size();
+    for (const SweepRow& row : sweep.rows)
+      width = std::max(width, std::min(row.values[a].size(), kMostOfValue));
+    widths.push_back(width);
+    head += fmt::format("  {:>{}}", title, width);
+  }
+  const auto planned =
+      std::ranges::find_if(sweep.rows, [](const SweepRow& row) { return row.report.has_value(); });
+  if (planned != sweep.rows.end()) out += head_of(sweep, *planned);
+  out += head +
+         fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}\n", "least", "peak", "fits", "seconds", "tokens/s");
+  for (const SweepRow& row : sweep.rows) out += line_of(row, widths);
+  return wrapped(out + answer(sweep), kSweepColumns);
+}
+
+}  // namespace plimsoll::analysis

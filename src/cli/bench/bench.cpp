@@ -1,0 +1,181 @@
+// plimsoll bench: offsets (the offset search on recorded lifetimes), kernels, step (training steps on drawn
+// tokens), data (a run's data without the training).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include "base/process.h"
+#include "cli/bench/bench_data.h"
+#include "cli/bench/bench_kernels.h"
+#include "cli/commands.h"
+#include "io/tree.h"
+#include "memory/cases.h"
+#include "strategy/run_device.h"
+#include "telemetry/run_record.h"
+#include "training/trainer.h"
+
+namespace plimsoll::cli {
+namespace {
+
+struct OffsetArguments {
+  std::vector<std::string> files;
+  bool json = false;
+};
+
+Status bench_offsets(const OffsetArguments& arguments) {
+  if (!arguments.json)
+    fmt::print("{:<40}{:>9}{:>16}{:>16}{:>10}  optimal\n", "file", "buffers", "lower bound", "height",
+               "seconds");
+  for (const std::string& file : arguments.files) {
+    memory::OffsetOptions options = memory::case_options();
+    options.num_threads = num_available_cpus();
+    PLIMSOLL_ASSIGN(const memory::CaseReport r, memory::run_case(file, options));
+    if (arguments.json)
+      fmt::print("{}\n", io::to_json(io::Tree::map({{"file", io::Tree::of(r.file)},
+                                                    {"buffers", io::Tree::of(r.buffers)},
+                                                    {"lower_bound", io::Tree::of(r.lower_bound)},
+                                                    {"height", io::Tree::of(r.height)},
+                                                    {"seconds", io::Tree::of(r.seconds)},
+                                                    {"optimal", io::Tree::of(r.optimal)}})));
+    else
+      fmt::print("{:<40}{:>9}{:>16}{:>16}{:>10.3f}  {}\n", file, r.buffers, r.lower_bound, r.height,
+                 r.seconds, r.optimal ? "yes" : "not proven");
+    std::fflush(stdout);
+  }
+  return Ok{};
+}
+
+struct StepArguments {
+  RunArguments run;
+  int64_t steps = 10;
+  bool interactive = false;
+  bool timings = false;
+};
+
+/// Seconds by kind of op of the last step, the slowest first.
+void print_timings(training::Trainer& trainer) {
+  const auto& programs = trainer.session().plan().programs;
+  for (size_t p = 0; p < programs.size(); ++p) {
+    std::vector<std::pair<std::string, double>> by_op;
+    for (const runtime::TimedOp& timed : trainer.session().timed_ops(static_cast<int>(p))) {
+      const std::string_view name = timed.op->def->name;
+      const auto it =
+          std::find_if(by_op.begin(), by_op.end(), [&](const auto& e) { return e.first == name; });
+      if (it == by_op.end())
+        by_op.emplace_back(name, timed.seconds);
+      else
+        it->second += timed.seconds;
+    }
+    std::sort(by_op.begin(), by_op.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    for (const auto& [op, seconds] : by_op)
+      if (seconds > 0)
+        fmt::print(stderr, "  {:<12}{:<26}{:>10.2f} ms\n", programs[p].graph.name, op, 1e3 * seconds);
+  }
+}
+
+Result<double> run_steps(training::Trainer& trainer, int64_t steps, telemetry::RunRecord& record) {
+  double seconds = 0;
+  for (int64_t i = 0; i < steps; ++i) {
+    PLIMSOLL_ASSIGN(const training::StepEvent event, trainer.step());
+    seconds += event.seconds;
+    record.add(event);
+  }
+  return seconds;
+}
+
+void print_round(int64_t steps, double seconds, int64_t tokens) {
+  fmt::print("{}\n", io::to_json(io::Tree::map({{"event", io::Tree::of(std::string("round"))},
+                                                {"steps", io::Tree::of(steps)},
+                                                {"seconds", io::Tree::of(seconds)},
+                                                {"tokens", io::Tree::of(tokens)}})));
+  std::fflush(stdout);
+}
+
+/// "go N" on stdin runs N steps; end of input ends the benchmark.
+Status bench_interactively(training::Trainer& trainer, int64_t tokens_per_step,
+                           telemetry::RunRecord& record) {
+  for (std::string line; std::getline(std::cin, line);) {
+    int64_t steps = 0;
+    if (std::sscanf(line.c_str(), "go %ld", &steps) != 1 || steps < 1)
+      return Error{ErrorCode::kInvalidArgument, "expected 'go N' on stdin", line,
+                   "write 'go 3' to run three steps"};
+    PLIMSOLL_ASSIGN(const double seconds, run_steps(trainer, steps, record));
+    print_round(steps, seconds, steps * tokens_per_step);
+    record.resume();
+  }
+  return Ok{};
+}
+
+Status bench_step(const StepArguments& arguments, const Environment& environment) {
+  PLIMSOLL_ASSIGN(const settings::RunConfig config,
+                  settings::load_run_config(arguments.run.file, arguments.run.overrides));
+  const int threads = strategy::num_threads(config);
+  PLIMSOLL_ASSIGN(strategy::Prepared prepared,
+                  strategy::prepare(config, *strategy::make_target(config, threads), {threads, {}}));
+  if (!prepared.report.fits) return strategy::does_not_fit(prepared);
+  telemetry::Events events(arguments.run.json, 0);
+  events.plan(prepared.report, telemetry::PlanDetail::kShort);
+  PLIMSOLL_ASSIGN(const auto device, strategy::make_device(config, threads, prepared.report.disk_bytes));
+  PLIMSOLL_ASSIGN(const auto trainer,
+                  training::Trainer::create(config, std::move(prepared), *device, {.synthetic_data = true}));
+  const int64_t tokens = config.training.global_batch_size * config.data.sequence_length;
+  trainer->session().enable_timing(arguments.timings);
+  telemetry::RunRecord record(environment.process_start_seconds);
+  if (arguments.interactive) {
+    PLIMSOLL_TRY(bench_interactively(*trainer, tokens, record));
+  } else {
+    PLIMSOLL_TRY(run_steps(*trainer, 1, record));
+    PLIMSOLL_ASSIGN(const double rest, run_steps(*trainer, arguments.steps, record));
+    if (arguments.run.json) print_round(arguments.steps, rest, arguments.steps * tokens);
+  }
+  if (arguments.timings) print_timings(*trainer);
+  events.summary(record.summary(*trainer));
+  if (const double median = record.median_seconds(); !arguments.run.json && median > 0)
+    fmt::print("step: median {:.4f} s, {:.0f} tokens/s, {:.1f} GFLOP/s\n", median,
+               static_cast<double>(tokens) / median, trainer->prepared().report.flops / median * 1e-9);
+  return Ok{};
+}
+
+}  // namespace
+
+Command add_bench(Parser app) {
+  Parser bench = app.add_subcommand("bench", "measure a part: offsets, kernels, step, data");
+  bench.require_subcommand();
+  auto offset_arguments = std::make_shared<OffsetArguments>();
+  Parser offsets =
+      bench.add_subcommand("offsets", "assign offsets to recorded lifetimes (CSV: id,lower,upper,size)");
+  offsets
+      .add_option("files", offset_arguments->files,
+                  "a number in a file's name is its capacity: A.1048576.csv")
+      .required()
+      .type_name("FILE.csv");
+  offsets.add_flag("--json", offset_arguments->json, "one JSON object a line");
+  offsets.footer("example: plimsoll bench offsets cases/*.csv --json");
+  auto kernels_json = std::make_shared<bool>(false);
+  Parser kernels = bench.add_subcommand("kernels", "rates of the kernels that a step is made of");
+  kernels.add_flag("--json", *kernels_json, "one JSON object a line");
+  auto step_arguments = std::make_shared<StepArguments>();
+  Parser step = bench.add_subcommand("step", "training steps on drawn tokens; data.train is not read");
+  add_run_arguments(step, step_arguments->run);
+  step.add_option("--steps", step_arguments->steps, "steps after the first").range(1, 1'000'000);
+  step.add_flag("--interactive", step_arguments->interactive, "run N steps for each line 'go N' on stdin");
+  step.add_flag("--timings", step_arguments->timings, "seconds by op of the last step, on stderr");
+  step.footer("example: plimsoll bench step run.yaml --steps 20");
+  auto data_arguments = std::make_shared<BenchDataArguments>();
+  Parser data =
+      bench.add_subcommand("data", "how fast a run's data comes, by workers, prefetch, packing, cache");
+  add_run_arguments(data, data_arguments->run);
+  data.add_option("--milliseconds", data_arguments->milliseconds, "of each rung").range(10, 3'600'000);
+  data.footer("example: plimsoll bench data run.yaml --milliseconds 2000");
+  return [=](const Environment& environment) -> Status {
+    if (data.parsed()) return bench_data(*data_arguments);
+    if (offsets.parsed()) return bench_offsets(*offset_arguments);
+    if (kernels.parsed()) return bench_kernels(*kernels_json);
+    return bench_step(*step_arguments, environment);
+  };
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,208 @@
+// Lines are read by one thread, a batch of them is encoded by all, and written in their order.
+#include "corpora/labelled/tokenize_labelled.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "corpora/labelled/label_file.h"
+#include "corpora/reasons.h"
+#include "corpora/record_reader.h"
+#include "io/parallel.h"
+
+namespace plimsoll::corpora {
+namespace {
+
+/// Enough for all threads to be busy for milliseconds, little beside the tokenizer's own memory.
+constexpr size_t kBatchBytes = size_t{1} << 20, kBatchRecords = 8192, kRecordsPerPiece = 64;
+
+BadExample bad(const LabelledExample& example, std::string_view reason, std::string what, std::string hint) {
+  return {reason,
+          {ErrorCode::kBadData, std::move(what), place_of(example.file, example.line), std::move(hint)}};
+}
+
+class Run {
+ public:
+  Run(const LabelledOptions& options, RecordReader& reader, datasets::ShardWriter shard,
+      LabelFileWriter labels, const TokenizeOptions& tokenizing)
+      : options_(options),
+        reader_(reader),
+        shard_(std::move(shard)),
+        labels_(std::move(labels)),
+        tokenizing_(tokenizing) {
+    reader_.set_stop(tokenizing.stop);
+  }
+
+  Result<TokenizeCounts> operator()() {
+    for (bool more = true; more && !is_full();) {
+      PLIMSOLL_ASSIGN(more, read());
+      PLIMSOLL_TRY(encode());
+      PLIMSOLL_TRY(write());
+      if (tokenizing_.progress) tokenizing_.progress(counts_);
+    }
+    counts_.num_files = static_cast<int64_t>(reader_.files().size());
+    if (counts_.num_documents == 0) return nothing_kept();
+    PLIMSOLL_ASSIGN(const datasets::ShardInfo info, shard_.finish());
+    PLIMSOLL_TRY(labels_.finish(info.content_hash));
+    return counts_;
+  }
+
+ private:
+  [[nodiscard]] bool is_full() const {
+    return tokenizing_.max_documents > 0 && counts_.num_documents >= tokenizing_.max_documents;
+  }
+  struct Encoded {
+    LabelledExample example = {};
+    std::vector<int32_t> ids = {};
+    std::optional<BadExample> bad = {};
+    InvalidUtf8 invalid = {};
+  };
+
+  [[nodiscard]] Error nothing_kept() const {
+    if (counts_.num_examples == 0)
+      return {ErrorCode::kBadData, "there is no example in it", reader_.files().front(),
+              "check that these are the files you meant"};
+    if (options_.side == datasets::SplitSide::kAll)
+      return {ErrorCode::kBadData, "none of its examples can be used", reader_.files().front(),
+              "without data.on_error: skip the first that is wrong is named"};
+    return {ErrorCode::kBadData,
+            fmt::format("data.eval_fraction leaves no example {}",
+                        options_.side == datasets::SplitSide::kEval ? "to evaluate on" : "to train on"),
+            reader_.files().front(), "set another fraction, or name held-out data: data.eval"};
+  }
+
+  Result<bool> read() {
+    bytes_.clear();
+    records_.clear();
+    while (bytes_.size() < kBatchBytes && records_.size() < kBatchRecords) {
+      Record record;
+      PLIMSOLL_ASSIGN(const bool more, reader_.next(bytes_, record));
+      if (!more) return false;
+      if (!record.is_json)
+        return Error{
+            ErrorCode::kInvalidArgument, "examples with labels are JSON lines, and this is no such file",
+            reader_.files()[record.file], "name .jsonl files, a line {\"text\": …, \"label\": …} each"};
+      records_.push_back(record);
+    }
+    return true;
+  }
+
+  Status encode() {
+    if (encoded_.size() < records_.size()) encoded_.resize(records_.size());
+    const size_t pieces = (records_.size() + kRecordsPerPiece - 1) / kRecordsPerPiece;
+    return io::in_parallel(pieces, tokenizing_.num_threads, [&](size_t piece, size_t) -> Status {
+      const size_t end = std::min(records_.size(), (piece + 1) * kRecordsPerPiece);
+      for (size_t i = piece * kRecordsPerPiece; i < end; ++i) encode(records_[i], encoded_[i]);
+      return Ok{};
+    });
+  }
+
+  void encode(const Record& record, Encoded& encoded) const {
+    LabelledExample& example = encoded.example;
+    example.file = reader_.files()[record.file];
+    example.line = record.line;
+    const std::string_view json = std::string_view(bytes_).substr(record.begin, record.size);
+    encoded.invalid = {};
+    encoded.invalid.look_at(json, example.file, record.place());
+    encoded.bad = parse_labelled_example(json, options_.format, example);
+    if (!encoded.bad) encoded.bad = encode_labelled(example, options_, encoded.ids);
+  }
+
+  Status write() {
+    counts_.skipped.add(reader_.take_skipped());
+    counts_.bytes_read = reader_.bytes_read();
+    counts_.total_bytes = reader_.total_bytes();
+    for (size_t i = 0; i < records_.size() && !is_full(); ++i) {
+      Encoded& e = encoded_[i];
+      ++counts_.num_examples;
+      counts_.text_bytes += static_cast<int64_t>(records_[i].size);
+      counts_.remarks.invalid.add(e.invalid);
+      if (!e.bad) {
+        Status fits = labels_.check(e.example.label, records_[i].file, records_[i].line);
+        if (!fits) e.bad = BadExample{corpora::reason::kBadLabel, std::move(fits).error()};
+      }
+      if (e.bad && (options_.on_error == OnError::kFail || e.bad->error.code != ErrorCode::kBadData))
+        return std::move(e.bad->error);
+      if (e.bad) {
+        counts_.skipped.add(e.bad->reason);
+        continue;
+      }
+      const bool kept = options_.side == datasets::SplitSide::kAll ||
+                        datasets::on_eval_side(example_hash(e.ids), options_.eval_fraction) ==
+                            (options_.side == datasets::SplitSide::kEval);
+      if (!kept) continue;
+      PLIMSOLL_TRY(shard_.add(e.ids, {}));
+      PLIMSOLL_TRY(labels_.add(e.example.label, records_[i].file, records_[i].line));
+      ++counts_.num_documents;
+      counts_.num_tokens += static_cast<int64_t>(e.ids.size());
+    }
+    return Ok{};
+  }
+
+  const LabelledOptions& options_;
+  RecordReader& reader_;
+  datasets::ShardWriter shard_;
+  LabelFileWriter labels_;
+  const TokenizeOptions& tokenizing_;
+  std::string bytes_;
+  std::vector<Record> records_;
+  std::vector<Encoded> encoded_;
+  TokenizeCounts counts_;
+};
+
+}  // namespace
+
+std::optional<BadExample> encode_labelled(const LabelledExample& example, const LabelledOptions& options,
+                                          std::vector<int32_t>& ids) {
+  ids.clear();
+  if (example.has_ids) {
+    ids = example.ids;
+  } else if (options.tokenizer == nullptr) {
+    return bad(example, corpora::reason::kUnencodable, "the line is a text, and there is no tokenizer",
+               "set data.tokenizer to a model's folder or a tokenizer.json, or give input_ids");
+  } else {
+    Status encoded = example.has_pair
+                         ? options.tokenizer->encode_pair(example.text, example.text_pair, true, ids)
+                         : options.tokenizer->encode(example.text, true, ids);
+    if (!encoded)
+      return BadExample{corpora::reason::kUnencodable,
+                        std::move(encoded).error().at(place_of(example.file, example.line))};
+  }
+  if (ids.empty()) return bad(example, corpora::reason::kUnencodable, "the example has no token", kSkipHint);
+  if (options.pad_token)
+    while (ids.size() > 1 && ids.back() == *options.pad_token) ids.pop_back();
+  return std::nullopt;
+}
+
+/// As the shard hashes a document.
+uint64_t example_hash(std::span<const int32_t> ids) { return XXH3_64bits(ids.data(), ids.size_bytes()); }
+
+std::string labels_beside(const std::string& shard_path) {
+  constexpr std::string_view kShard = ".shard";
+  const bool named = shard_path.ends_with(kShard);
+  return shard_path.substr(0, shard_path.size() - (named ? kShard.size() : 0)) + ".labels";
+}
+
+Result<TokenizeCounts> tokenize_labelled(std::span<const std::string> paths, const LabelledOptions& options,
+                                         const std::string& shard_path, const TokenizeOptions& tokenizing) {
+  ReaderOptions reading;
+  reading.on_error = options.on_error;
+  PLIMSOLL_ASSIGN(const auto reader, RecordReader::open(paths, reading));
+  const tokenizers::Tokenizer* tokenizer = options.tokenizer;
+  datasets::ShardOptions shard{.vocab_size = options.format.vocab_size};
+  if (tokenizer != nullptr) {
+    shard.vocab_size = std::max(shard.vocab_size, tokenizer->vocab_size());
+    shard.vocabulary_hash = tokenizer->vocabulary_hash();
+  }
+  if (shard.vocab_size == 0) shard.vocab_size = std::numeric_limits<int32_t>::max();
+  PLIMSOLL_ASSIGN(datasets::ShardWriter writer, datasets::ShardWriter::create(shard_path, shard));
+  PLIMSOLL_ASSIGN(LabelFileWriter labels,
+                  LabelFileWriter::create(labels_beside(shard_path), reader->files()));
+  return Run(options, *reader, std::move(writer), std::move(labels), tokenizing)();
+}
+
+}  // namespace plimsoll::corpora

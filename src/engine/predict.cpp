@@ -1,0 +1,305 @@
+// Examples are tokenized once into a file that is gone with the process, so that their lengths are known
+// when the programs are made; then they go through in their order, a micro-batch at a time.
+#include "engine/predict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "base/child_process.h"
+#include "base/note.h"
+#include "base/signals.h"
+#include "base/units.h"
+#include "corpora/encoder_files.h"
+#include "corpora/labelled/tokenize_labelled.h"
+#include "corpora/reasons.h"
+#include "datasets/shard.h"
+#include "engine/predict_line.h"
+#include "io/adapter_folder.h"
+#include "io/file.h"
+#include "io/safetensors_reader.h"
+#include "io/scratch_folder.h"
+#include "preprocessing/token_cache.h"
+#include "runtime/session.h"
+#include "settings/settings.h"
+#include "strategy/memory_budget.h"
+#include "strategy/prepare.h"
+#include "strategy/run_device.h"
+#include "tokenizers/tokenizer_source.h"
+#include "training/batch_feeder.h"
+#include "training/initialise.h"
+
+namespace plimsoll::engine {
+namespace {
+
+constexpr int64_t kMostPrograms = 4;  ///< lengths that rows are padded to
+
+/// Lines on their way to stdout or to a file that is there whole or not at all.
+class Lines {
+ public:
+  static Result<Lines> open(const std::string& path) {
+    Lines lines;
+    if (path.empty()) return lines;
+    PLIMSOLL_ASSIGN(io::AtomicFile file, io::AtomicFile::create(path));
+    lines.file_.emplace(std::move(file));
+    return lines;
+  }
+  void add(const io::Tree& line) { text_ += io::to_json(line) + "\n"; }
+  Status flush() {
+    if (file_)
+      PLIMSOLL_TRY(file_->write_at(offset_, std::as_bytes(std::span(text_))));
+    else if (std::fwrite(text_.data(), 1, text_.size(), stdout) != text_.size())
+      return io::io_error("cannot write", "stdout", errno);
+    offset_ += static_cast<int64_t>(text_.size());
+    text_.clear();
+    return Ok{};
+  }
+  Status finish() {
+    if (file_) return file_->commit();
+    return std::fflush(stdout) == 0 ? Status(Ok{}) : io::io_error("cannot write", "stdout", errno);
+  }
+
+ private:
+  std::optional<io::AtomicFile> file_;
+  std::string text_;
+  int64_t offset_ = 0;
+};
+
+Result<io::Labels> labels_of(const io::ConfigJson& config) {
+  if (!io::is_sequence_classifier(config))
+    return config.error("architectures", "a sequence classifier (…ForSequenceClassification)",
+                        "train one: task=sequence_classification");
+  PLIMSOLL_ASSIGN(io::LabelFields fields, io::read_label_fields(config));
+  const auto otherwise =
+      fields.names.size() == 1 ? io::ProblemType::kRegression : io::ProblemType::kSingleLabel;
+  return io::Labels{fields.problem.value_or(otherwise), std::move(fields.names)};
+}
+
+/// Of a base that is no classifier the adapter's head says how many labels there are; none says their names.
+Result<io::Labels> labels_of_adapter(const std::string& adapter) {
+  PLIMSOLL_ASSIGN(const io::SafetensorsFile file,
+                  io::SafetensorsFile::open(adapter + "/adapter_model.safetensors"));
+  const io::SafetensorsTensor* head = file.find("base_model.model." + std::string(models::Model::kScore));
+  if (head == nullptr || head->shape.size() != 2)
+    return Error{ErrorCode::kBadData, "neither model nor adapter has a classifier's head", adapter,
+                 "train one: task=sequence_classification"};
+  io::Labels labels{head->shape[0] == 1 ? io::ProblemType::kRegression : io::ProblemType::kSingleLabel, {}};
+  for (int64_t i = 0; i < head->shape[0]; ++i) labels.names.push_back(fmt::format("LABEL_{}", i));
+  return labels;
+}
+
+class Prediction {
+ public:
+  explicit Prediction(const PredictRequest& request) : request_(request) {}
+
+  Status operator()() {
+    PLIMSOLL_TRY(open());
+    PLIMSOLL_ASSIGN(Lines lines, Lines::open(request_.output));
+    PLIMSOLL_ASSIGN(const datasets::Shard shard, tokenized());
+    PLIMSOLL_TRY(plan(shard));
+    PLIMSOLL_ASSIGN(device_, strategy::make_device(config_, strategy::num_threads(config_),
+                                                   prepared_->report.disk_bytes));
+    PLIMSOLL_ASSIGN(session_, runtime::Session::create(*device_, std::move(prepared_->programs.session), {}));
+    PLIMSOLL_TRY(training::initialise(config_, *prepared_, *session_, /*pretrained=*/true,
+                                      strategy::num_threads(config_)));
+    return run(shard, lines);
+  }
+
+ private:
+  Status open() {
+    PLIMSOLL_ASSIGN(const io::NamedModel named, io::find_named_model(request_.model, request_.adapter));
+    if (named.note) note(*named.note);
+    const std::string &folder = named.model, &adapter = named.adapter;
+    const bool has_texts =
+        request_.adapter.empty() && !adapter.empty() && !tokenizers::tokenizer_file(adapter).empty();
+    texts_ = has_texts ? adapter : folder;
+    PLIMSOLL_ASSIGN(const io::ConfigJson model, io::read_config_json(folder + "/config.json"));
+    if (!adapter.empty() &&
+        io::is_file(adapter + "/config.json")) {  // with the labels that it was trained on
+      PLIMSOLL_ASSIGN(const io::ConfigJson trained, io::read_config_json(adapter + "/config.json"));
+      PLIMSOLL_ASSIGN(labels_, labels_of(trained));
+    } else if (!adapter.empty() && !io::is_sequence_classifier(model)) {
+      PLIMSOLL_ASSIGN(labels_, labels_of_adapter(adapter));
+    } else {
+      PLIMSOLL_ASSIGN(labels_, labels_of(model));
+    }
+    PLIMSOLL_ASSIGN(pad_token_, io::read_pad_token(model));
+    PLIMSOLL_ASSIGN(vocab_size_, model.integer("vocab_size", {1}));
+    config_.task = "sequence_classification";
+    config_.model.path = folder;
+    config_.lora.enabled = !adapter.empty();
+    config_.lora.adapter = adapter;
+    config_.data.packing = "pad";
+    config_.training.global_batch_size = request_.batch_size;
+    config_.runtime.threads = request_.threads;
+    PLIMSOLL_TRY(settings::assign_setting(*settings::find_setting("memory.budget"),
+                                          io::Tree::of(request_.memory_budget), config_));
+    for (const std::string& remark : strategy::budget_notes(config_, read_machine_memory())) note(remark);
+    return Ok{};
+  }
+
+  /// The examples' tokens, in files without a name: whatever ends the process leaves none.
+  Result<datasets::Shard> tokenized() const {
+    PLIMSOLL_ASSIGN(const io::ScratchFolder folder, io::ScratchFolder::create("predict"));
+    const std::string path = folder.path() + "/examples.shard";
+    PLIMSOLL_TRY(tokenize(path));
+    return datasets::Shard::open(path);
+  }
+
+  /// In a process of its own, whose memory is in no plan.
+  Status tokenize(const std::string& path) const {
+    auto done = in_child_process([&]() -> Result<std::string> {
+      PLIMSOLL_TRY(write_examples(path));
+      return std::string();
+    });
+    if (done) return Ok{};
+    Error error = std::move(done).error();
+    if (error.hint == corpora::kSkipHint) error.hint = "correct it: each line is answered, none passed over";
+    return error;
+  }
+
+  Status write_examples(const std::string& path) const {
+    const std::string& folder = texts_;
+    corpora::LabelledOptions options;
+    corpora::EncoderFiles files;
+    if (!tokenizers::tokenizer_file(folder).empty()) {
+      PLIMSOLL_ASSIGN(files, corpora::EncoderFiles::open(folder));
+      if (files.tokenizer->vocab_size() > vocab_size_) {
+        Error error = preprocessing::too_large(*files.tokenizer, vocab_size_, folder);
+        error.code = ErrorCode::kBadData;  // both are the folder's
+        return error;
+      }
+    }
+    options.tokenizer = files.tokenizer.get();
+    options.format = {.text_key = request_.text_key, .with_label = false, .vocab_size = vocab_size_};
+    options.pad_token = pad_token_;
+    corpora::TokenizeOptions tokenizing{.num_threads = strategy::num_threads(config_)};
+    tokenizing.stop = [] { return stop_requested() != 0; };
+    PLIMSOLL_ASSIGN(const corpora::TokenizeCounts counts,
+                    corpora::tokenize_labelled(request_.data, options, path, tokenizing));
+    for (const std::string& line : corpora::remark_lines(counts.remarks)) note(line);
+    return Ok{};
+  }
+
+  Status plan(const datasets::Shard& shard) {
+    int64_t longest = 1;
+    const auto visit = [&](auto&& take) {
+      return shard.visit_documents([&](const datasets::ShardDocument& document) -> Status {
+        take(document.num_tokens());
+        return Ok{};
+      });
+    };
+    PLIMSOLL_TRY(visit([&](int64_t tokens) { longest = std::max(longest, tokens); }));
+    PLIMSOLL_ASSIGN(const io::ConfigJson model, settings::load_model_config(config_.model));
+    PLIMSOLL_ASSIGN(const auto built, models::make_model(model));
+    longest = std::min({longest, built->max_positions(), request_.max_length.value_or(longest)});
+    datasets::LengthCounts counts(longest);
+    PLIMSOLL_TRY(visit([&](int64_t tokens) { counts.add(std::min(tokens, longest)); }));
+    config_.data.sequence_length = longest;
+    strategy::PrepareOptions options{.num_threads = strategy::num_threads(config_),
+                                     .purpose = strategy::Purpose::kEvaluate};
+    options.buckets = preprocessing::Buckets{.lengths = datasets::choose_lengths(counts, kMostPrograms)};
+    options.labels = labels_;
+    PLIMSOLL_ASSIGN(
+        strategy::Prepared prepared,
+        strategy::prepare(config_, *strategy::make_target(config_, options.num_threads), options));
+    prepared_.emplace(std::move(prepared));
+    return prepared_->report.fits ? Status(Ok{}) : too_large(options, longest);
+  }
+
+  /// With what shorter rows would need, planned.
+  Error too_large(strategy::PrepareOptions options, int64_t longest) {
+    Error error = strategy::does_not_fit(*prepared_);
+    prepared_->programs = {};
+    options.finds_least = false;
+    for (int64_t length = longest / 2; length > 0; length /= 2) {
+      config_.data.sequence_length = length;
+      options.buckets = preprocessing::Buckets{.lengths = {length}};
+      const auto shorter =
+          strategy::prepare(config_, *strategy::make_target(config_, options.num_threads), options);
+      if (!shorter || !shorter->report.fits) continue;
+      error.hint += fmt::format("; --max-length {} needs {}", length,
+                                to_string(Bytes(shorter->report.process_peak_bytes())));
+      break;
+    }
+    return error;
+  }
+
+  Status run(const datasets::Shard& shard, Lines& lines) {
+    const std::vector<int64_t>& lengths = prepared_->buckets.lengths;
+    training::BatchFeeder feeder(*session_, *prepared_->task, lengths);
+    const int64_t micro = prepared_->split.micro_batch_size, total = shard.info().num_documents;
+    std::vector<float> logits(static_cast<size_t>(session_->type(planner::kLogitsState).num_elements()));
+    const size_t width = logits.size() / static_cast<size_t>(micro);
+    for (int64_t first = 0; first < total; first += micro) {
+      if (stop_requested() != 0)
+        return Error{ErrorCode::kInterrupted, "stopped by a signal", {}, "run the same command again"};
+      const int64_t count = std::min(micro, total - first);
+      PLIMSOLL_ASSIGN(const size_t bucket, feed(shard, first, count, feeder));
+      PLIMSOLL_TRY(
+          session_->run(session_->plan().find_program(planner::name_at("eval", lengths[bucket], lengths))));
+      PLIMSOLL_TRY(session_->read(planner::kLogitsState, std::as_writable_bytes(std::span(logits))));
+      for (int64_t r = 0; r < count; ++r)
+        lines.add(prediction(labels_, std::span(logits).subspan(static_cast<size_t>(r) * width, width)));
+      PLIMSOLL_TRY(lines.flush());
+    }
+    return lines.finish();
+  }
+
+  /// Examples [first, first + count) to the inputs of the least bucket that holds them.
+  Result<size_t> feed(const datasets::Shard& shard, int64_t first, int64_t count,
+                      training::BatchFeeder& feeder) {
+    scratch_.resize(
+        static_cast<size_t>(std::max(shard.block_bytes(), datasets::Shard::kDocumentScratchBytes)));
+    documents_.resize(static_cast<size_t>(count));
+    const auto for_documents =
+        std::span(scratch_).first(static_cast<size_t>(datasets::Shard::kDocumentScratchBytes));
+    PLIMSOLL_TRY(shard.read_documents(first, documents_, for_documents));
+    int64_t longest = 1;
+    for (const datasets::ShardDocument& document : documents_)
+      longest = std::max(longest, document.num_tokens());
+    const std::vector<int64_t>& lengths = prepared_->buckets.lengths;
+    longest = std::min(longest, lengths.back());
+    const size_t bucket = feeder.bucket_of(*std::lower_bound(lengths.begin(), lengths.end(), longest));
+    Status filled = feeder.fill(bucket, count, [&](int64_t r, datasets::SequenceRow to) {
+      return fill_row(shard, documents_[static_cast<size_t>(r)], to);
+    });
+    if (!filled) return std::move(filled).error();
+    return bucket;
+  }
+
+  Status fill_row(const datasets::Shard& shard, const datasets::ShardDocument& document,
+                  datasets::SequenceRow to) {
+    const std::vector<tasks::Input>& inputs = prepared_->task->inputs();
+    for (size_t t = 0; t < to.size(); ++t) pad_row(inputs[t].row, to[t], 0);
+    const std::span<int32_t> tokens = datasets::row_as<int32_t>(to[0]);
+    auto kept = static_cast<size_t>(std::min(document.num_tokens(), prepared_->buckets.lengths.back()));
+    PLIMSOLL_TRY(shard.read(document.begin, tokens.first(kept), {}, scratch_));
+    while (pad_token_ && kept > 1 && tokens[kept - 1] == *pad_token_) --kept;
+    datasets::row_as<int32_t>(to[1])[0] = static_cast<int32_t>(kept) - 1;
+    return Ok{};
+  }
+
+  const PredictRequest& request_;
+  settings::RunConfig config_;
+  io::Labels labels_;
+  std::string texts_;  ///< the folder of the tokenizer
+  std::optional<int64_t> pad_token_;
+  int64_t vocab_size_ = 0;
+  std::optional<strategy::Prepared> prepared_;
+  std::unique_ptr<runtime::Device> device_;
+  std::unique_ptr<runtime::Session> session_;  ///< goes before its device
+  std::vector<std::byte> scratch_;
+  std::vector<datasets::ShardDocument> documents_;
+};
+
+}  // namespace
+
+Status predict(const PredictRequest& request) { return Prediction(request)(); }
+
+}  // namespace plimsoll::engine

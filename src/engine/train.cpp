@@ -1,0 +1,114 @@
+#include "engine/train.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "base/signals.h"
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/checkpoint_resume.h"
+#include "checkpoints/final_record.h"
+#include "engine/ready_run.h"
+#include "preprocessing/template_date.h"
+#include "settings/schedule.h"
+#include "telemetry/run_observer.h"
+#include "telemetry/run_snapshot.h"
+#include "training/run_loop.h"
+#include "training/trainer.h"
+
+namespace plimsoll::engine {
+namespace {
+
+/// Whether the run may go on from a checkpoint, which has all that the model's folder had, or is finished.
+bool needs_no_weights(const std::string& resume, const std::string& output_dir) {
+  return resume == "auto"
+             ? checkpoints::has_final_record(output_dir) || !checkpoints::find_checkpoints(output_dir).empty()
+             : resume != "never";
+}
+
+/// Whatever the run ended with; what ended it is told first.
+Status write_snapshot(telemetry::RunSnapshot& snapshot, const training::Trainer& trainer,
+                      const std::string& path, telemetry::Events& events) {
+  PLIMSOLL_TRY(snapshot.write(trainer.session().plan()));
+  const std::string left_out = snapshot.left_out();
+  events.note(fmt::format("wrote {}{}: open it at pytorch.org/memory_viz", path,
+                          left_out.empty() ? "" : ", " + left_out));
+  return Ok{};
+}
+
+/// The day of the checkpoint that the run goes on from, or of the finished run that lies there; nothing where
+/// it begins.
+std::optional<std::string> date_gone_on_with(const std::string& resume, const std::string& output_dir) {
+  const auto choice = checkpoints::choose_checkpoints(resume, output_dir);
+  if (choice && !choice->candidates.empty())
+    return preprocessing::recorded_date(choice->candidates.front().path + "/run.yaml");
+  const auto final = checkpoints::look_at_final(output_dir);
+  if (resume != "auto" || !final || *final == checkpoints::FinalState::kAbsent ||
+      !checkpoints::has_final_record(output_dir))
+    return std::nullopt;
+  return preprocessing::recorded_date(checkpoints::record_path(output_dir) + "/run.yaml");
+}
+
+/// Runs the steps with all that watches them. What the run has reported so far outlives its failure too.
+Status run_steps(const settings::RunConfig& config, const RunOptions& options, training::Trainer& trainer,
+                 telemetry::Events& events) {
+  telemetry::RunObserver observer(config, trainer, events, options.process_start_seconds,
+                                  options.memory_summary);
+  Status ended = training::RunLoop(trainer, observer, options.resume)();
+  if (ended)
+    observer.run_ended();
+  else if (ended.error().code != ErrorCode::kInterrupted)
+    observer.run_failed();
+  return ended;
+}
+
+}  // namespace
+
+Status run_training(const settings::RunConfig& given, const RunOptions& options) {
+  const StopSignals signals(/*outlive_readers=*/true);
+  const ReportSignal report_signal;
+  PLIMSOLL_TRY(settings::check_for_training(given));
+  telemetry::Events events(options.json);
+  events.keep_lines();
+  const settings::RunConfig config =
+      preprocessing::with_template_date(given, date_gone_on_with(options.resume, given.output.dir),
+                                        [&](const std::string& text) { events.note(text); });
+  std::unique_ptr<telemetry::RunSnapshot> snapshot;
+  if (!options.snapshot.empty()) {
+    PLIMSOLL_ASSIGN(snapshot, telemetry::RunSnapshot::create(options.snapshot));
+  }
+  const bool loads_weights = settings::starts_pretrained(config.model) &&
+                             (config.lora.enabled || !needs_no_weights(options.resume, config.output.dir));
+  PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, {strategy::num_threads(config), options.dump_ir},
+                                             loads_weights, options.data_progress, events));
+  training::TrainerOptions trainer_options;
+  trainer_options.data = std::move(ready.data);
+  trainer_options.model_files = std::move(ready.model_files);
+  trainer_options.resume = options.resume;
+  trainer_options.resume_with = options.resume_with;
+  trainer_options.programs = snapshot.get();
+  trainer_options.note = [&](const std::string& text) { events.note(text); };
+  PLIMSOLL_ASSIGN(
+      const std::unique_ptr<training::Trainer> trainer,
+      training::Trainer::create(config, std::move(ready.prepared), *ready.device, trainer_options));
+  if (trainer->was_finished()) {
+    events.note(training::nothing_left(*trainer));
+    if (snapshot) events.note("the snapshot is not written: no program has run");
+    events.summary(telemetry::RunRecord(options.process_start_seconds).summary(*trainer));
+    return Ok{};
+  }
+  events.set_total_steps(trainer->total_steps());
+  if (const std::string note = settings::warmup_note(config.training, trainer->total_steps());
+      !config.training.max_steps && !note.empty())
+    events.note(note);
+  if (trainer->loaded()) events.load(*trainer->loaded());
+  Status ended = run_steps(config, options, *trainer, events);
+  if (!snapshot) return ended;
+  Status written = write_snapshot(*snapshot, *trainer, options.snapshot, events);
+  if (ended) return written;
+  if (!written) events.note("the snapshot is not written: " + written.error().message());
+  return ended;
+}
+
+}  // namespace plimsoll::engine

@@ -1,0 +1,372 @@
+#include "passes/memory/bind_storage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "base/check.h"
+#include "ir/op_query.h"
+#include "passes/memory/touched_ranges.h"
+#include "passes/recompute/overwritten.h"
+
+namespace plimsoll::passes {
+namespace {
+
+using ir::Graph;
+using ir::Op;
+using ir::OpId;
+using ir::Shape;
+using ir::Strides;
+using ir::ValueId;
+
+size_t at(ValueId v) { return static_cast<size_t>(v.index); }
+
+/// Strides of the same elements under another shape, if no copy is needed: neighbouring axes of the old shape
+/// are merged where they are contiguous, then cut as the new shape asks.
+std::optional<Strides> reshaped_strides(const Shape& from, const Strides& strides, const Shape& to) {
+  struct Run {
+    int64_t extent, stride;
+  };
+  std::vector<Run> runs;
+  for (int i = 0; i < from.rank(); ++i) {
+    if (from.dim(i) == 1) continue;
+    const Run run{from.dim(i), strides[static_cast<size_t>(i)]};
+    if (!runs.empty() && runs.back().stride == run.stride * run.extent)
+      runs.back() = {runs.back().extent * run.extent, run.stride};
+    else
+      runs.push_back(run);
+  }
+  Strides result{};
+  int64_t left = 1;  // extent of the current run not yet given to an axis of `to`
+  int64_t step = 1;
+  for (int i = to.rank() - 1; i >= 0; --i) {
+    if (left == 1 && !runs.empty() && to.dim(i) != 1) {
+      left = runs.back().extent;
+      step = runs.back().stride;
+      runs.pop_back();
+    }
+    if (to.dim(i) != 1 && left % to.dim(i) != 0) return std::nullopt;
+    result[static_cast<size_t>(i)] = step;
+    if (to.dim(i) != 1) {
+      step *= to.dim(i);
+      left /= to.dim(i);
+    }
+  }
+  return result;
+}
+
+class Binder {
+ public:
+  Binder(Graph& graph, const BindOptions& options, ir::OpLookup lookup)
+      : graph_(graph), options_(options), lookup_(lookup) {
+    for (const auto& [op, alias] : options.in_place) in_place_[op.index].push_back(alias);
+    for (const ValueId v : options.gradients) gradients_.push_back(v);
+    std::sort(gradients_.begin(), gradients_.end());
+  }
+
+  Result<Binding> run() {
+    bind_states();
+    // Inserting copies shifts positions, so the order is rebuilt while it is walked.
+    const std::vector<OpId> old_order = graph_.order();
+    order_.reserve(old_order.size());
+    for (const OpId id : old_order) {
+      densify_operands(id);
+      order_.push_back(id);
+      place_results(id);
+    }
+    graph_.set_order(order_);
+    PLIMSOLL_TRY(check_kernels());
+    compute_lifetimes();
+    bind_assigns();
+    put_on_pages();
+    PLIMSOLL_TRY(check_consumed());
+    add_workspaces();
+    if (options_.runs_twice) add_double_runs();
+    return std::move(binding_);
+  }
+
+ private:
+  void bind_states() {
+    for (size_t i = 0; i < graph_.states().size(); ++i) {
+      const auto& decl = graph_.states()[i];
+      binding_.storages.push_back({static_cast<int>(i), decl.type.bytes().count, 0, 0, {}, decl.space, {}});
+      state_storage_[decl.name] = static_cast<int32_t>(i);
+    }
+  }
+
+  Place& place(ValueId v) {
+    if (binding_.places.size() < graph_.num_values()) binding_.places.resize(graph_.num_values());
+    return binding_.places[at(v)];
+  }
+
+  bool is_dense(ValueId v) { return place(v).strides == ir::dense_strides(graph_.type(v).shape); }
+
+  /// Puts a copy before `id` for each strided operand that its kernel does not take.
+  void densify_operands(OpId id) {
+    if (graph_.op(id).def->name == "copy") return;
+    if (graph_.op(id).def->name == "copy_done") {  // what the copy reads, which may be a dense copy by now
+      graph_.op(id).inputs[1] = graph_.op(graph_.value(graph_.op(id).inputs[0]).producer).inputs[0];
+      return;
+    }
+    const auto is_strided = [&](ValueId in) { return in.valid() && !is_dense(in); };
+    if (std::ranges::none_of(graph_.op(id).inputs, is_strided)) return;
+    const Op op = graph_.op(id);
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      const ValueId in = op.inputs[i];
+      if (!in.valid() || is_dense(in)) continue;
+      if (op.def->is_view) {
+        if (op.def->name != "reshape") continue;
+        if (reshaped_strides(graph_.type(in).shape, place(in).strides, graph_.type(op.outputs[0]).shape))
+          continue;
+      } else if (const auto& accepts = traits_of(op).accepts_strided; accepts && accepts(op.def->name, i)) {
+        continue;
+      }
+      Op dense{.def = lookup_("copy"), .inputs = {in}, .layer = op.layer, .block = op.block};
+      if (op.queue == ir::Queue::kHost) dense.queue = op.queue;
+      const OpId copy = graph_.append(std::move(dense), {graph_.type(in)});
+      order_.push_back(copy);
+      place_results(copy);
+      graph_.op(id).inputs[i] = graph_.op(copy).outputs[0];
+    }
+  }
+
+  void place_results(OpId id) {
+    const Op& op = graph_.op(id);
+    if (op.def->state == ir::StateAccess::kRead) {
+      place(op.outputs[0]) = {state_storage_.at(op.attrs.str("name")), 0,
+                              ir::dense_strides(graph_.type(op.outputs[0]).shape)};
+      return;
+    }
+    if (op.def->is_view) return place_views(op);
+    std::vector<ir::Alias> aliases = ir::op_consumes(op);
+    if (const auto it = in_place_.find(id.index); it != in_place_.end())
+      aliases.insert(aliases.end(), it->second.begin(), it->second.end());
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      const auto alias = std::find_if(aliases.begin(), aliases.end(),
+                                      [&](const auto& a) { return a.output == static_cast<int32_t>(i); });
+      const ValueId out = op.outputs[i];
+      if (alias != aliases.end()) {
+        const Place source = place(op.inputs[static_cast<size_t>(alias->input)]);
+        place(out) = source;
+        note_gradient(out);
+        continue;
+      }
+      binding_.storages.push_back(
+          {-1, graph_.type(out).bytes().count, 0, 0, Category::kActivations, graph_.value(out).space, id});
+      place(out) = {static_cast<int32_t>(binding_.storages.size()) - 1, 0,
+                    ir::dense_strides(graph_.type(out).shape)};
+      note_gradient(out);
+    }
+  }
+
+  /// What becomes a gradient in place, as a tied head's does at the embedding, was one from the start.
+  void note_gradient(ValueId v) {
+    Category& category = binding_.storages[static_cast<size_t>(place(v).storage)].category;
+    if (category == Category::kActivations && std::binary_search(gradients_.begin(), gradients_.end(), v))
+      category = Category::kGradients;
+  }
+
+  void place_views(const Op& op) {
+    const Place source = place(op.inputs[0]);
+    const auto& type = graph_.type(op.inputs[0]);
+    if (op.def->name == "copy_done") {
+      place(op.outputs[0]) = source;
+      return;
+    }
+    if (op.def->name == "reshape") {
+      const auto strides = reshaped_strides(type.shape, source.strides, graph_.type(op.outputs[0]).shape);
+      PLIMSOLL_CHECK(strides.has_value());
+      place(op.outputs[0]) = {source.storage, source.offset_bytes, *strides};
+      return;
+    }
+    PLIMSOLL_CHECK(op.def->name == "split", std::string(op.def->name));
+    int64_t column = 0;
+    for (const ValueId out : op.outputs) {
+      place(out) = {source.storage, source.offset_bytes + column * ir::bits(type.dtype) / 8, source.strides};
+      column += graph_.type(out).shape.dim(-1);
+    }
+  }
+
+  [[nodiscard]] static bool runs_kernel(const Op& op) {
+    return !op.def->is_view && !op.def->is_copy && op.def->state != ir::StateAccess::kRead &&
+           op.def->state != ir::StateAccess::kAssign;
+  }
+
+  [[nodiscard]] const KernelTraits& traits_of(const Op& op) const {
+    return op.queue == ir::Queue::kHost ? options_.host : options_.device;
+  }
+
+  /// That each op has a kernel, and each kernel operands that it reaches.
+  Status check_kernels() const {
+    const auto refused = [](const Op& op, std::string what) {
+      return Error{ErrorCode::kInvalidArgument, fmt::format("{}: {}", op.def->name, what), op.layer,
+                   "this is a fault of Plimsoll's: please report it with the run file"};
+    };
+    for (const OpId id : order_) {
+      const Op& op = graph_.op(id);
+      if (!runs_kernel(op)) continue;
+      const KernelTraits& traits = traits_of(op);
+      if (traits.accepts) PLIMSOLL_TRY(traits.accepts(op_types(graph_, op)));
+      if (!traits.reaches) continue;
+      for (const auto* values : {&op.inputs, &op.outputs})
+        for (const ValueId v : *values)
+          if (v.valid() && !traits.reaches(graph_.value(v).space))
+            return refused(op, fmt::format("an operand lies in {}, which its kernel cannot reach",
+                                           name(graph_.value(v).space)));
+    }
+    return Ok{};
+  }
+
+  void touch(ValueId v, int32_t position, bool defines) {
+    Storage& s = binding_.storages[static_cast<size_t>(place(v).storage)];
+    if (defines && s.first < 0) s.first = position;
+    s.last = std::max(s.last, position);
+  }
+
+  void compute_lifetimes() {
+    for (Storage& s : binding_.storages) s.first = s.last = -1;
+    for (int32_t p = 0; p < static_cast<int32_t>(order_.size()); ++p) {
+      const Op& op = graph_.op(order_[static_cast<size_t>(p)]);
+      for (const ValueId v : op.inputs)
+        if (v.valid()) touch(v, p, false);
+      for (const ValueId v : op.outputs) touch(v, p, true);
+    }
+  }
+
+  [[nodiscard]] TouchedRanges reads_of_states() const {
+    TouchedRanges reads;
+    for (int32_t p = 0; p < static_cast<int32_t>(order_.size()); ++p)
+      for (const ValueId v : graph_.op(order_[static_cast<size_t>(p)]).inputs) {
+        const StorageRange range = v.valid() ? range_of(graph_, binding_, v) : StorageRange{};
+        if (v.valid() && binding_.storages[static_cast<size_t>(range.storage)].state >= 0)
+          reads.note(range, p);
+      }
+    return reads;
+  }
+
+  /// The bytes of its state that an assignment gives a value.
+  [[nodiscard]] StorageRange assigned_range(const Op& op) const {
+    const ir::TensorType& type = graph_.type(op.inputs[0]);
+    const int64_t begin = ir::assigned_elements(graph_, op).begin * ir::bits(type.dtype) / 8;
+    return {state_storage_.at(op.attrs.str("name")), begin, begin + type.bytes().count};
+  }
+
+  void bind_assigns() {
+    const TouchedRanges reads = reads_of_states();
+    std::map<int32_t, StorageRange> moved;  // by arena storage
+    for (const OpId id : order_) {
+      const Op& op = graph_.op(id);
+      if (op.def->state != ir::StateAccess::kAssign) continue;
+      const StorageRange target = assigned_range(op);
+      const Place& source = place(op.inputs[0]);
+      if (source.storage == target.storage) continue;
+      const Storage& s = binding_.storages[static_cast<size_t>(source.storage)];
+      const Storage& state = binding_.storages[static_cast<size_t>(target.storage)];
+      const bool whole = s.state < 0 && s.space == state.space && source.offset_bytes == 0 &&
+                         is_dense(op.inputs[0]) && s.bytes == target.end - target.begin;
+      if (!whole || moved.contains(source.storage) || reads.last(target) >= s.first) {
+        binding_.copied_assigns.push_back(id);
+        continue;
+      }
+      moved[source.storage] = target;
+    }
+    for (Place& p : binding_.places)
+      if (const auto it = moved.find(p.storage); it != moved.end()) {
+        p.storage = it->second.storage;
+        p.offset_bytes += it->second.begin;
+      }
+    for (const auto& [from, to] : moved) binding_.storages[static_cast<size_t>(from)].bytes = 0;
+  }
+
+  /// What a disk reads or writes, as far as a page for its sake is little beside it.
+  void put_on_pages() {
+    constexpr int64_t kLeastBytes = 64 << 10;
+    for (const OpId id : order_) {
+      const Op& op = graph_.op(id);
+      if (!op.def->is_copy) continue;
+      const ValueId in = op.inputs[0], out = op.outputs[0];
+      if (graph_.value(in).space != ir::MemorySpace::kDisk &&
+          graph_.value(out).space != ir::MemorySpace::kDisk)
+        continue;
+      for (const ValueId v : {in, out}) {
+        Storage& s = binding_.storages[static_cast<size_t>(place(v).storage)];
+        s.on_pages = s.on_pages || s.bytes >= kLeastBytes;
+      }
+    }
+  }
+
+  /// Bytes that an op writes over must not be read through an older value afterwards.
+  Status check_consumed() const {
+    TouchedRanges written;
+    std::vector<int32_t> made(graph_.num_values(), -1);
+    for (int32_t p = 0; p < static_cast<int32_t>(order_.size()); ++p) {
+      const Op& op = graph_.op(order_[static_cast<size_t>(p)]);
+      for (const ValueId v : op.inputs) {
+        const int32_t writer = v.valid() ? written.last(range_of(graph_, binding_, v)) : -1;
+        if (v.valid() && made[at(v)] < writer)
+          return Error{ErrorCode::kInvalidArgument,
+                       fmt::format("{} reads %{} after {} has overwritten it", op.def->name, v.index,
+                                   graph_.op(order_[static_cast<size_t>(writer)]).def->name),
+                       op.layer, "this is a bug in a pass"};
+      }
+      for (const ValueId v : op.outputs) made[at(v)] = op.def->is_view ? made[at(op.inputs[0])] : p;
+      if (op.def->is_view || op.def->state == ir::StateAccess::kRead) continue;
+      for (const ValueId v : op.outputs) written.note(range_of(graph_, binding_, v), p);
+    }
+    return Ok{};
+  }
+
+  void add_workspaces() {
+    binding_.workspaces.assign(order_.size(), -1);
+    for (size_t p = 0; p < order_.size(); ++p) {
+      const Op& op = graph_.op(order_[p]);
+      const auto& workspace_bytes = traits_of(op).workspace_bytes;
+      if (!workspace_bytes || !runs_kernel(op)) continue;
+      const int64_t bytes = workspace_bytes(ir::op_types(graph_, op));
+      if (bytes == 0) continue;
+      const auto position = static_cast<int32_t>(p);
+      binding_.workspaces[p] = static_cast<int32_t>(binding_.storages.size());
+      binding_.storages.push_back(
+          {-1, bytes, position, position, Category::kWorkspace, ir::kernel_space(op.queue), order_[p]});
+    }
+  }
+
+  void add_double_runs() {
+    binding_.double_runs.assign(order_.size(), -1);
+    for (size_t p = 0; p < order_.size(); ++p) {
+      const Op& op = graph_.op(order_[p]);
+      if (!runs_kernel(op)) continue;
+      const int64_t bytes = double_run_bytes(overwritten(graph_, binding_, op));
+      if (bytes == 0) continue;
+      const auto position = static_cast<int32_t>(p);
+      binding_.double_runs[p] = static_cast<int32_t>(binding_.storages.size());
+      binding_.storages.push_back(
+          {-1, bytes, position, position, Category::kWorkspace, ir::kernel_space(op.queue), order_[p]});
+    }
+  }
+
+  Graph& graph_;
+  const BindOptions& options_;
+  ir::OpLookup lookup_;
+  Binding binding_;
+  std::vector<OpId> order_;
+  std::map<int32_t, std::vector<ir::Alias>> in_place_;
+  std::map<std::string, int32_t, std::less<>> state_storage_;
+  std::vector<ValueId> gradients_;
+};
+
+}  // namespace
+
+std::string_view name(Category category) {
+  static constexpr std::array<std::string_view, 3> kNames = {"activations", "gradients", "workspace"};
+  return kNames[static_cast<size_t>(category)];
+}
+
+Result<Binding> bind_storage(Graph& graph, const BindOptions& options, ir::OpLookup lookup) {
+  return Binder(graph, options, lookup).run();
+}
+
+}  // namespace plimsoll::passes

@@ -1,0 +1,41 @@
+// Which bytes of storages ops have touched, and where in the order they did so last.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "passes/recompute/overwritten.h"
+
+namespace plimsoll::passes {
+
+/// A storage has few ranges: its views, and windows of it.
+class TouchedRanges {
+ public:
+  /// Positions come in order.
+  void note(const StorageRange& range, int32_t position) {
+    std::vector<Touched>& list = by_storage_[range.storage];
+    const auto known = std::ranges::find_if(
+        list, [&](const Touched& t) { return t.begin == range.begin && t.end == range.end; });
+    (known == list.end() ? list.emplace_back() : *known) = {range.begin, range.end, position};
+  }
+  /// The last position at which any byte of the range was touched; -1: at none.
+  [[nodiscard]] int32_t last(const StorageRange& range) const {
+    int32_t last = -1;
+    const auto list = by_storage_.find(range.storage);
+    if (list == by_storage_.end()) return last;
+    for (const Touched& t : list->second)
+      if (t.begin < range.end && range.begin < t.end) last = std::max(last, t.position);
+    return last;
+  }
+
+ private:
+  struct Touched {
+    int64_t begin = 0, end = 0;
+    int32_t position = 0;
+  };
+  std::map<int32_t, std::vector<Touched>> by_storage_;
+};
+
+}  // namespace plimsoll::passes

@@ -1,0 +1,38 @@
+// What `offload` asks of a scheduled program, whatever is to lie elsewhere: its values, states, and who reads
+// them when.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace plimsoll::passes {
+
+/// An op that computes with a value, at its place in the order.
+struct ItemUse {
+  int32_t at = 0;
+  ir::ValueId part = {};  ///< the window of the value that it reads; invalid: all of it, or several
+};
+
+/// Of a graph in its order, which stays as it is.
+struct OffloadUses {
+  /// `last_forward_op`: the op that gives the loss; invalid: there is none.
+  OffloadUses(const ir::Graph& graph, ir::OpId last_forward_op);
+
+  int32_t boundary = -1;                   ///< place of the op that gives the loss
+  std::vector<int32_t> clock;              ///< by place: ops so far; views of an update's windows are none
+  std::vector<int32_t> made;               ///< by value: place in the order; -1: out of it
+  std::vector<ir::ValueId> roots;          ///< by value: what it is a view of, through all views
+  std::vector<std::vector<ItemUse>> uses;  ///< by root: ops that compute with it
+  std::vector<bool> in_state;              ///< by root: a state is assigned it
+  std::vector<bool> is_gradient;           ///< by root: the ops norming the gradients read it
+  /// By value: the window of its root that it shows for an update (chunked_update.h), of which each is read
+  /// once; invalid: it shows anything else.
+  std::vector<ir::ValueId> parts;
+  std::vector<int32_t> state;         ///< by place: index of the state that is read or assigned there; -1
+  std::vector<int32_t> assigned;      ///< by state: place of its last assignment; -1
+  std::vector<int32_t> state_blocks;  ///< by state: as block_of_state
+};
+
+}  // namespace plimsoll::passes

@@ -1,0 +1,194 @@
+#include "planner/cost/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+namespace plimsoll::planner {
+namespace {
+
+/// Operations of a softmax's row an element, of which a head's loss is made beside its products.
+constexpr double kSoftmaxFlops = 20;
+
+double extent(double value, double half) { return value / (value + half); }
+
+Part part_of(const ir::Op& op) {
+  const std::string_view name = op.def->name;
+  if (op.def->is_copy) return Part::kCopies;
+  if (op.def->is_loss) return Part::kLoss;
+  if (name.starts_with("linear")) return Part::kProducts;
+  if (name.starts_with("attention")) return Part::kAttention;
+  return op.block == ir::kUpdateBlock ? Part::kOptimizer : Part::kMemory;
+}
+
+/// What of a measured op's rate is left: of the loss head, as its products have it.
+double share_of(std::string_view kind, const ThreadShares& share) {
+  if (kind.starts_with("linear") || kind.starts_with("head_loss")) return share.products;
+  if (kind.starts_with("attention")) return share.attention;
+  return kind.ends_with("_sweep") ? share.updates : share.sweeps;
+}
+
+double between(double a, double b, double part) {
+  return std::exp(std::lerp(std::log(a), std::log(b), part));
+}
+
+}  // namespace
+
+ThreadShares thread_shares(const MachineProfile& profile, int64_t threads) {
+  const auto in_proportion = [&](const ThreadShares& to) {
+    const double times = static_cast<double>(threads) / static_cast<double>(to.threads);
+    return ThreadShares{threads, times * to.products, times * to.attention, times * to.sweeps,
+                        times * to.updates};
+  };
+  const ThreadShares all{.threads = profile.threads};
+  if (threads >= profile.threads) {
+    // Of a measured machine these are all the threads it can run at once.
+    return is_measured(profile) ? ThreadShares{.threads = threads} : in_proportion(all);
+  }
+  std::vector<ThreadShares> known = profile.fewer_threads;
+  known.push_back(all);
+  const auto above = std::ranges::find_if(known, [&](const ThreadShares& s) { return s.threads >= threads; });
+  if (above == known.begin() || above->threads == threads) return in_proportion(*above);
+  const ThreadShares& below = *std::prev(above);
+  const auto log = [](int64_t n) { return std::log(static_cast<double>(n)); };
+  const double part = (log(threads) - log(below.threads)) / (log(above->threads) - log(below.threads));
+  return {threads, between(below.products, above->products, part),
+          between(below.attention, above->attention, part), between(below.sweeps, above->sweeps, part),
+          between(below.updates, above->updates, part)};
+}
+
+HostRates host_rates(const MachineProfile& p) {
+  if (p.memory_bytes > 0) return {.update_bandwidth = 25.6e9, .flops = 100e9};
+  return {.update_bandwidth = p.optimizer_bandwidth, .flops = p.product_flops[0]};
+}
+
+std::string_view name(Part part) {
+  constexpr std::string_view kNames[kNumParts] = {"products",         "attention", "loss head",
+                                                  "memory-bound ops", "optimizer", "copies"};
+  return kNames[static_cast<size_t>(part)];
+}
+
+double StepSeconds::total() const { return std::accumulate(parts.begin(), parts.end(), 0.0); }
+
+void StepSeconds::add(const StepSeconds& other, double times) {
+  for (size_t i = 0; i < kNumParts; ++i) {
+    parts[i] += times * other.parts[i];
+    by_memory[i] += times * other.by_memory[i];
+  }
+}
+
+CostModel::CostModel(const MachineProfile& profile, int num_threads) : profile_(profile) {
+  if (profile.memory_bytes == 0 && num_threads >= 1) {  // no card
+    const ThreadShares share = thread_shares(profile, num_threads);
+    for (double& rate : profile_.product_flops) rate *= share.products;
+    for (double& rate : profile_.attention_flops) rate *= share.attention;
+    for (OpPoint& point : profile_.points) point.rate *= share_of(point.kind, share);
+    for (double* rate : {&profile_.vector_flops, &profile_.cache_bandwidth, &profile_.memory_bandwidth})
+      *rate *= share.sweeps;
+    profile_.optimizer_bandwidth *= share.updates;
+  }
+  for (const OpPoint& point : profile_.points) {
+    auto at = std::ranges::find_if(
+        known_, [&](const Known& k) { return k.kind == point.kind && k.type == point.type; });
+    if (at == known_.end()) at = known_.insert(at, {point.kind, point.type, {}});
+    Known::Point logs{{}, std::log(point.rate)};
+    std::ranges::transform(point.extents, logs.log_extents.begin(),
+                           [](int64_t extent) { return std::log2(static_cast<double>(extent)); });
+    at->points.push_back(logs);
+  }
+}
+
+const CostModel::Known* CostModel::known(const OpWork& of) const {
+  const auto find = [&](std::string_view kind, ProductType type) -> const Known* {
+    const auto at =
+        std::ranges::find_if(known_, [&](const Known& k) { return k.type == type && k.kind == kind; });
+    return at == known_.end() ? nullptr : &*at;
+  };
+  if (const Known* exact = find(of.kind, of.type); exact != nullptr) return exact;
+  if (of.type == ProductType::kTf32) return find(of.kind, ProductType::kF32);
+  // What a sweep moves counts, not what it computes in.
+  if (of.extents[1] == 1 && of.type == ProductType::kF16) return find(of.kind, ProductType::kBf16);
+  return nullptr;
+}
+
+double CostModel::measured_rate(const OpWork& of) const {
+  const Known* measured = known(of);
+  if (measured == nullptr) return 0;
+  double logs[3];
+  for (size_t i = 0; i < 3; ++i) logs[i] = std::log2(of.extents[i]);
+  double weights = 0, sum = 0;
+  for (const Known::Point& p : measured->points) {
+    double distance = 0.01;
+    for (size_t i = 0; i < 3; ++i) distance += (logs[i] - p.log_extents[i]) * (logs[i] - p.log_extents[i]);
+    const double weight = 1 / (distance * distance);
+    weights += weight;
+    sum += weight * p.log_rate;
+  }
+  return std::exp(sum / weights);
+}
+
+double CostModel::factor_of(const OpWork& of) const {
+  const auto at = std::ranges::find_if(
+      profile_.factors, [&](const OpFactor& f) { return f.type == of.type && f.kind == of.kind; });
+  return at == profile_.factors.end() ? 1 : at->factor;
+}
+
+double CostModel::arithmetic_seconds(Part part, const OpWork& of, const ir::OpTypes& t,
+                                     const ir::Cost& cost) const {
+  const auto type = static_cast<size_t>(of.type);
+  const double half = profile_.half_extent;
+  const double products = profile_.product_flops[type] * extent(of.extents[0], half) *
+                          extent(of.extents[1], half) * extent(of.extents[2], half);
+  if (part == Part::kProducts) return cost.flops / products;
+  if (part == Part::kAttention) {
+    const double blocks = of.extents[0] * std::ceil(of.extents[1] / 64);
+    const double reached =
+        profile_.attention_half_blocks > 0 ? extent(blocks, profile_.attention_half_blocks) : 1;
+    return cost.flops / (profile_.attention_flops[type] * reached);
+  }
+  if (part == Part::kCopies) return 0;
+  if (part != Part::kLoss || of.extents[1] == 1) return cost.flops / profile_.vector_flops;
+  const double softmax = kSoftmaxFlops * static_cast<double>(t.inputs[0].shape.num_rows()) * of.extents[1];
+  return std::max(0.0, cost.flops - softmax) / products + softmax / profile_.vector_flops;
+}
+
+CostModel::Time CostModel::time_of(Part part, const ir::OpTypes& t, const ir::Cost& cost) const {
+  const OpWork of = op_work(t, cost);
+  const bool is_cached = cost.bytes <= profile_.cache_bytes;
+  const double bandwidth = part == Part::kOptimizer ? profile_.optimizer_bandwidth
+                           : is_cached              ? profile_.cache_bandwidth
+                                                    : profile_.memory_bandwidth;
+  Time time{arithmetic_seconds(part, of, t, cost), cost.bytes / bandwidth};
+  if (part == Part::kCopies)  // one side of the link
+    time.memory = cost.bytes / 2 / std::max(1.0, profile_.copy_in_bandwidth);
+  if (const double rate = measured_rate(of); rate > 0) {
+    double& bound = of.extents[1] == 1 && time.memory > time.arithmetic ? time.memory : time.arithmetic;
+    if (of.extents[1] == 1) time = {};
+    bound = of.work / rate;
+  }
+  const double factor = profile_.factors.empty() ? 1 : factor_of(of);
+  return {time.arithmetic * factor, time.memory * factor};
+}
+
+double CostModel::host_seconds(const ir::Graph& graph, const ir::Op& op) const {
+  if (profile_.memory_bytes > 0) {
+    const HostRates host = host_rates(profile_);
+    const ir::Cost cost = ir::op_cost(graph, op);
+    return std::max(cost.bytes / host.update_bandwidth, cost.flops / host.flops);
+  }
+  StepSeconds seconds;
+  add(graph, op, seconds);
+  return seconds.total();
+}
+
+void CostModel::add(const ir::Graph& graph, const ir::Op& op, StepSeconds& seconds) const {
+  if (op.def->is_view || op.def->state != ir::StateAccess::kNone) return;
+  const Part part = part_of(op);
+  const Time time = time_of(part, ir::op_types(graph, op), ir::op_cost(graph, op));
+  const double most = std::max(time.arithmetic, time.memory);
+  seconds.parts[static_cast<size_t>(part)] += most + profile_.launch_seconds;
+  if (time.memory > time.arithmetic) seconds.by_memory[static_cast<size_t>(part)] += most;
+}
+
+}  // namespace plimsoll::planner

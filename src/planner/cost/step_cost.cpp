@@ -1,0 +1,106 @@
+#include "planner/cost/step_cost.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "ir/op_def.h"
+#include "planner/cost/queue_times.h"
+
+namespace plimsoll::planner {
+
+namespace {
+
+/// Clones that are nearly free: of cheap ops from values that are kept, or from such clones.
+class NearlyFree {
+ public:
+  explicit NearlyFree(const ir::Graph& graph) : graph_(graph) {}
+
+  /// Clones are asked in the graph's order, each once; `is_clone` says of any op whether it is one.
+  template <typename IsClone>
+  bool operator()(ir::OpId id, const IsClone& is_clone) {
+    const ir::Op& op = graph_.op(id);
+    if (op.def->recompute != ir::RecomputeClass::kNearlyFree) return false;
+    const bool is = std::ranges::none_of(op.inputs, [&](ir::ValueId v) {
+      if (!v.valid()) return false;
+      const ir::OpId producer = graph_.value(v).producer;
+      return is_clone(producer) && !found_.contains(producer);
+    });
+    if (is) found_.insert(id);
+    return is;
+  }
+
+ private:
+  const ir::Graph& graph_;
+  std::set<ir::OpId> found_;
+};
+
+}  // namespace
+
+std::vector<OpCost> op_costs(const ir::Graph& graph, const CostModel& model, bool with_host) {
+  NearlyFree is_nearly_free(graph);
+  const auto is_clone = [&](ir::OpId id) { return graph.op(id).recomputed; };
+  std::vector<OpCost> costs;
+  costs.reserve(graph.order().size());
+  for (const ir::OpId id : graph.order()) {
+    const ir::Op& op = graph.op(id);
+    OpCost& cost = costs.emplace_back();
+    if (op.def->is_copy || op.def->name == "copy_done") continue;
+    cost.work = ir::op_cost(graph, op);
+    cost.is_update = op.block == ir::kUpdateBlock;
+    cost.recomputed = op.recomputed;
+    cost.nearly_free = op.recomputed && is_nearly_free(id, is_clone);
+    if (cost.nearly_free) continue;
+    const bool on_host = op.queue == ir::Queue::kHost;
+    if (on_host || (with_host && cost.is_update)) cost.host_seconds = model.host_seconds(graph, op);
+    if (!on_host) model.add(graph, op, cost.seconds);
+  }
+  return costs;
+}
+
+std::vector<double> kernel_seconds(const std::vector<OpCost>& ops) {
+  std::vector<double> seconds;
+  for (const OpCost& op : ops) seconds.push_back(op.seconds.total());
+  return seconds;
+}
+
+double add_cost(const OpCost& op, bool on_host, StepCost& cost) {
+  if (op.nearly_free) {
+    cost.recompute_flops += op.work.flops;
+    return 0;
+  }
+  (op.recomputed ? cost.recompute_flops : op.is_update ? cost.update_flops : cost.flops) += op.work.flops;
+  if (on_host) return op.host_seconds;  // beside the device: what it waits for is among the copies
+  (op.is_update ? cost.update_bytes : cost.bytes) += op.work.bytes;
+  (op.is_update ? cost.update_seconds : cost.seconds).add(op.seconds, 1);
+  return op.seconds.total();
+}
+
+double& waiting_part(const ir::Graph& graph, StepCost& cost) {
+  StepSeconds& seconds = graph.name == "update" ? cost.update_seconds : cost.seconds;
+  return seconds.parts[static_cast<size_t>(Part::kCopies)];
+}
+
+void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost) {
+  const std::vector<OpCost> ops = op_costs(graph, model, false);
+  std::vector<double> kernels;  // by place in the order, the host's too
+  bool copies = false;
+  for (size_t place = 0; place < ops.size(); ++place) {
+    const ir::Op& op = graph.op(graph.order()[place]);
+    copies = copies || op.def->is_copy;
+    kernels.push_back(add_cost(ops[place], op.queue == ir::Queue::kHost, cost));
+  }
+  if (copies) waiting_part(graph, cost) += waiting_seconds(queue_program(graph), kernels, model.profile());
+}
+
+double seconds_again(const ir::Graph& graph, std::span<const ir::OpId> ops, const CostModel& model) {
+  NearlyFree is_nearly_free(graph);
+  const std::set<ir::OpId> clones(ops.begin(), ops.end());
+  const auto is_clone = [&](ir::OpId id) { return clones.contains(id); };
+  StepSeconds seconds;
+  for (const ir::OpId id : ops)
+    if (!is_nearly_free(id, is_clone)) model.add(graph, graph.op(id), seconds);
+  return seconds.total();
+}
+
+}  // namespace plimsoll::planner

@@ -1,0 +1,159 @@
+// The programs of a training session, from a model and the shapes of a step to bound, planned programs.
+//
+//   without accumulation       step         forward, backward, norm, clip, update; gradients are arena values
+//   with it (or for a dump)    micro_first  forward, backward, gradients written to their accumulators
+//                              micro_next   the same, added
+//                              update       norm, clip, update from the accumulators
+//   always                     init         random parameters
+//   where asked for            init_head    the random parameter of a head that the weights lack
+//   where asked for            eval         forward to the loss
+//                              logits       forward to the logits (a dump)
+//
+// With buckets there are step, micro_first, micro_next and eval for each length, "step@128", with inputs of
+// its own; parameters, accumulators and the arena are common to all.
+//
+// A parameter that is used several times (a tied head) has an accumulator a use: each goes on adding in order
+// of tokens, and the sum over uses is taken once, at the update. So any split into micro-batches gives the
+// same bits.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "models/model.h"
+#include "optimizers/optimizer.h"
+#include "passes/memory/memory_plan.h"
+#include "passes/pipeline.h"
+#include "passes/session_plan.h"
+#include "planner/cost/cost_model.h"
+#include "planner/cost/step_cost.h"
+#include "planner/programs/finish_program.h"
+#include "planner/programs/program_estimates.h"
+#include "planner/recompute/recompute_chain.h"
+#include "planner/report/precision_report.h"
+#include "runtime/target.h"
+#include "tasks/task.h"
+
+namespace plimsoll::planner {
+
+// States by which the host and the programs speak.
+/// An input of the task: "batch.tokens".
+std::string input_state(std::string_view name);
+inline constexpr std::string_view kGradScaleState =
+    "step.grad_scale";  ///< f32[1]: 1 / targets (or examples) of the effective batch
+inline constexpr std::string_view kRandomState = "step.random";  ///< i32[4], see ops.h
+/// f32[1]: the sum of the targets' or examples' losses. Programs add to it; the host sets it to kLossStart
+/// before the first one: the neutral element of addition, with which a sum begins as its first term, bit for
+/// bit.
+inline constexpr std::string_view kLossState = "step.loss";
+inline constexpr float kLossStart = -0.0F;
+/// f32, Task::logits_shape: what `logits` gives, and `eval` of a task with metrics.
+inline constexpr std::string_view kLogitsState = "dump.logits";
+
+/// The name of a program or an input of sequences of `length`: "step@128", or the plain name where `buckets`
+/// has one length or none.
+std::string name_at(std::string_view name, int64_t length, std::span<const int64_t> buckets);
+
+struct ScheduledPrograms;
+struct ProgramCache;
+
+struct StepOptions {
+  int64_t micro_batch_size = 1;
+  int64_t sequence_length = 0;
+  /// Lengths with programs of their own, ascending, the last sequence_length; empty: that one.
+  std::vector<int64_t> buckets = {};
+  const tasks::Task* task = nullptr;  ///< what is trained for; outlives the call
+  bool accumulate = false;  ///< gradients have accumulators: several micro-batches, or a dump of gradients
+  bool eval = false;        ///< with the eval program
+  bool logits = false;      ///< with the logits program
+  bool training = true;     ///< false: neither gradients nor update
+  std::string drawn_alone = {};  ///< a parameter with a program of its own that draws it, `init_head`
+  optimizers::OptimizerOptions optimizer = {};
+  /// Each update where its gradient is complete: without accumulation and loss scaling, which want all
+  /// gradients first, and with clipping by a second backward alone.
+  bool optimizer_in_backward = false, second_backward = false;
+  bool decay_all = false;  ///< weight decay on vectors too, where no group says it itself
+  /// Logits of head and loss that exist at once. More tokens a chunk make its GEMMs faster.
+  int64_t logits_bytes = int64_t{128} << 20;
+  int64_t chunk_tokens = 0;          ///< tokens of a chunk, a multiple of ops::kLossRows; 0: by logits_bytes
+  const CostModel* costs = nullptr;  ///< outlives the call; null: a CPU's that was not measured
+  bool finds_gains = false;          ///< what computing layers again would gain
+  passes::PipelineOptions pipeline = {};
+  passes::MemoryPlanOptions memory = {};
+  /// About what the plan takes, and its seconds: of the program that has most to hold, and the update,
+  /// without offsets. Nothing of it can be run.
+  bool estimate = false;
+  /// With `sketch`: filled where it is empty, and its programs are not written anew but outlined; outlives
+  /// the call, as the target outlives it. All that is planned with one of these differs in pipeline.offload
+  /// alone, all of it streaming updates or none. Not looked at where programs are rehearsed.
+  ScheduledPrograms* scheduled = nullptr;
+  /// What it knows is taken from it, what it does not know is put there; outlives the call. What is planned
+  /// with one of these differs in micro-batch and length, what is computed again, chunks, what lies elsewhere
+  /// and where updates stand. Not looked at where passes leave their texts.
+  ProgramCache* known = nullptr;
+};
+
+/// Which accumulators hold the gradient of a parameter: their sum, in order.
+struct GradientStates {
+  std::string parameter;
+  std::vector<std::string> accumulators;
+  bool operator==(const GradientStates&) const = default;
+};
+
+/// The program `update`, and of what.
+struct CachedUpdate {
+  std::vector<GradientStates> gradients;
+  passes::OffloadOptions offload;
+  std::optional<BoundProgram> bound = {};  ///< nothing: none is known
+};
+
+/// A training program up to where it begins to matter what is computed again and what lies elsewhere.
+struct CachedBeginning {
+  std::string name;
+  int64_t micro_batch_size = 0, length = 0, chunk_tokens = 0;
+  ir::Graph graph;
+  passes::PipelineProgress progress;
+  std::vector<GradientStates> gradients;
+};
+
+/// What the programs of a run's many ways have in common.
+struct ProgramCache {
+  /// A search goes from one micro-batch to the next, and each has two programs and a few sizes of chunks.
+  static constexpr size_t kMostBeginnings = 4;
+  CachedUpdate update = {};
+  std::vector<CachedBeginning> beginnings = {};  ///< the last ones, the oldest first
+  /// What is planned next was sketched before, with nothing elsewhere: the sketch's programs, of which those
+  /// behind the first are placed rather than made again.
+  std::vector<passes::Program> estimated = {};
+};
+
+struct TrainingPrograms {
+  passes::SessionPlan session;
+  /// Where accumulated; in the order of the model's parameters that are trained.
+  std::vector<GradientStates> gradients;
+  StepCost cost;
+  PrecisionReport precision;
+  std::vector<LayerGain> gains;          ///< of the longest sequence's program with backward, where asked for
+  std::vector<std::string> recomputed;   ///< layers, as RecomputePolicy names them
+  std::vector<bool> overrides_used;      ///< by precision override: whether it matched in any program
+  std::vector<std::string> overridable;  ///< with overrides: names that they could match, see autocast.h
+  int64_t unwritten_ops = 0;             ///< of a sketch: what its programs would have
+};
+
+/// What sketches that differ in what lies elsewhere have in common.
+struct ScheduledPrograms {
+  std::vector<ProgramEstimates> programs;
+  std::vector<ir::StateDecl> states;  ///< of all programs, each name once
+  TrainingPrograms about;             ///< without a session
+};
+
+/// Builds, optimises, binds and plans every program. `target` is asked for workspaces and strides alone.
+/// Errors: kInvalidArgument from shapes that do not fit.
+Result<TrainingPrograms> build_training_programs(const models::Model& model, const StepOptions& options,
+                                                 const runtime::Target& target);
+
+}  // namespace plimsoll::planner

@@ -1,0 +1,383 @@
+#include "planner/report/report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/end_of.h"
+#include "base/numbers.h"
+#include "base/units.h"
+#include "planner/report/budget.h"
+#include "planner/report/headline.h"
+#include "planner/report/report_disk.h"
+#include "planner/report/report_parts.h"
+#include "planner/report/why.h"
+
+namespace plimsoll::planner {
+namespace {
+
+std::string row(std::string_view label, int64_t bytes) {
+  return fmt::format("  {:<34}{:>22} B {:>12}\n", label, grouped(bytes), to_string(Bytes(bytes)));
+}
+
+/// "1.23 GFLOP" and the like.
+std::string scaled(double value, std::string_view unit) {
+  static constexpr std::string_view kPrefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  size_t p = 0;
+  while (value >= 1000 && p + 1 < std::size(kPrefixes)) value /= 1000, ++p;
+  return fmt::format("{:.3g} {}{}", value, kPrefixes[p], unit);
+}
+
+std::string class_table(const PlanReport& r) {
+  std::string out = "\nMemory by class\n";
+  for (const auto& [label, bytes] : r.classes)
+    if (bytes != 0) out += row(label, bytes);
+  if (r.host_pinned_bytes > 0) out += row("host staging", r.host_pinned_bytes);
+  out += row("host buffers", r.host_pageable_bytes);
+  out += row("process (binary, libraries, stacks)", r.overhead_bytes);
+  if (r.device_in_process) {
+    out += row("peak", r.process_peak_bytes());
+    if (r.budget_bytes > 0) out += row("budget", r.budget_bytes);
+    return out;
+  }
+  out += row("peak on the card", r.device_peak_bytes());
+  if (const Budget* card = r.device_budget()) out += row("budget of the card", card->bytes);
+  if (r.context_bytes > 0) out += row("beside it: the card's context", r.context_bytes);
+  out += row("peak of the host", r.host_peak_bytes());
+  if (const Budget* host = r.host_budget()) out += row("budget of the host", host->bytes);
+  return out;
+}
+
+/// One line where all is the process's own.
+std::string pool_table(const PlanReport& r) {
+  std::string out = fmt::format("\nMemory by pool\n  {:<20}{:>14}{:>14}{:>14}{:>14}\n", "pool", "persistent",
+                                "arena", "other", "peak");
+  for (const PoolReport& p : r.pools)
+    if (p.peak_bytes() > 0)
+      out += fmt::format("  {:<20}{:>14}{:>14}{:>14}{:>14}\n", p.name, to_string(Bytes(p.persistent_bytes)),
+                         to_string(Bytes(p.arena_bytes)), to_string(Bytes(p.other_bytes)),
+                         to_string(Bytes(p.peak_bytes())));
+  return out;
+}
+
+io::Tree pools_event(const PlanReport& r) {
+  std::vector<io::Tree> pools;
+  for (const PoolReport& p : r.pools)
+    pools.push_back(io::Tree::map({{"pool", io::Tree::of(p.name)},
+                                   {"persistent_bytes", io::Tree::of(p.persistent_bytes)},
+                                   {"arena_bytes", io::Tree::of(p.arena_bytes)},
+                                   {"other_bytes", io::Tree::of(p.other_bytes)},
+                                   {"peak_bytes", io::Tree::of(p.peak_bytes())}}));
+  return io::Tree::list(std::move(pools));
+}
+
+std::string phase_table(const PlanReport& r) {
+  std::string out = fmt::format("\nMemory by phase\n  {:<20}{:>14}{:>14}{:>14}{:>14}\n", "phase",
+                                "persistent", "arena", "host", "process");
+  for (const PhaseBytes& p : r.phases)
+    out +=
+        fmt::format("  {:<20}{:>14}{:>14}{:>14}{:>14}\n", p.name, to_string(Bytes(p.persistent_bytes)),
+                    to_string(Bytes(p.arena_bytes)), to_string(Bytes(p.host_bytes)),
+                    to_string(Bytes(p.persistent_bytes + p.arena_bytes + p.host_bytes + r.overhead_bytes)));
+  return out;
+}
+
+std::string peak_table(const PlanReport& r) {
+  constexpr size_t kRows = 8;
+  std::string out = fmt::format("\nPeak of the arena: program {}, op {}{}\n  {:<18}{:<24}{:<20}{:>14}\n",
+                                r.peak_program, r.peak_op, r.peak_layer.empty() ? "" : " in " + r.peak_layer,
+                                "alive at the peak", "layer", "type", "bytes");
+  for (size_t i = 0; i < std::min(kRows, r.alive.size()); ++i) {
+    const auto& t = r.alive[i];
+    out += fmt::format("  {:<18}{:<24}{:<20}{:>14}\n", end_of(t.op, 17), end_of(t.layer, 23),
+                       end_of(t.type, 19), grouped(t.bytes));
+  }
+  if (r.alive.size() > kRows) {
+    int64_t rest = 0;
+    for (size_t i = kRows; i < r.alive.size(); ++i) rest += r.alive[i].bytes;
+    out += fmt::format("  {:<62}{:>14}\n", fmt::format("and {} more", r.alive.size() - kRows), grouped(rest));
+  }
+  return out;
+}
+
+double share_of_padding(int64_t tokens, int64_t positions) {
+  return positions > 0 ? 1 - static_cast<double>(tokens) / static_cast<double>(positions) : 0;
+}
+
+/// Nothing without buckets.
+std::string bucket_lines(const PlanReport& r) {
+  if (r.buckets.size() < 2) return {};
+  std::string out = fmt::format("\nBuckets of {} tokens, a program each", fmt::join(r.buckets, ", "));
+  if (r.bucket_sequences > 0)
+    out += fmt::format("; padding {:.1f} %, with one length {:.1f} %", 100 * r.padding(),
+                       100 * r.padding_of_one_length());
+  else
+    out += "; the share of padding is known once the data is tokenized";
+  return out + "\n";
+}
+
+io::Tree bucket_event(const PlanReport& r) {
+  std::vector<io::Tree> lengths;
+  for (const int64_t length : r.buckets) lengths.push_back(io::Tree::of(length));
+  const bool known = r.bucket_sequences > 0;
+  return io::Tree::map(
+      {{"lengths", io::Tree::list(std::move(lengths))},
+       {"sequences", known ? io::Tree::of(r.bucket_sequences) : io::Tree{}},
+       {"padding", known ? io::Tree::of(r.padding()) : io::Tree{}},
+       {"padding_of_one_length", known ? io::Tree::of(r.padding_of_one_length()) : io::Tree{}}});
+}
+
+io::Tree state_event(const PlanReport& r) {
+  std::vector<std::pair<std::string, io::Tree>> kept;
+  for (const auto& [what, how] : r.state) kept.emplace_back(what, io::Tree::of(how));
+  return io::Tree::map(std::move(kept));
+}
+
+/// "State: weights bf16, master_weights fp32, …"; nothing where all of it is fp32.
+std::string state_line(const PlanReport& r) {
+  const bool is_plain = std::all_of(r.state.begin(), r.state.end(), [](const auto& kept) {
+    return kept.second.starts_with("fp32") || kept.second == "none";
+  });
+  std::string out;
+  for (const auto& [what, how] : r.state)
+    if (!is_plain) out += fmt::format("{}{} {}", out.empty() ? "\nState: " : ", ", what, how);
+  return is_plain ? out : out + "\n";
+}
+
+}  // namespace
+
+std::string Remedy::text() const {
+  std::string text;
+  for (const auto& [path, value] : settings) text += (text.empty() ? "" : " ") + path + "=" + value;
+  return text;
+}
+
+namespace {
+
+template <typename Bounds>
+const Budget* least_of(const std::vector<Budget>& budgets, Bounds&& bounds) {
+  const Budget* least = nullptr;
+  for (const Budget& budget : budgets)
+    if (bounds(budget.bounded) && (least == nullptr || budget.bytes < least->bytes)) least = &budget;
+  return least;
+}
+
+}  // namespace
+
+double PlanReport::tokens_per_second() const {
+  if (!has_time()) return 0;
+  const double filled = bucket_sequences > 0 ? 1 - padding_of_one_length() : 1;
+  return filled * static_cast<double>(tokens) / seconds_estimated;
+}
+
+const Budget* PlanReport::device_budget() const {
+  return least_of(budgets, [&](Bounded b) {
+    return b == Bounded::kDevice || (device_is_process && b == Bounded::kProcess);
+  });
+}
+
+const Budget* PlanReport::host_budget() const {
+  return least_of(budgets, [&](Bounded b) {
+    return b == Bounded::kHost || (!device_in_process && b == Bounded::kProcess);
+  });
+}
+
+double PlanReport::padding() const { return share_of_padding(bucket_tokens, bucket_positions); }
+double PlanReport::padding_of_one_length() const {
+  return buckets.empty() ? 0 : share_of_padding(bucket_tokens, bucket_sequences * buckets.back());
+}
+
+namespace {
+
+/// Logical bytes of the states of a class that lie on the device.
+int64_t on_device(const passes::SessionPlan& session, ir::StateClass state_class) {
+  int64_t total = 0;
+  for (const passes::SessionState& s : session.states)
+    if (s.decl.state_class == state_class && s.decl.space == ir::MemorySpace::kDevice)
+      total += s.decl.type.bytes().count;
+  return total;
+}
+
+}  // namespace
+
+void describe_session(const passes::SessionPlan& session, PlanReport& report) {
+  using ir::MemorySpace;
+  using ir::StateClass;
+  report.persistent_bytes = session.device().persistent;
+  report.arena_bytes = session.device().arena;
+  report.host_pinned_bytes += session.pool(MemorySpace::kHostPinned).total() + session.staging_bytes;
+  report.host_pageable_bytes += session.pool(MemorySpace::kHostPageable).total();
+  report.disk_bytes += session.pool(MemorySpace::kDisk).total();
+  const passes::Program* peak = nullptr;
+  for (const passes::Program& p : session.programs) {
+    report.phases.push_back({p.graph.name, session.device().persistent, p.plan.device().arena_bytes,
+                             report.host_pinned_bytes + report.host_pageable_bytes});
+    if (peak == nullptr || p.plan.device().arena_bytes > peak->plan.device().arena_bytes) peak = &p;
+  }
+  int64_t states = 0;
+  for (const auto c : {StateClass::kParameter, StateClass::kMasterWeight, StateClass::kGradient,
+                       StateClass::kOptimizerState, StateClass::kScaler, StateClass::kScalars,
+                       StateClass::kInput, StateClass::kOutput, StateClass::kConstant, StateClass::kCache})
+    states += on_device(session, c);
+  int64_t activations = 0, gradients = 0, workspace = 0, padding = session.device().persistent - states,
+          fragmentation = 0;
+  if (peak != nullptr) {
+    const passes::PoolPlan& plan = peak->plan.device();
+    activations = plan.category_bytes[static_cast<size_t>(passes::Category::kActivations)];
+    gradients = plan.category_bytes[static_cast<size_t>(passes::Category::kGradients)];
+    workspace = plan.category_bytes[static_cast<size_t>(passes::Category::kWorkspace)];
+    padding += plan.padding_bytes;
+    fragmentation = plan.fragmentation_bytes();
+    report.peak_program = peak->graph.name;
+    report.peak_op = plan.peak_op;
+    report.peak_layer = plan.peak_layer;
+    report.alive = plan.alive;
+    if (plan.lower_bound_bytes > 0)
+      report.offset_lower_bound_ratio =
+          static_cast<double>(plan.arena_bytes) / static_cast<double>(plan.lower_bound_bytes);
+  }
+  report.classes = {{"parameters", on_device(session, StateClass::kParameter)},
+                    {"master_weights", on_device(session, StateClass::kMasterWeight)},
+                    {"gradients", on_device(session, StateClass::kGradient) + gradients},
+                    {"optimizer_state", on_device(session, StateClass::kOptimizerState)},
+                    {"scaler", on_device(session, StateClass::kScaler)},
+                    {"activations", activations},
+                    {"workspace", workspace},
+                    {"inputs", on_device(session, StateClass::kInput)},
+                    {"outputs", on_device(session, StateClass::kOutput)},
+                    {"scalars", on_device(session, StateClass::kScalars)},
+                    {"constants", on_device(session, StateClass::kConstant)},
+                    {"kv_cache", on_device(session, StateClass::kCache)},
+                    {"padding", padding},
+                    {"fragmentation", fragmentation}};
+}
+
+void describe_pools(const passes::SessionPlan& session, PlanReport& report) {
+  report.pools.clear();
+  for (size_t s = 0; s < ir::kNumSpaces; ++s) {
+    const auto space = static_cast<ir::MemorySpace>(s);
+    const passes::PoolBytes& pool = session.pools[s];
+    PoolReport line{std::string(ir::name(space)), pool.persistent, pool.arena, 0};
+    if (space == ir::MemorySpace::kHostPinned) line.other_bytes = session.staging_bytes;
+    if (space == ir::MemorySpace::kHostPageable)
+      line.other_bytes = report.host_pageable_bytes - pool.total() + report.overhead_bytes;
+    report.pools.push_back(std::move(line));
+  }
+}
+
+io::Tree choices_event(const PlanReport& r) {
+  std::vector<io::Tree> recomputed;
+  for (const std::string& layer : r.recompute_set) recomputed.push_back(io::Tree::of(layer));
+  return io::Tree::map({{"micro_batch_size", io::Tree::of(r.micro_batch_size)},
+                        {"grad_accum_steps", io::Tree::of(r.grad_accum_steps)},
+                        {"recompute", io::Tree::of(r.recompute)},
+                        {"recompute_set", io::Tree::list(std::move(recomputed))},
+                        {"loss_chunk_tokens", io::Tree::of(r.loss_chunk_tokens)},
+                        {"optimizer_in_backward", io::Tree::of(r.optimizer_in_backward)},
+                        {"second_backward", io::Tree::of(r.second_backward)},
+                        {"offload", io::Tree::of(r.offload)},
+                        {"update_on_host", io::Tree::of(r.update_on_host)},
+                        {"offload_out_bytes", io::Tree::of(r.offload_out_bytes)},
+                        {"offload_in_bytes", io::Tree::of(r.offload_in_bytes)},
+                        {"threads", io::Tree::of(r.threads)},
+                        {"rates", io::Tree::of(r.rates)},
+                        {"profile", io::Tree::of(r.profile)}});
+}
+
+io::Tree plan_event(const PlanReport& r) {
+  const auto i = [](int64_t v) { return io::Tree::of(v); };
+  std::vector<std::pair<std::string, io::Tree>> classes;
+  for (const auto& [label, bytes] : r.classes) classes.emplace_back(label, i(bytes));
+  std::vector<io::Tree> phases, alive;
+  for (const PhaseBytes& p : r.phases)
+    phases.push_back(io::Tree::map({{"name", io::Tree::of(p.name)},
+                                    {"persistent_bytes", i(p.persistent_bytes)},
+                                    {"arena_bytes", i(p.arena_bytes)},
+                                    {"host_bytes", i(p.host_bytes)}}));
+  for (size_t k = 0; k < std::min<size_t>(16, r.alive.size()); ++k)
+    alive.push_back(io::Tree::map({{"op", io::Tree::of(r.alive[k].op)},
+                                   {"layer", io::Tree::of(r.alive[k].layer)},
+                                   {"type", io::Tree::of(r.alive[k].type)},
+                                   {"bytes", i(r.alive[k].bytes)}}));
+  io::Tree model = io::Tree::map({{"name", io::Tree::of(r.model)}, {"parameters", i(r.num_parameters)}});
+  if (r.num_trained) model.set("trained", i(*r.num_trained));
+  io::Tree host = io::Tree::map({{"pinned_bytes", i(r.host_pinned_bytes)},
+                                 {"pageable_bytes", i(r.host_pageable_bytes)},
+                                 {"process_overhead_bytes", i(r.device_is_process ? 0 : r.overhead_bytes)},
+                                 {"peak_bytes", i(r.host_peak_bytes())}});
+  if (r.host_budget()) host.set("budget_bytes", i(r.host_budget()->bytes));
+  io::Tree event = io::Tree::map({
+      {"event", io::Tree::of(std::string("plan"))},
+      {"fits", io::Tree::of(r.fits)},
+      {"model", std::move(model)},
+      {"device",
+       io::Tree::map({{"persistent_bytes", i(r.persistent_bytes)},
+                      {"arena_bytes", i(r.arena_bytes)},
+                      {"overhead_bytes", i(r.device_is_process ? r.overhead_bytes : 0)},
+                      {"peak_bytes", i(r.device_peak_bytes())},
+                      {"budget_bytes", i(r.device_budget() ? r.device_budget()->bytes : r.budget_bytes)},
+                      {"context_bytes", i(r.context_bytes)}})},
+      {"host", std::move(host)},
+      {"pools", pools_event(r)},
+      {"process_peak_bytes", i(r.process_peak_bytes())},
+      {"classes", io::Tree::map(std::move(classes))},
+      {"phases", io::Tree::list(std::move(phases))},
+      {"peak", io::Tree::map({{"program", io::Tree::of(r.peak_program)},
+                              {"op", io::Tree::of(r.peak_op)},
+                              {"layer", io::Tree::of(r.peak_layer)},
+                              {"tensors", io::Tree::list(std::move(alive))}})},
+      {"step",
+       io::Tree::map({{"flops", io::Tree::of(r.flops)},
+                      {"recompute_flops", io::Tree::of(r.recompute_flops)},
+                      {"seconds_estimated", r.has_time() ? io::Tree::of(r.seconds_estimated) : io::Tree{}},
+                      {"parts", r.has_time() ? parts_event(r.parts) : io::Tree::map()},
+                      {"tokens", i(r.tokens)}})},
+      {"choices", choices_event(r)},
+      {"num_ops", i(r.num_ops)},
+      {"planning_seconds", io::Tree::of(r.planning_seconds)},
+  });
+  if (r.buckets.size() > 1) event.set("buckets", bucket_event(r));
+  if (!r.state.empty()) event.set("state", state_event(r));
+  if (!r.no_optimizer_in_backward.empty())
+    event.set("no_optimizer_in_backward", io::Tree::of(r.no_optimizer_in_backward));
+  if (r.disk) event.set("disk", disk_event(*r.disk));
+  if (!r.why.budget.empty()) event.set("why", why_event(r));
+  if (!r.fits) event.set("remedies", remedies_event(r));
+  return event;
+}
+
+std::string plan_head(const PlanReport& r) {
+  const std::string trained = r.num_trained.value_or(r.num_parameters) < r.num_parameters
+                                  ? fmt::format(", {} trainable", grouped(*r.num_trained))
+                                  : "";
+  return fmt::format("Plan for {}: {} parameters{}\nA step: {} x {} sequences, {} tokens, {} threads\n",
+                     r.model, grouped(r.num_parameters), trained, r.micro_batch_size, r.grad_accum_steps,
+                     grouped(r.tokens), r.threads);
+}
+
+std::string plan_table(const PlanReport& r) {
+  std::string out = headline(r) + remedy_lines(r) + "\n" + plan_head(r);
+  out += state_line(r) + class_table(r) + pool_table(r) + phase_table(r) + bucket_lines(r) + peak_table(r);
+  out += fmt::format(
+      "\nA step{}: {} of the model{}, {}\n", r.buckets.size() > 1 ? " of the longest" : "",
+      scaled(r.flops, "FLOP"),
+      r.recompute_flops > 0 ? fmt::format(" + {} recomputed", scaled(r.recompute_flops, "FLOP")) : "",
+      r.has_time() ? fmt::format("about {:.3g} s ({})", r.seconds_estimated, rates_text(r))
+                   : "no time is told, because no rates of this card are known");
+  if (r.has_time()) out += parts_lines(r.parts);
+  out += fmt::format("Arena {} its lower bound; recompute {}, offload {}; planned in {:.0f} ms\n",
+                     r.offset_lower_bound_ratio <= 1.0
+                         ? "equals"
+                         : fmt::format("is {:.2f} % above", 100 * (r.offset_lower_bound_ratio - 1)),
+                     r.recompute, r.offload, 1e3 * r.planning_seconds);
+  if (r.offload_out_bytes + r.offload_in_bytes > 0)
+    out += fmt::format("Offload moves {} out and {} in a step\n", to_string(Bytes(r.offload_out_bytes)),
+                       to_string(Bytes(r.offload_in_bytes)));
+  if (r.update_on_host)
+    out += "The host updates what has its states there: gradients go out, weights come in\n";
+  out += recompute_line(r) + optimizer_in_backward_line(r) + disk_line(r) + why_lines(r);
+  return out;
+}
+
+}  // namespace plimsoll::planner

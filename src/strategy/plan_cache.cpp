@@ -1,0 +1,32 @@
+#include "strategy/plan_cache.h"
+
+#include <algorithm>
+
+namespace plimsoll::strategy {
+
+namespace {
+
+const PlannedStep* find_in(const std::vector<PlannedStep>& list, const Strategy& strategy) {
+  const auto found = std::ranges::find(list, strategy, &PlannedStep::strategy);
+  return found == list.end() ? nullptr : &*found;
+}
+
+/// Without its programs.
+PlannedStep light(const PlannedStep& planned) {
+  return {planned.strategy, {}, planned.report, planned.facts};
+}
+
+}  // namespace
+
+const PlannedStep* PlanCache::find(const Strategy& strategy) const { return find_in(ways_, strategy); }
+void PlanCache::add(const PlannedStep& planned) { ways_.push_back(light(planned)); }
+const PlannedStep* PlanCache::find_estimate(const Strategy& strategy, bool with_facts) const {
+  const auto is_it = [&](const PlannedStep& p) {
+    return p.strategy == strategy && (!with_facts || p.facts != nullptr);
+  };
+  const auto found = std::ranges::find_if(estimates_, is_it);
+  return found == estimates_.end() ? nullptr : &*found;
+}
+void PlanCache::add_estimate(const PlannedStep& estimated) { estimates_.push_back(light(estimated)); }
+
+}  // namespace plimsoll::strategy

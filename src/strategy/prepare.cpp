@@ -1,0 +1,116 @@
+#include "strategy/prepare.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "base/check.h"
+#include "base/process.h"
+#include "planner/cost/step_times.h"
+#include "planner/report/budget.h"
+#include "strategy/disk_report.h"
+#include "strategy/machine_rates.h"
+#include "strategy/plan_search.h"
+#include "strategy/prepare_model.h"
+#include "strategy/run_card.h"
+
+namespace plimsoll::strategy {
+namespace {
+
+std::string model_name(const settings::RunConfig& config, const io::ConfigJson& model) {
+  return config.model.preset.empty() ? model.source() : config.model.preset;
+}
+
+}  // namespace
+
+datasets::TrainingDataOptions data_options(const settings::RunConfig& config, const Prepared& prepared,
+                                           bool eval) {
+  datasets::TrainingDataOptions options = preprocessing::training_data_options(
+      config, prepared.model->vocab_size(), eval, prepared.buckets.lengths);
+  options.open_source = [task = prepared.task.get()](const datasets::DataFiles& files,
+                                                     const datasets::TrainingDataOptions& how) {
+    return task->open_source(files, how);
+  };
+  return options;
+}
+
+int num_threads(const settings::RunConfig& config) {
+  return static_cast<int>(config.runtime.threads.value_or(num_available_cpus()));
+}
+
+Result<Prepared> prepare(const settings::RunConfig& config, const runtime::Target& target,
+                         const PrepareOptions& asked) {
+  const auto start = std::chrono::steady_clock::now();
+  PrepareOptions options = asked;
+  PLIMSOLL_ASSIGN(Prepared prepared, prepare_model(config, options));
+  PLIMSOLL_TRY(check_card_is_known(config));
+  prepared.memory = options.memory ? *options.memory : read_machine_memory();
+  PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));
+  const double link = config.runtime.discrete.copy_bandwidth.bytes_per_second;
+  const planner::MachineProfile linked = link > 0 ? planner::with_link(profile, link) : profile;
+  prepared.costs = std::make_shared<planner::CostModel>(linked, options.num_threads);
+  if (profile.rates == "calibrated") prepared.profile_identity = planner::profile_identity(profile);
+  prepared.is_cpu = target.name() == "cpu";
+  PLIMSOLL_ASSIGN(PlannedStep planned, choose_plan(config, prepared, target, options, prepared.considered));
+  prepared.split = planned.strategy.split;
+  prepared.programs = std::move(planned.programs);
+  prepared.report = std::move(planned.report);
+  prepared.host_scratch_bytes = scratch_bytes(config, prepared.model->num_labels());
+  if (const auto card = run_card(config)) prepared.report.context_bytes = card->context_bytes;
+  prepared.report.pads = prepared.labels.has_value() || config.data.packing == "pad";
+  prepared.report.model = model_name(config, prepared.model_config);
+  prepared.report.num_parameters = prepared.model->num_parameters();
+  if (options.purpose == Purpose::kTrain) {
+    prepared.report.num_trained = prepared.model->num_trained();
+    if (options.runs)
+      prepared.report.disk =
+          disk_report(config, prepared.model_config, *prepared.model, prepared.programs.session);
+    prepared.report.total_steps = config.training.max_steps;
+  }
+  malloc_trim(0);  // what planning needed and no longer needs goes back before the session takes its memory
+  prepared.report.planning_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return prepared;
+}
+
+Result<Prepared> prepare_before_data(const settings::RunConfig& config, const runtime::Target& target,
+                                     PrepareOptions options) {
+  options.looks_at_data = false;
+  options.buckets = preprocessing::buckets_by_settings(config.data);
+  // Which lengths the data will have is open. One alone is the least that any choice needs, so what does not
+  // fit never will, and planning touches no more memory than the plan that is run counts.
+  if (config.data.buckets.count > 0) {
+    options.buckets->lengths = {config.data.sequence_length};
+    options.dump_ir.clear();  // the text of programs that are not run would only mislead
+  }
+  return prepare(config, target, options);
+}
+
+Status prepare_after_data(const settings::RunConfig& config, const runtime::Target& target,
+                          PrepareOptions options, const preprocessing::RunData& data, Prepared& prepared) {
+  const bool is_same =
+      data.buckets.lengths == prepared.buckets.lengths && config.data.buckets.count == 0 &&
+      data.labels == prepared.labels &&
+      prepared.task->metrics_bytes(data.num_eval) == prepared.task->metrics_bytes(options.num_eval);
+  if (is_same) {
+    prepared.buckets = data.buckets;
+    describe_buckets(data.buckets, prepared.report);
+    return Ok{};
+  }
+  prepared.programs = {};  // two plans at once would be memory that neither counts
+  options.buckets = data.buckets;
+  options.labels = data.labels;
+  options.num_eval = data.num_eval;
+  PLIMSOLL_ASSIGN(prepared, prepare(config, target, options));
+  return Ok{};
+}
+
+Error does_not_fit(const Prepared& prepared) {
+  const planner::Budget* budget = planner::exceeded(prepared.report, prepared.report.budgets);
+  PLIMSOLL_CHECK(budget != nullptr);
+  return planner::does_not_fit(prepared.report, *budget, "the plan");
+}
+
+}  // namespace plimsoll::strategy

@@ -1,0 +1,89 @@
+// From a run file to a plan: the model, the split into micro-batches, the programs, the report. `plan` stops
+// here, `train` goes on; both see the same figures.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "base/machine_memory.h"
+#include "models/model.h"
+#include "planner/programs/step_programs.h"
+#include "planner/report/report.h"
+#include "preprocessing/run_data.h"
+#include "settings/run_config.h"
+#include "tasks/task.h"
+
+namespace plimsoll::strategy {
+
+class PlanCache;
+
+/// What the programs are for: all of training, or the loss alone.
+enum class Purpose : uint8_t { kTrain, kEvaluate };
+
+struct PrepareOptions {
+  int num_threads = 1;
+  std::string dump_ir = {};  ///< where each program's text after each pass goes: DIR/<program>/NN-pass.ir
+  Purpose purpose = Purpose::kTrain;
+  /// Lengths to make programs for; nothing: as the data says where it is tokenized, else the settings.
+  std::optional<preprocessing::Buckets> buckets = {};
+  /// Of a classifier, as the data has them; nothing: as they can be found before the data is made ready.
+  std::optional<io::Labels> labels = {};
+  int64_t num_eval = 0;       ///< and how many examples it is evaluated on, as far as it is known
+  bool finds_least = true;    ///< where nothing fits: the plan that needs least, not just one that does not
+  int64_t more_bytes = 0;     ///< as if each budget had so much more
+  bool looks_at_data = true;  ///< for what is not given here, where the data lies there
+  std::optional<MachineMemory> memory = {};  ///< what budgets are read from; nothing: as it is now
+  bool verify =
+      true;  ///< the programs that are chosen, with `dump_ir` after each pass; the plan is the same without
+  bool runs = true;  ///< programs are wanted; false: the report alone, without the disk
+  /// What plans of the same run under other budgets have found; null: nothing.
+  std::shared_ptr<PlanCache> known = {};
+};
+
+struct Prepared {
+  io::ConfigJson model_config;  ///< a classifier's with its labels
+  std::unique_ptr<models::Model> model;
+  std::unique_ptr<tasks::Task> task;
+  std::optional<io::Labels> labels = {};  ///< of a classifier
+  bool fresh_head = false;  ///< the weights are a language model's: the classifier's head is drawn
+  settings::BatchSplit split = {};
+  planner::TrainingPrograms programs = {};
+  planner::PlanReport report = {};
+  std::vector<planner::Alternative> considered =
+      {};                          ///< ways that were planned, the one that is run among them
+  int64_t host_scratch_bytes = 0;  ///< the one host buffer: reading data, summing dumped gradients
+  datasets::LoaderOptions loader;  ///< how the training reads ahead
+  preprocessing::Buckets buckets;  ///< lengths of the programs
+  MachineMemory memory = {};       ///< as budgets were read from it
+  std::shared_ptr<const planner::CostModel> costs = {};  ///< of runtime.profile
+  std::string profile_identity = {};                     ///< of a calibrated one
+  bool is_cpu = false;                                   ///< the device that the plan is for
+};
+
+/// Plans the run for `target`. Where micro_batch_size is auto, takes the divisor of the global batch whose
+/// plan is the quickest, by the estimate, of those that fit. A plan that does not fit is no error here:
+/// report.fits is false. Errors: as load_model_config, make_model, check_against_model.
+Result<Prepared> prepare(const settings::RunConfig& config, const runtime::Target& target,
+                         const PrepareOptions& options);
+
+/// The plan before the data is made ready. Where the data decides on lengths it is that of the longest alone,
+/// which every choice needs: what does not fit now never will, what fits may not with the others. Labels that
+/// stand in the data alone are taken to be few.
+Result<Prepared> prepare_before_data(const settings::RunConfig& config, const runtime::Target& target,
+                                     PrepareOptions options);
+/// And after it: planned again where lengths or labels are others. Whether that fits is for the caller to
+/// see.
+Status prepare_after_data(const settings::RunConfig& config, const runtime::Target& target,
+                          PrepareOptions options, const preprocessing::RunData& data, Prepared& prepared);
+
+/// The error of a plan that does not fit: exit 69, with the least budget that would do.
+Error does_not_fit(const Prepared& prepared);
+
+/// How TrainingData is to read one of the two sides for the task. `prepared` outlives what it is given to.
+datasets::TrainingDataOptions data_options(const settings::RunConfig& config, const Prepared& prepared,
+                                           bool eval);
+
+/// runtime.threads, or the CPUs that the process may use.
+int num_threads(const settings::RunConfig& config);
+
+}  // namespace plimsoll::strategy

@@ -1,0 +1,113 @@
+#include "strategy/prepare_model.h"
+
+#include <utility>
+
+#include "io/adapter_folder.h"
+#include "models/classifier.h"
+#include "models/lora.h"
+#include "models/lora_config.h"
+#include "models/quantization_config.h"
+#include "preprocessing/labelled_data.h"
+#include "preprocessing/run_task.h"
+#include "settings/lora_settings.h"
+#include "settings/param_groups.h"
+#include "settings/quantization.h"
+#include "settings/state_settings.h"
+#include "tasks/sequence_classification.h"
+
+namespace plimsoll::strategy {
+namespace {
+
+/// What a classifier's labels are, by the data where that is ready, else as far as it can be known.
+Status settle_labels(const settings::RunConfig& config, const io::ConfigJson& model,
+                     PrepareOptions& options) {
+  if (options.labels) return Ok{};
+  const bool trains = options.purpose == Purpose::kTrain;
+  if (!options.looks_at_data) {
+    PLIMSOLL_ASSIGN(const corpora::LabelRequest request, preprocessing::label_request(config, model));
+    PLIMSOLL_ASSIGN(corpora::EarlyLabels early, corpora::labels_without_data(request));
+    options.labels = std::move(early.labels);
+    return Ok{};
+  }
+  if (auto found = preprocessing::find_labelled(config, model, trains); found && found->labels) {
+    options.labels = std::move(found->labels);
+    options.num_eval = found->num_eval;
+    return Ok{};
+  }
+  PLIMSOLL_ASSIGN(corpora::EarlyLabels early, preprocessing::find_labels(config, model, trains));
+  options.labels = std::move(early.labels);
+  return Ok{};
+}
+
+/// By the settings, or by the adapter that the run goes on with.
+Result<models::LoraSpec> spec_of(const settings::LoraSettings& lora) {
+  if (lora.adapter.empty()) return settings::lora_spec(lora);
+  PLIMSOLL_ASSIGN(models::LoraSpec spec, models::read_adapter_config(lora.adapter));
+  PLIMSOLL_TRY(settings::check_adapter_agrees(lora, spec, lora.adapter));
+  if (lora.lora_dropout) spec.lora_dropout = *lora.lora_dropout;
+  return spec;
+}
+
+Status add_adapters_of(const settings::LoraSettings& lora, const models::LoraSpec& spec,
+                       const io::ConfigJson& model_config, models::Model& model) {
+  PLIMSOLL_ASSIGN(const std::string type, model_config.model_type());
+  if (lora.adapter.empty()) return models::add_adapters(model, spec, type);
+  auto added = models::add_adapters(model, spec, type, /*strict=*/false);
+  if (!added) return io::of_adapter(std::move(added).error(), lora.adapter);
+  return Ok{};
+}
+
+/// As the model's files have it, or as the settings say.
+Status keep_in_few_bits(const settings::RunConfig& config, const io::ConfigJson& model_config, bool trains,
+                        models::Model& model) {
+  PLIMSOLL_ASSIGN(std::optional<models::QuantizeSpec> spec, models::read_quantization_config(model_config));
+  if (spec) {
+    PLIMSOLL_ASSIGN(spec, settings::settle_stored(config, std::move(*spec), trains));
+  } else {
+    spec = settings::quantize_spec(config.quantization);
+    if (spec) spec->learns = trains;
+  }
+  return spec ? models::quantize(model, *spec) : models::check_whole(model);
+}
+
+}  // namespace
+
+Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions& options) {
+  if (!options.buckets)
+    options.buckets = preprocessing::find_buckets(config, options.purpose == Purpose::kTrain);
+  PLIMSOLL_ASSIGN(io::ConfigJson model_config, settings::load_model_config(config.model));
+  PLIMSOLL_ASSIGN(const preprocessing::TaskKind kind, preprocessing::task_kind(config, model_config));
+  std::unique_ptr<tasks::Task> task;
+  const bool classifies = kind == preprocessing::TaskKind::kSequenceClassification;
+  const bool fresh_head = classifies && !io::is_sequence_classifier(model_config);
+  if (classifies) {
+    PLIMSOLL_TRY(settle_labels(config, model_config, options));
+    PLIMSOLL_ASSIGN(model_config, models::as_classifier(model_config, *options.labels));
+    PLIMSOLL_ASSIGN(const auto pad_token, io::read_pad_token(model_config));
+    task = tasks::make_sequence_classification(*options.labels, pad_token);
+  } else {
+    task = tasks::make_causal_lm(preprocessing::packs_documents(config.data));
+  }
+  std::optional<models::LoraSpec> lora;
+  if (config.lora.enabled) {
+    PLIMSOLL_ASSIGN(lora, spec_of(config.lora));
+    models::fit_vocabulary(*lora, model_config);
+  }
+  PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
+  PLIMSOLL_TRY(settings::check_overrides(config.model, model_config));
+  PLIMSOLL_TRY(settings::check_against_model(config, model->max_positions()));
+  if (lora) PLIMSOLL_TRY(add_adapters_of(config.lora, *lora, model_config, *model));
+  PLIMSOLL_TRY(models::select(*model, settings::selection_of(config.training)));
+  model->keep_in(settings::state_choice(config.training).weights);
+  PLIMSOLL_TRY(keep_in_few_bits(config, model_config, options.purpose == Purpose::kTrain, *model));
+  datasets::LoaderOptions loader = preprocessing::loader_options(config, task->layout(), model->num_labels());
+  return Prepared{.model_config = std::move(model_config),
+                  .model = std::move(model),
+                  .task = std::move(task),
+                  .labels = classifies ? options.labels : std::nullopt,
+                  .fresh_head = fresh_head,
+                  .loader = std::move(loader),
+                  .buckets = *options.buckets};
+}
+
+}  // namespace plimsoll::strategy

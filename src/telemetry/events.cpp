@@ -1,0 +1,311 @@
+#include "telemetry/events.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "base/duration.h"
+#include "base/process.h"
+#include "base/terminal.h"
+#include "base/units.h"
+#include "planner/report/headline.h"
+
+namespace plimsoll::telemetry {
+namespace {
+
+/// A float32 as the nine digits that give its bits back.
+io::Tree number(double value) { return io::Tree::of(value); }
+
+double rate_of(const training::StepEvent& e) { return static_cast<double>(e.tokens) / e.seconds; }
+
+/// What a run repeats stands before what its clock says.
+io::Tree step_event(const training::StepEvent& e) {
+  io::Tree event = io::Tree::map({{"event", io::Tree::of(std::string("step"))},
+                                  {"step", io::Tree::of(e.step)},
+                                  {"loss", number(e.loss)},
+                                  {"grad_norm", number(e.grad_norm)},
+                                  {"learning_rate", number(e.learning_rate)},
+                                  {"tokens", io::Tree::of(e.tokens)}});
+  if (e.loss_scale) {
+    event.set("loss_scale", number(*e.loss_scale));
+    event.set("skipped", io::Tree::of(e.skipped));
+  }
+  event.set("step_seconds", number(e.seconds));
+  event.set("tokens_per_second", number(rate_of(e)));
+  event.set("samples_per_second", number(static_cast<double>(e.samples) / e.seconds));
+  event.set("data_wait_seconds", number(e.data_wait_seconds));
+  event.set("loss_mean", number(e.loss_mean));  // a resume within an interval has fewer of its steps
+  return event;
+}
+
+/// Ten columns of how far it is.
+std::string bar(int64_t done, int64_t total) {
+  constexpr int64_t kColumns = 8;
+  if (total <= 0) return "";
+  const int64_t full = std::clamp<int64_t>(done * kColumns / total, 0, kColumns);
+  return "[" + std::string(static_cast<size_t>(full), '#') +
+         std::string(static_cast<size_t>(kColumns - full), '.') + "]";
+}
+
+std::string scale_text(const training::StepEvent& e) {
+  if (!e.loss_scale) return "";
+  return fmt::format("scale {:g}{}", *e.loss_scale, e.skipped ? " skipped" : "");
+}
+
+/// What is not defined is null.
+void set_figures(io::Tree& event, const training::EvalEvent& e) {
+  event.set("loss", number(e.loss));
+  if (e.has_perplexity) event.set("perplexity", number(std::exp(e.loss)));
+  event.set("tokens", io::Tree::of(e.tokens));
+  event.set("targets", io::Tree::of(e.targets));
+  if (e.metrics.empty()) return;
+  io::Tree metrics = io::Tree::map();
+  for (const metrics::Value& m : e.metrics)
+    metrics.set(m.name, std::isfinite(m.value) ? number(m.value) : io::Tree{});
+  event.set("metrics", std::move(metrics));
+}
+
+io::Tree eval_event(const training::EvalEvent& e) {
+  io::Tree event = io::Tree::map({{"event", io::Tree::of(std::string("eval"))}});
+  if (!e.name.empty()) event.set("name", io::Tree::of(e.name));
+  event.set("step", io::Tree::of(e.step));
+  set_figures(event, e);
+  if (e.parts.empty()) return event;
+  io::Tree sources = io::Tree::map();
+  for (const training::EvalEvent& part : e.parts) {
+    io::Tree figures = io::Tree::map();
+    set_figures(figures, part);
+    sources.set(part.name, std::move(figures));
+  }
+  event.set("sources", std::move(sources));
+  return event;
+}
+
+std::string summary_text(const Summary& s, double tokens_per_second, const std::string& course) {
+  const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
+  std::string out = fmt::format("\n{} steps, {} tokens in {:.1f} s: {:.0f} tokens/s, start-up {:.2f} s\n",
+                                s.steps, s.tokens, s.seconds, tokens_per_second, s.startup_seconds);
+  out += course;
+  if (s.run_steps > s.steps)
+    out += fmt::format("the run so far: {} steps, {} tokens\n", s.run_steps, s.run_tokens);
+  if (s.best) out += fmt::format("best: {} {:.6g} at step {}\n", s.best->metric, s.best->value, s.best->step);
+  const double ratio = static_cast<double>(s.measured_peak_bytes) / static_cast<double>(s.planned_peak_bytes);
+  out += fmt::format("peak memory{}: planned {}, measured {} ({:.1f} % of the plan)\n",
+                     s.host_planned_peak_bytes ? " of the device" : "", bytes(s.planned_peak_bytes),
+                     bytes(s.measured_peak_bytes), 100 * ratio);
+  if (s.host_planned_peak_bytes)
+    out += fmt::format("peak memory of the host: planned {}, measured {}\n",
+                       bytes(*s.host_planned_peak_bytes), bytes(*s.host_measured_peak_bytes));
+  return out + fmt::format("arena: {} B, allocations after the first step: {}, small ones a step: {:.1f}\n",
+                           s.arena_bytes, s.allocations_after_first_step, s.small_allocations_per_step);
+}
+
+/// Of a run's end.
+io::Tree summary_event(const Summary& s, double tokens_per_second) {
+  io::Tree event =
+      io::Tree::map({{"event", io::Tree::of(std::string("summary"))},
+                     {"steps", io::Tree::of(s.steps)},
+                     {"tokens", io::Tree::of(s.tokens)},
+                     {"run_steps", io::Tree::of(s.run_steps)},
+                     {"run_tokens", io::Tree::of(s.run_tokens)},
+                     {"seconds", number(s.seconds)},
+                     {"tokens_per_second", number(tokens_per_second)},
+                     {"startup_seconds", number(s.startup_seconds)},
+                     {"planned_peak_bytes", io::Tree::of(s.planned_peak_bytes)},
+                     {"measured_peak_bytes", io::Tree::of(s.measured_peak_bytes)},
+                     {"arena_bytes", io::Tree::of(s.arena_bytes)},
+                     {"allocations_after_first_step", io::Tree::of(s.allocations_after_first_step)},
+                     {"small_allocations_per_step", number(s.small_allocations_per_step)}});
+  if (s.host_planned_peak_bytes) {
+    event.set("host_planned_peak_bytes", io::Tree::of(*s.host_planned_peak_bytes));
+    event.set("host_measured_peak_bytes", io::Tree::of(*s.host_measured_peak_bytes));
+  }
+  if (!s.phase_peak_bytes.empty()) {
+    io::Tree phases = io::Tree::map();
+    for (const auto& [name, bytes] : s.phase_peak_bytes) phases.set(name, io::Tree::of(bytes));
+    event.set("phase_peak_bytes", std::move(phases));
+  }
+  if (s.best) {
+    event.set("best_metric", io::Tree::of(s.best->metric));
+    event.set("best_value", number(s.best->value));
+    event.set("best_step", io::Tree::of(s.best->step));
+    event.set("stopped_early", io::Tree::of(s.best->stopped_early));
+  }
+  return event;
+}
+
+}  // namespace
+
+Events::Events(bool json, int64_t total_steps) : json_(json), total_steps_(total_steps) {}
+
+bool Events::tells_people() const { return !json_ || (line_.is_terminal() && isatty(STDOUT_FILENO) != 1); }
+
+void Events::print_json(const io::Tree& event) {
+  if (!json_ && !keeps_lines_ && !log_) return;
+  const std::string line = io::to_json(event);
+  if (log_)
+    log_(line);
+  else if (keeps_lines_)
+    kept_.push_back(line);
+  if (!json_) return;
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fputc('\n', stdout);
+  std::fflush(stdout);
+}
+
+void Events::log_to(std::function<void(const std::string&)> log) {
+  log_ = std::move(log);
+  if (!log_) return;
+  for (const std::string& line : kept_) log_(line);
+  kept_ = {};
+}
+
+void Events::plan(const planner::PlanReport& report, PlanDetail detail) {
+  budget_bytes_ = report.budget_bytes;
+  if (muted_) return;
+  print_json(planner::plan_event(report));
+  if (json_) return;
+  line_.finish();
+  print_text(detail == PlanDetail::kAll ? planner::plan_table(report) : planner::short_plan(report));
+}
+
+void Events::load(const checkpoints::LoadReport& l) {
+  print_json(io::Tree::map({{"event", io::Tree::of(std::string("load"))},
+                            {"path", io::Tree::of(l.path)},
+                            {"tensors", io::Tree::of(l.num_tensors)},
+                            {"bytes", io::Tree::of(l.file_bytes)},
+                            {"seconds", number(l.seconds)}}));
+  if (json_) return;
+  print_message(fmt::format("loaded {} tensors, {} in {:.2f} s, from {}", l.num_tensors,
+                            to_string(Bytes(l.file_bytes)), l.seconds, l.path));
+}
+
+void Events::step(const training::StepEvent& e) {
+  losses_.add(e.loss_mean);
+  if (first_step_ == 0) first_step_ = e.step, first_loss_ = e.loss_mean;
+  last_step_ = e.step, last_loss_ = e.loss_mean;
+  mean_seconds_ = mean_seconds_ == 0 || e.step <= 2 ? e.seconds : 0.9 * mean_seconds_ + 0.1 * e.seconds;
+  print_json(step_event(e));
+  if (!tells_people()) return;
+  const std::string left = duration_text(mean_seconds_ * static_cast<double>(total_steps_ - e.step));
+  const std::string budget = budget_bytes_ > 0 ? " of " + to_string(Bytes(budget_bytes_)) : "";
+  constexpr double kBetweenLooks = 0.1;  // a look takes as long as the rest of the line
+  if (const double now = now_seconds(); now - looked_at_peak_ >= kBetweenLooks)
+    looked_at_peak_ = now, peak_bytes_ = peak_resident_bytes();
+  const bool rewrites = line_.rewrites();  // what moves from step to step is for who looks on
+  const std::string wait =
+      rewrites ? fmt::format("wait {:.1f}%", 100 * e.data_wait_seconds / std::max(e.seconds, 1e-9)) : "";
+  line_.show({{rewrites ? bar(e.step, total_steps_) : "", 5},
+              {fmt::format("step {:>{}}/{}", e.step, std::to_string(total_steps_).size(), total_steps_), 0},
+              {fmt::format("loss {:.4f}", e.loss_mean), 1},
+              {fmt::format("norm {:.3g}", e.grad_norm), 8},
+              {fmt::format("rate {:.2e}", e.learning_rate), 9},
+              {scale_text(e), e.skipped ? 2 : 10},
+              {fmt::format("{:.0f} tok/s", rate_of(e)), 4},
+              {"ETA " + left, 3},
+              {wait, 6},
+              {"peak " + to_string(Bytes(peak_bytes_)) + budget, 7}});
+}
+
+void Events::eval_progress(int64_t done, int64_t total) {
+  if (!tells_people()) return;
+  if (!eval_clock_) {
+    line_.finish();
+    eval_clock_.emplace();
+  }
+  if (!eval_clock_->is_due(line_)) return;
+  const double fraction = static_cast<double>(done) / static_cast<double>(std::max<int64_t>(1, total));
+  line_.show({{fmt::format("eval {:3.0f}%", 100 * fraction), 0},
+              {fmt::format("{} of {} sequences", done, total), 2},
+              {eval_clock_->left(fraction), 1}});
+}
+
+void Events::end_progress() {
+  if (eval_clock_) line_.clear();
+  eval_clock_.reset();
+}
+
+void Events::eval(const training::EvalEvent& e) {
+  end_progress();
+  for (const training::EvalEvent& part : e.parts) eval(part);
+  print_json(eval_event(e));
+  if (!tells_people()) return;
+  print_message(fmt::format("eval{} at step {}: {} {}", e.name.empty() ? "" : " of " + e.name, e.step,
+                            e.text(4), e.counts()));
+}
+
+void Events::checkpoint(const checkpoints::SaveReport& saved) {
+  print_json(io::Tree::map({{"event", io::Tree::of(std::string("checkpoint"))},
+                            {"step", io::Tree::of(saved.step)},
+                            {"path", io::Tree::of(saved.path)},
+                            {"seconds", number(saved.seconds)},
+                            {"waited_seconds", number(saved.waited_seconds)}}));
+  if (!tells_people()) return;
+  print_message(fmt::format("saved {} in {:.2f} s", saved.path, saved.seconds));
+}
+
+void Events::swapping(int64_t step, int64_t bytes) {
+  const std::string text = fmt::format(
+      "{} of this run have been moved to swap: steps wait for the disk. Free memory on this machine, or "
+      "stop the run and set memory.budget to what is there (plimsoll plan RUN --explain memory: what would "
+      "need less)",
+      to_string(Bytes(bytes)));
+  print_json(io::Tree::map({{"event", io::Tree::of(std::string("warning"))},
+                            {"kind", io::Tree::of(std::string("swap"))},
+                            {"step", io::Tree::of(step)},
+                            {"swapped_bytes", io::Tree::of(bytes)},
+                            {"message", io::Tree::of(text)}}));
+  print_message("warning: " + text);
+}
+
+void Events::memory_warning(int64_t step, const MemoryWarning& warning) {
+  io::Tree event = io::Tree::map({{"event", io::Tree::of(std::string("warning"))},
+                                  {"kind", io::Tree::of(warning.kind)},
+                                  {"step", io::Tree::of(step)}});
+  for (const auto& [name, bytes] : warning.figures) event.set(name, io::Tree::of(bytes));
+  event.set("message", io::Tree::of(warning.text));
+  print_json(event);
+  print_message("warning: " + warning.text);
+}
+
+void Events::memory_summary(const MemorySummary& summary) {
+  print_json(memory_event(summary));
+  if (!tells_people()) return;
+  line_.finish();
+  print_message(memory_table(summary));
+}
+
+std::string Events::course_text() const {
+  constexpr size_t kColumns = 24;
+  if (first_step_ == 0) return "";
+  const bool shows = isatty(STDOUT_FILENO) == 1 && shows_sparklines();
+  const std::string line = shows ? sparkline(losses_.means(), kColumns) + "  " : "";
+  if (first_step_ == last_step_)
+    return fmt::format("loss: {}{:.4f} at step {}\n", line, last_loss_, last_step_);
+  return fmt::format("loss: {}{:.4f} at step {}, {:.4f} at step {}\n", line, first_loss_, first_step_,
+                     last_loss_, last_step_);
+}
+
+void Events::estimate(const planner::StepTimes& times) {
+  print_json(planner::step_times_event(times));
+  if (const std::string text = planner::difference_text(times); !text.empty()) warning(text);
+}
+
+void Events::warning(const std::string& text) { print_message("warning: " + text); }
+
+void Events::note(const std::string& text) {
+  if (!muted_) print_message("note: " + text);
+}
+
+void Events::summary(const Summary& s) {
+  line_.finish();
+  const double tokens_per_second = s.seconds > 0 ? static_cast<double>(s.tokens) / s.seconds : 0.0;
+  print_json(summary_event(s, tokens_per_second));
+  if (!json_) print_text(summary_text(s, tokens_per_second, course_text()));
+}
+
+}  // namespace plimsoll::telemetry

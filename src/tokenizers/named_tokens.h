@@ -1,0 +1,36 @@
+// Tokens that the files beside a tokenizer.json name: tokenizer_config.json (added_tokens_decoder,
+// extra_special_tokens and additional_special_tokens, bos_token and the like), special_tokens_map.json,
+// added_tokens.json. transformers adds them to those of tokenizer.json, and so does Tokenizer::open.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "io/tree.h"
+#include "tokenizers/added_tokens.h"
+
+namespace plimsoll::tokenizers {
+
+/// The files beside a tokenizer.json; null where one is not there.
+struct ConfigFiles {
+  std::string folder = {};
+  io::Tree config = {};                 ///< tokenizer_config.json
+  io::Tree special_tokens_map = {};     ///< special_tokens_map.json
+  io::Tree added_tokens = {};           ///< added_tokens.json
+  std::optional<io::Tree> pieces = {};  ///< of a tokenizer.model: a list of the control and user-defined ones
+
+  /// Errors: as read_config_object.
+  static Result<ConfigFiles> read(const std::string& folder);
+  /// tokenizer_config.json's `split_special_tokens`: special tokens in a text are cut like any other text.
+  [[nodiscard]] bool splits_special_tokens() const;
+};
+
+/// The tokens that the files name and `listed` (the added_tokens of tokenizer.json, may be null) does not
+/// have with the same rules, in the order in which transformers adds them.
+/// Source: transformers 5.23, PreTrainedTokenizerBase._from_pretrained and TokenizersBackend.__init__.
+/// Errors: kBadData for a mistyped field, with the file.
+Result<std::vector<NamedToken>> named_tokens(const ConfigFiles& files, const io::Tree* listed);
+
+}  // namespace plimsoll::tokenizers

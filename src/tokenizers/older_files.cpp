@@ -1,0 +1,294 @@
+#include "tokenizers/older_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "base/note.h"
+#include "io/file.h"
+#include "tokenizers/config_files.h"
+#include "tokenizers/sentencepiece.h"
+#include "tokenizers/split_rules.h"
+#include "tokenizers/unicode.h"
+
+namespace plimsoll::tokenizers {
+namespace {
+
+constexpr int64_t kMostVocabBytes = int64_t{256} << 20, kMostModelBytes = int64_t{64} << 20;
+constexpr size_t kMostPieceBytes = 256;             // bounds what looking for its merges takes
+constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581
+
+io::Tree text(std::string_view value) { return io::Tree::of(std::string(value)); }
+
+Error bad(const std::string& file, std::string what, std::string hint) {
+  return {ErrorCode::kBadData, std::move(what), file, std::move(hint)};
+}
+
+/// What transformers' AutoTokenizer writes when it saves the tokenizer again.
+constexpr const char* kSaveAgain =
+    "write a tokenizer.json: transformers' AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)";
+
+bool flag(const ConfigFiles& files, std::string_view name, bool if_absent) {
+  const io::Tree* value = files.config.find(name);
+  return value != nullptr && value->kind == io::Tree::Kind::kBool ? value->boolean : if_absent;
+}
+
+void set_default(ConfigFiles& files, std::string_view name, std::string_view value) {
+  if (files.config.find(name) == nullptr) files.config.set(name, text(value));
+}
+
+io::Tree byte_level(bool prefix_space, bool use_regex) {
+  return io::Tree::map({{"type", text("ByteLevel")},
+                        {"add_prefix_space", io::Tree::of(prefix_space)},
+                        {"trim_offsets", io::Tree::of(true)},
+                        {"use_regex", io::Tree::of(use_regex)}});
+}
+
+io::Tree bpe(bool fuse_unknown, bool byte_fallback) {
+  return io::Tree::map({{"type", text("BPE")},
+                        {"fuse_unk", io::Tree::of(fuse_unknown)},
+                        {"byte_fallback", io::Tree::of(byte_fallback)}});
+}
+
+Status take_vocab(const std::string& file, Document& document) {
+  PLIMSOLL_ASSIGN(const std::string json, io::read_small_file(file, kMostVocabBytes));
+  // As a document whose vocabulary it is, so that one reader knows all that may be wrong with it.
+  PLIMSOLL_ASSIGN(Document read, read_document(R"({"model": {"vocab": )" + json + "}}", file));
+  if (!read.has_vocab) return bad(file, "no map from tokens to ids", kSaveAgain);
+  document.vocab = std::move(read.vocab);
+  document.has_vocab = true;
+  return Ok{};
+}
+
+/// A line a merge, two tokens with a blank between; the first may be "#version: …".
+Status take_merges(const std::string& file, Document& document) {
+  PLIMSOLL_ASSIGN(const std::string all, io::read_small_file(file, kMostVocabBytes));
+  document.has_merges = true;
+  int64_t number = 0;
+  for (std::string_view rest = all; !rest.empty();) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    ++number;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty() || line.starts_with("#version")) continue;
+    const size_t blank = line.find(' ');
+    if (blank == line.npos || line.find(' ', blank + 1) != line.npos)
+      return bad(fmt::format("{}: line {}", file, number),
+                 fmt::format("'{}' is no merge: two tokens with a blank between", line.substr(0, 60)),
+                 kSaveAgain);
+    document.merges.emplace_back(line.substr(0, blank), line.substr(blank + 1));
+  }
+  return Ok{};
+}
+
+Result<Document> read_vocab_and_merges(const std::string& file, ConfigFiles& files) {
+  const TokenizerClass kind = tokenizer_class(files);
+  if (kind != TokenizerClass::kGpt2 && kind != TokenizerClass::kQwen2)
+    return bad(
+        file, "vocab.json and merges.txt do not say how a text is cut into words",
+        "name the class in tokenizer_config.json (tokenizer_class: GPT2Tokenizer or Qwen2Tokenizer), or "
+        "put the model's tokenizer.json beside them");
+  Document document;
+  PLIMSOLL_TRY(take_vocab(file, document));
+  PLIMSOLL_TRY(take_merges(files.folder + "/merges.txt", document));
+  const bool prefix_space = flag(files, "add_prefix_space", false);
+  io::Tree pre_tokenizer = byte_level(prefix_space, true);
+  set_default(files, "unk_token", "<|endoftext|>");
+  set_default(files, "eos_token", "<|endoftext|>");
+  set_default(files, kind == TokenizerClass::kGpt2 ? "bos_token" : "pad_token", "<|endoftext|>");
+  document.root = io::Tree::map({{"version", text("1.0")}, {"model", bpe(false, false)}});
+  if (kind == TokenizerClass::kQwen2) {
+    io::Tree split =
+        io::Tree::map({{"type", text("Split")},
+                       {"pattern", io::Tree::map({{"Regex", text(pattern_of(SplitRule::kQwen2))}})},
+                       {"behavior", text("Isolated")},
+                       {"invert", io::Tree::of(false)}});
+    pre_tokenizer = io::Tree::map(
+        {{"type", text("Sequence")},
+         {"pretokenizers", io::Tree::list({std::move(split), byte_level(prefix_space, false)})}});
+    document.root.set("normalizer", io::Tree::map({{"type", text("NFC")}}));
+  }
+  document.root.set("pre_tokenizer", std::move(pre_tokenizer));
+  document.root.set("decoder", byte_level(true, true));
+  return document;
+}
+
+Status check_kind(const SentencePieceModel& model, const std::string& file) {
+  const auto refuse = [&](const char* what) { return bad(file, what, kSaveAgain); };
+  if (model.model_type != 2) return refuse("the sentencepiece model is no BPE, and no other kind is read");
+  if (model.has_charsmap) return refuse("the sentencepiece model normalizes characters, which is not read");
+  if (model.removes_extra_whitespaces)
+    return refuse("the sentencepiece model removes extra blanks, which transformers does not");
+  if (model.treats_whitespace_as_suffix)
+    return refuse("the sentencepiece model has blanks behind words, which is not read");
+  if (!model.byte_fallback) return refuse("the sentencepiece model has no bytes to fall back on");
+  for (const Piece& piece : model.pieces)
+    if (piece.text.size() > kMostPieceBytes || valid_utf8_prefix(piece.text) != piece.text.size())
+      return refuse("the sentencepiece model has a piece that is no UTF-8 or too long");
+  return Ok{};
+}
+
+/// Every way to put a piece together from two others, in the order of the pieces, then of the left one's
+/// length: the ids of BPE's training are its merges' order.
+void add_merges(Document& document) {
+  std::unordered_map<std::string_view, int64_t> ids;
+  for (const VocabEntry& entry : document.vocab) ids.emplace(entry.token, entry.id);
+  document.has_merges = true;
+  for (const VocabEntry& entry : document.vocab) {
+    const std::string_view piece = entry.token;
+    for (size_t cut = 1; cut < piece.size(); ++cut) {
+      if ((static_cast<unsigned char>(piece[cut]) & 0xC0) == 0x80) continue;
+      const std::string_view left = piece.substr(0, cut), right = piece.substr(cut);
+      if (ids.contains(left) && ids.contains(right)) document.merges.emplace_back(left, right);
+    }
+  }
+}
+
+io::Tree replace(std::string_view pattern, std::string_view content) {
+  return io::Tree::map({{"type", text("Replace")},
+                        {"pattern", io::Tree::map({{"String", text(pattern)}})},
+                        {"content", text(content)}});
+}
+
+/// LlamaTokenizer's parts: a text's first word has a blank before it (every stretch between special tokens
+/// where `legacy` says so).
+void set_llama_parts(const ConfigFiles& files, bool dummy_prefix, io::Tree& root) {
+  const bool prefix_space = flag(files, "add_prefix_space", dummy_prefix);
+  const char* scheme = !prefix_space ? "never" : flag(files, "legacy", false) ? "always" : "first";
+  root.set("pre_tokenizer", io::Tree::map({{"type", text("Metaspace")},
+                                           {"replacement", text(kMark)},
+                                           {"prepend_scheme", text(scheme)},
+                                           {"split", io::Tree::of(false)}}));
+  io::Tree decoders = io::Tree::list({replace(kMark, " "), io::Tree::map({{"type", text("ByteFallback")}}),
+                                      io::Tree::map({{"type", text("Fuse")}})});
+  if (prefix_space)
+    decoders.items.push_back(io::Tree::map({{"type", text("Strip")},
+                                            {"content", text(" ")},
+                                            {"start", io::Tree::of(int64_t{1})},
+                                            {"stop", io::Tree::of(int64_t{0})}}));
+  root.set("decoder", io::Tree::map({{"type", text("Sequence")}, {"decoders", std::move(decoders)}}));
+}
+
+/// Control and user-defined pieces are added tokens, where the files name no extra ones.
+void name_pieces(const SentencePieceModel& model, ConfigFiles& files) {
+  constexpr int32_t kControl = 3, kUserDefined = 4;
+  io::Tree list = io::Tree::list();
+  for (const Piece& piece : model.pieces)
+    if (piece.kind == kControl || piece.kind == kUserDefined)
+      list.items.push_back(io::Tree::map({{"content", text(piece.text)},
+                                          {"normalized", io::Tree::of(false)},
+                                          {"special", io::Tree::of(piece.kind == kControl)}}));
+  files.pieces = std::move(list);
+}
+
+Result<Document> read_model(const std::string& file, ConfigFiles& files) {
+  PLIMSOLL_ASSIGN(const std::string bytes, io::read_small_file(file, kMostModelBytes));
+  auto model = parse_sentencepiece(bytes);
+  if (!model) return std::move(model).error().at(file);
+  PLIMSOLL_TRY(check_kind(*model, file));
+  Document document;
+  document.has_vocab = true;
+  for (const Piece& piece : model->pieces)
+    document.vocab.push_back({piece.text, static_cast<int64_t>(document.vocab.size())});
+  add_merges(document);
+  document.root = io::Tree::map({{"version", text("1.0")}, {"model", bpe(true, true)}});
+  const bool is_llama = tokenizer_class(files) == TokenizerClass::kLlama;
+  if (!is_llama && model->adds_dummy_prefix)
+    note(
+        fmt::format("{} is read as LlamaTokenizer reads it, a blank before the first word, as the model was "
+                    "trained; AutoTokenizer of transformers 5 leaves the blank out in this folder",
+                    file));
+  set_llama_parts(files, is_llama || model->adds_dummy_prefix, document.root);
+  set_default(files, "bos_token", "<s>");
+  set_default(files, "eos_token", "</s>");
+  set_default(files, "unk_token", "<unk>");
+  name_pieces(*model, files);
+  return document;
+}
+
+/// special_tokens_map.json goes before tokenizer_config.json where that one lists no tokens by id.
+const std::string* special_text(const ConfigFiles& files, const char* name) {
+  const io::Tree* decoder = files.config.find("added_tokens_decoder");
+  if (decoder == nullptr || decoder->is_null())
+    if (const std::string* token = token_text(files.special_tokens_map.find(name))) return token;
+  return token_text(files.config.find(name));
+}
+
+/// The id that a token will have.
+std::optional<int64_t> id_of(const std::string& token, const std::vector<NamedToken>& named,
+                             const Document& document) {
+  std::unordered_map<std::string_view, int64_t> ids;
+  for (const VocabEntry& entry : document.vocab) ids.emplace(entry.token, entry.id);
+  auto next = static_cast<int64_t>(document.vocab.size());
+  for (const NamedToken& one : named)
+    if (ids.emplace(one.token.content, next).second) ++next;
+  const auto found = ids.find(token);
+  return found == ids.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace
+
+bool is_older_file(const std::string& path) {
+  const auto name = std::filesystem::path(path).filename();
+  return name == "tokenizer.model" || name == "vocab.json";
+}
+
+std::string older_file(const std::string& folder) {
+  if (io::is_file(folder + "/tokenizer.model")) return folder + "/tokenizer.model";
+  if (io::is_file(folder + "/vocab.json") && io::is_file(folder + "/merges.txt"))
+    return folder + "/vocab.json";
+  return {};
+}
+
+Result<Document> read_older_files(const std::string& file, ConfigFiles& files) {
+  return file.ends_with(".model") ? read_model(file, files) : read_vocab_and_merges(file, files);
+}
+
+Status set_text_ends(const ConfigFiles& files, const std::vector<NamedToken>& named, Document& document) {
+  io::Tree single = io::Tree::list(), tokens = io::Tree::map();
+  const auto sequence = [](const char* name) {
+    return io::Tree::map(
+        {{"Sequence", io::Tree::map({{"id", text(name)}, {"type_id", io::Tree::of(int64_t{0})}})}});
+  };
+  const auto add = [&](const char* flag_name, const char* token_name) -> Status {
+    const std::string* token = special_text(files, token_name);
+    if (!flag(files, flag_name, false) || token == nullptr) return Ok{};
+    const auto id = id_of(*token, named, document);
+    if (!id)
+      return bad(
+          files.folder + "/tokenizer_config.json",
+          fmt::format("{} is '{}', which the tokenizer does not have", token_name, token->substr(0, 60)),
+          "name one that it has");
+    single.items.push_back(io::Tree::map(
+        {{"SpecialToken", io::Tree::map({{"id", text(*token)}, {"type_id", io::Tree::of(int64_t{0})}})}}));
+    tokens.set(*token, io::Tree::map({{"id", text(*token)},
+                                      {"ids", io::Tree::list({io::Tree::of(*id)})},
+                                      {"tokens", io::Tree::list({text(*token)})}}));
+    return Ok{};
+  };
+  PLIMSOLL_TRY(add("add_bos_token", "bos_token"));
+  const std::vector<io::Tree> before = single.items;
+  single.items.push_back(sequence("A"));
+  const size_t behind = single.items.size();
+  PLIMSOLL_TRY(add("add_eos_token", "eos_token"));
+  if (single.items.size() == 1) return Ok{};
+  const std::vector<io::Tree> after(single.items.begin() + static_cast<std::ptrdiff_t>(behind),
+                                    single.items.end());
+  // The package's second text gets the first token again, and a last one of its own.
+  io::Tree pair = single;
+  pair.items.insert(pair.items.end(), before.begin(), before.end());
+  pair.items.push_back(sequence("B"));
+  pair.items.insert(pair.items.end(), after.begin(), after.end());
+  document.root.set("post_processor", io::Tree::map({{"type", text("TemplateProcessing")},
+                                                     {"single", std::move(single)},
+                                                     {"pair", std::move(pair)},
+                                                     {"special_tokens", std::move(tokens)}}));
+  return Ok{};
+}
+
+}  // namespace plimsoll::tokenizers

@@ -1,0 +1,49 @@
+#include "tokenizers/tokenizer_class.h"
+
+#include <string>
+#include <string_view>
+
+#include "io/file.h"
+#include "tokenizers/config_files.h"
+
+namespace plimsoll::tokenizers {
+namespace {
+
+std::string text_of(const io::Tree& tree, std::string_view name) {
+  const io::Tree* value = tree.find(name);
+  return value != nullptr && value->kind == io::Tree::Kind::kString ? value->text : std::string();
+}
+
+TokenizerClass by_name(std::string_view name) {
+  if (name.ends_with("Fast")) name.remove_suffix(4);
+  if (name == "LlamaTokenizer") return TokenizerClass::kLlama;
+  if (name == "GPT2Tokenizer") return TokenizerClass::kGpt2;
+  if (name == "Qwen2Tokenizer") return TokenizerClass::kQwen2;
+  return TokenizerClass::kAny;
+}
+
+/// The class that transformers keeps for a family.
+TokenizerClass of_family(std::string_view model_type) {
+  if (model_type == "gpt2") return TokenizerClass::kGpt2;
+  if (model_type == "qwen2" || model_type == "qwen3") return TokenizerClass::kQwen2;
+  return TokenizerClass::kAny;
+}
+
+}  // namespace
+
+TokenizerClass tokenizer_class(const ConfigFiles& files) {
+  io::Tree model;
+  if (io::is_file(files.folder + "/config.json"))
+    if (auto read = read_config_object(files.folder + "/config.json")) model = std::move(*read);
+  std::string name = text_of(files.config, "tokenizer_class");
+  if (name.empty()) name = text_of(model, "tokenizer_class");
+  const std::string family = text_of(model, "model_type");
+  if (name.empty()) return of_family(family);
+  // Qwen2's folders are known to name wrong classes.
+  if (family == "qwen2") return TokenizerClass::kQwen2;
+  // Mistral's are opened by their files where they name another class.
+  if (family == "mistral") return TokenizerClass::kAny;
+  return by_name(name);
+}
+
+}  // namespace plimsoll::tokenizers

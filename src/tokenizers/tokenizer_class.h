@@ -1,0 +1,22 @@
+// Which of transformers' tokenizer classes AutoTokenizer opens a folder with: some of them make parts of the
+// tokenizer anew, whatever its files say.
+#pragma once
+
+#include <cstdint>
+
+#include "tokenizers/named_tokens.h"
+
+namespace plimsoll::tokenizers {
+
+enum class TokenizerClass : uint8_t {
+  kAny,    ///< the files say all
+  kLlama,  ///< LlamaTokenizer
+  kGpt2,   ///< GPT2Tokenizer
+  kQwen2   ///< Qwen2Tokenizer
+};
+
+/// By tokenizer_config.json's and config.json's tokenizer_class and model_type.
+/// Source: transformers 5.23, AutoTokenizer.from_pretrained.
+TokenizerClass tokenizer_class(const ConfigFiles& files);
+
+}  // namespace plimsoll::tokenizers

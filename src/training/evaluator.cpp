@@ -1,0 +1,126 @@
+#include "training/evaluator.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace plimsoll::training {
+Result<std::unique_ptr<Evaluator>> Evaluator::open(const settings::RunConfig& config,
+                                                   const preprocessing::RunData& data,
+                                                   const strategy::Prepared& prepared) {
+  const datasets::TrainingDataOptions options = strategy::data_options(config, prepared, /*eval=*/true);
+  std::vector<Part> parts;
+  for (size_t i = 0; i < data.eval.size(); ++i) {
+    PLIMSOLL_ASSIGN(datasets::TrainingData opened, datasets::TrainingData::open({&data.eval[i], 1}, options));
+    parts.push_back({i < data.eval_names.size() ? data.eval_names[i] : "", std::move(opened)});
+  }
+  return std::unique_ptr<Evaluator>(
+      new Evaluator(std::move(parts), *prepared.task, config.training.global_batch_size));
+}
+
+std::vector<std::string> Evaluator::notes() const {
+  std::vector<std::string> lines;
+  for (const Part& part : parts_)
+    for (const std::string& line : preprocessing::packing_notes(part.data))
+      lines.push_back(part.name.empty() ? line : part.name + ": " + line);
+  return lines;
+}
+
+int64_t Evaluator::num_sequences() const {
+  int64_t count = 0;
+  for (const Part& part : parts_) count += part.data.num_sequences();
+  return count;
+}
+
+void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch,
+                     const strategy::Prepared& prepared) {
+  const std::vector<int64_t>& lengths = prepared.buckets.lengths;
+  session_ = &session;
+  scratch_ = scratch;
+  micro_batch_size_ = static_cast<size_t>(prepared.split.micro_batch_size);
+  feeder_ = std::make_unique<BatchFeeder>(session, *prepared.task, lengths);
+  for (const int64_t length : lengths)
+    programs_.push_back(session.plan().find_program(planner::name_at("eval", length, lengths)));
+  if (!task_.has_metrics()) return;
+  metrics_ = task_.make_metrics(num_sequences());
+  for (Part& part : parts_)
+    if (!part.name.empty()) part.metrics = task_.make_metrics(part.data.num_sequences());
+  outputs_.resize(static_cast<size_t>(session.type(planner::kLogitsState).num_elements()));
+}
+
+Status Evaluator::add_to_metrics(Part& part, size_t bucket, int64_t sequences) {
+  if (!metrics_) return Ok{};
+  PLIMSOLL_TRY(session_->read(planner::kLogitsState, std::as_writable_bytes(std::span(outputs_))));
+  const size_t width = outputs_.size() / micro_batch_size_;
+  for (int64_t r = 0; r < sequences; ++r)
+    for (metrics::Metrics* metrics : {metrics_.get(), part.metrics.get()})
+      if (metrics != nullptr)
+        task_.add_to(*metrics, std::span(outputs_).subspan(static_cast<size_t>(r) * width, width),
+                     feeder_->row(bucket, r));
+  return Ok{};
+}
+
+Result<std::optional<Evaluator::Sum>> Evaluator::run_part(Part& part, int64_t before,
+                                                          const std::function<bool()>& stopped,
+                                                          const EvalProgress& progress) {
+  const int64_t end = part.data.num_sequences(), all = num_sequences();
+  const auto batch_size = static_cast<int64_t>(positions_.size());
+  Sum total;
+  if (part.metrics) part.metrics->clear();
+  for (int64_t block = 0; block < end; block += batch_size) {
+    PLIMSOLL_TRY(session_->fill(planner::kLossState, std::bit_cast<uint32_t>(planner::kLossStart)));
+    const std::span batch =
+        std::span(positions_).first(static_cast<size_t>(std::min(batch_size, end - block)));
+    PLIMSOLL_ASSIGN(const int64_t length, part.data.look_up(block, batch, scratch_));
+    const size_t bucket = feeder_->bucket_of(length);
+    for (size_t first = 0; first < batch.size(); first += micro_batch_size_) {
+      if (stopped && stopped()) return std::optional<Sum>();
+      if (progress) progress(before + block + static_cast<int64_t>(first), all);
+      const std::span micro = batch.subspan(first, std::min(micro_batch_size_, batch.size() - first));
+      PLIMSOLL_ASSIGN(const datasets::SequenceCounts read, feeder_->read(part.data, micro, bucket, scratch_));
+      PLIMSOLL_TRY(session_->run(programs_[bucket]));
+      PLIMSOLL_TRY(add_to_metrics(part, bucket, static_cast<int64_t>(micro.size())));
+      total.counts.tokens += read.tokens;
+      total.counts.targets += read.targets;
+    }
+    PLIMSOLL_ASSIGN(const float sum, session_->value<float>(planner::kLossState));
+    total.loss += static_cast<double>(sum);
+  }
+  return std::optional(total);
+}
+
+EvalEvent Evaluator::event_of(int64_t step, const Sum& sum, metrics::Metrics* metrics) const {
+  EvalEvent event;
+  event.step = step;
+  event.tokens = sum.counts.tokens;
+  event.targets = sum.counts.targets;
+  event.has_perplexity = task_.has_perplexity();
+  if (metrics != nullptr) event.metrics = metrics->values();
+  event.loss = sum.counts.targets > 0 ? sum.loss / static_cast<double>(sum.counts.targets) : 0;
+  if (std::isnan(event.loss)) event.loss = std::fabs(event.loss);  // a NaN has no sign
+  return event;
+}
+
+Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::function<bool()>& stopped,
+                                                const EvalProgress& progress) {
+  if (metrics_) metrics_->clear();
+  std::vector<EvalEvent> events;
+  Sum all;
+  int64_t before = 0;
+  for (Part& part : parts_) {
+    PLIMSOLL_ASSIGN(const std::optional<Sum> sum, run_part(part, before, stopped, progress));
+    if (!sum) return std::optional<EvalEvent>();
+    before += part.data.num_sequences();
+    all.loss += sum->loss;
+    all.counts.tokens += sum->counts.tokens;
+    all.counts.targets += sum->counts.targets;
+    if (part.name.empty()) continue;
+    events.push_back(event_of(step, *sum, part.metrics.get()));
+    events.back().name = part.name;
+  }
+  EvalEvent event = event_of(step, all, metrics_.get());
+  event.parts = std::move(events);
+  return std::optional(std::move(event));
+}
+
+}  // namespace plimsoll::training

@@ -1,0 +1,78 @@
+#include "training/initialise.h"
+
+#include <span>
+
+#include "checkpoints/adapter_files.h"
+#include "checkpoints/adapter_start.h"
+#include "checkpoints/fp16_range.h"
+#include "checkpoints/load_weights.h"
+
+namespace plimsoll::training {
+
+Status write_constants(const models::Model& model, runtime::Session& session) {
+  for (const models::Constant& c : model.constants())
+    if (session.plan().find_state(c.name) != nullptr)
+      PLIMSOLL_TRY(session.write(c.name, std::as_bytes(std::span(c.data))));
+  return Ok{};
+}
+
+std::array<int32_t, 4> random_words(int64_t seed, int64_t step) {
+  const auto bits = static_cast<uint64_t>(seed);
+  return {static_cast<int32_t>(static_cast<uint32_t>(bits)),
+          static_cast<int32_t>(static_cast<uint32_t>(bits >> 32)), static_cast<int32_t>(step), 0};
+}
+
+Status write_random_state(runtime::Session& session, int64_t seed, int64_t step) {
+  const auto words = random_words(seed, step);
+  return session.write(planner::kRandomState, std::as_bytes(std::span(words)));
+}
+
+namespace {
+
+/// Random parameters from training.seed.
+Status draw(const settings::RunConfig& config, runtime::Session& session, std::string_view program) {
+  PLIMSOLL_TRY(write_random_state(session, config.training.seed, /*step=*/0));
+  return session.run(session.plan().find_program(program));
+}
+
+/// What adapters begin as beside this base, and over that what lora.adapter names.
+Status begin_adapters(const settings::RunConfig& config, const strategy::Prepared& prepared,
+                      runtime::Session& session) {
+  PLIMSOLL_TRY(checkpoints::start_adapters(*prepared.model, session));
+  if (!config.lora.enabled || config.lora.adapter.empty()) return Ok{};
+  return checkpoints::load_adapter(*prepared.model, config.lora.adapter, session);
+}
+
+}  // namespace
+
+Result<std::optional<checkpoints::LoadReport>> initialise(const settings::RunConfig& config,
+                                                          const strategy::Prepared& prepared,
+                                                          runtime::Session& session, bool pretrained,
+                                                          int num_threads) {
+  PLIMSOLL_TRY(write_constants(*prepared.model, session));
+  PLIMSOLL_TRY(checkpoints::draw_adapters(*prepared.model, config.training.seed, session));
+  if (pretrained) {
+    PLIMSOLL_ASSIGN(const std::string folder, settings::model_directory(config.model));
+    PLIMSOLL_ASSIGN(const io::ModelWeights weights, io::ModelWeights::open(folder));
+    PLIMSOLL_ASSIGN(checkpoints::LoadReport report,
+                    checkpoints::load_weights(*prepared.model, weights, session, num_threads,
+                                              prepared.fresh_head ? models::Model::kScore : ""));
+    if (prepared.fresh_head) PLIMSOLL_TRY(draw(config, session, "init_head"));
+    PLIMSOLL_TRY(begin_adapters(config, prepared, session));
+    if (auto fits = checkpoints::check_fp16_range(config, *prepared.model, session, num_threads); !fits)
+      return std::move(fits).error().at(weights.directory());
+    return std::optional(std::move(report));
+  }
+  PLIMSOLL_TRY(draw(config, session, "init"));
+  PLIMSOLL_TRY(begin_adapters(config, prepared, session));
+  return std::optional<checkpoints::LoadReport>();
+}
+
+Result<bool> evaluates_weights(const settings::ModelSettings& model) {
+  if (model.init == settings::FirstWeights::kPretrained) return true;
+  PLIMSOLL_ASSIGN(const std::string folder, settings::model_directory(model));
+  if (folder.empty()) return false;
+  return io::ModelWeights::are_in(folder) || settings::starts_pretrained(model);
+}
+
+}  // namespace plimsoll::training

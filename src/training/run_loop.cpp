@@ -1,0 +1,146 @@
+#include "training/run_loop.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "base/signals.h"
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/final_record.h"
+
+namespace plimsoll::training {
+
+std::string nothing_left(const Trainer& trainer) {
+  return fmt::format(
+      "nothing is left to do: {} {} steps are done and {} is whole; to train again choose another "
+      "output.dir, or --resume never, which replaces it at the end",
+      trainer.steps_done() < trainer.total_steps() ? "the run stopped early," : "all", trainer.steps_done(),
+      checkpoints::final_path(trainer.config().output.dir));
+}
+
+double RunLoop::MeanLoss::add(double loss, bool filter) {
+  last_ = loss;
+  if (std::isfinite(loss) || !filter) {
+    sum_ += loss;
+    ++count_;
+  }
+  return count_ > 0 ? sum_ / static_cast<double>(count_) : last_;
+}
+
+Status RunLoop::operator()() {
+  const bool finished = trainer_.is_finished();
+  // A signal may have come before the evaluation of the step that the run stopped after.
+  PLIMSOLL_TRY(evaluate_if_due());
+  while (!trainer_.is_finished()) {
+    if (stop_requested() != 0) return stop();
+    PLIMSOLL_TRY(step());
+  }
+  if (stop_requested() != 0 && !trainer_.is_evaluated()) return stop();
+  PLIMSOLL_TRY(hold(report_saved(/*wait=*/true), /*last=*/true));
+  if (trainer_.steps_done() < trainer_.total_steps()) report_early_stop();
+  PLIMSOLL_TRY(trainer_.restore_best());
+  if (finished && trainer_.final_is_right()) {
+    observer_.note(nothing_left(trainer_));
+    return Ok{};
+  }
+  return save_final();
+}
+
+Status RunLoop::hold(Status saved, bool last) {
+  if (saved || !last) return saved;
+  if (!unsaved_) unsaved_ = std::move(saved).error();
+  return Ok{};
+}
+
+void RunLoop::report_early_stop() {
+  const checkpoints::BestState best = *trainer_.best().state();
+  observer_.note(
+      fmt::format("stopped early after step {}: eval_{} is no better than {:.6g} (step {}) for {} "
+                  "evaluation{}",
+                  trainer_.steps_done(), best.metric, best.value, best.step, best.waited,
+                  best.waited == 1 ? "" : "s in a row"));
+}
+
+Status RunLoop::save_final() {
+  const Result<checkpoints::SaveReport> saved = trainer_.save_final();
+  if (saved) observer_.final_saved(*saved);
+  if (saved && saved->unrecorded)
+    observer_.warning(saved->unrecorded->message() +
+                      ": the model is saved, but a later run in this folder cannot tell which run made it");
+  // Weights that output.dtype cannot hold are not lost for that.
+  if (!saved && saved.error().code == ErrorCode::kBadData && !trainer_.is_checkpointed()) {
+    PLIMSOLL_TRY(start_checkpoint());
+    PLIMSOLL_TRY(report_saved(/*wait=*/true));
+  }
+  if (unsaved_) return *unsaved_;
+  if (!saved) return saved.error();
+  return Ok{};
+}
+
+Status RunLoop::step() {
+  const settings::TrainingSettings& training = trainer_.config().training;
+  observer_.step_begins();
+  PLIMSOLL_ASSIGN(StepEvent event, trainer_.step());
+  event.loss_mean = losses_.add(event.loss, training.logging_nan_inf_filter);
+  const bool last = event.step == trainer_.total_steps();
+  const bool due =
+      event.step % training.logging_steps == 0 || (event.step == 1 && training.logging_first_step);
+  const bool logged = due || last || event.skipped;
+  if (logged) losses_ = {};
+  observer_.step_ran(event, logged);
+  PLIMSOLL_TRY(hold(report_saved(/*wait=*/false), last));
+  PLIMSOLL_TRY(evaluate_if_due());
+  const bool saves = trainer_.config().output.save_steps > 0, ends = trainer_.is_finished();
+  if (saves && (ends || trainer_.saves_after(event.step))) PLIMSOLL_TRY(hold(start_checkpoint(), ends));
+  observer_.step_ended();
+  return Ok{};
+}
+
+Status RunLoop::evaluate_if_due() {
+  const int64_t step = trainer_.steps_done();
+  const bool due = step > 0 && (step == trainer_.total_steps() || trainer_.evaluates_after(step));
+  if (!due || trainer_.is_evaluated() || stop_requested() != 0) return Ok{};
+  PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event,
+                  trainer_.evaluate([&](int64_t done, int64_t total) { observer_.evaluating(done, total); }));
+  observer_.evaluated(step, event ? &*event : nullptr);
+  return Ok{};
+}
+
+Status RunLoop::start_checkpoint() {
+  PLIMSOLL_TRY(report_saved(/*wait=*/true));
+  observer_.checkpoint_begins();
+  return trainer_.start_checkpoint();
+}
+
+Status RunLoop::report_saved(bool wait) {
+  for (;;) {
+    PLIMSOLL_ASSIGN(const std::optional<checkpoints::SaveReport> saved, trainer_.next_saved(wait));
+    if (!saved) return Ok{};
+    observer_.checkpoint_saved(*saved);
+    saved_ = true;
+  }
+}
+
+Status RunLoop::stop() {
+  const int64_t step = trainer_.steps_done();
+  if (step > 0 && !trainer_.is_checkpointed()) PLIMSOLL_TRY(start_checkpoint());
+  PLIMSOLL_TRY(report_saved(/*wait=*/true));
+  const std::string_view signal = signal_name(stop_requested());
+  // Auto finds only what this process has saved, not the folder that --resume named.
+  const std::string hint = resume_ == "auto" || !saved_
+                               ? "run the same command again and it goes on from there"
+                               : "run the same command again with --resume auto and it goes on from there";
+  if (step == 0)
+    return Error{ErrorCode::kInterrupted,
+                 fmt::format("stopped by {} before the first step", signal),
+                 {},
+                 "run the same command again"};
+  return Error{
+      ErrorCode::kInterrupted,
+      fmt::format("stopped by {} after step {}, saved in {}", signal, step, trainer_.checkpoint_folder()),
+      {},
+      hint};
+}
+
+}  // namespace plimsoll::training

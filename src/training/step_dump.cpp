@@ -1,0 +1,145 @@
+#include "training/step_dump.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "checkpoints/tensor_files.h"
+#include "ops/ops.h"
+
+namespace plimsoll::training {
+namespace {
+
+/// A parameter's view as it is kept; of one in few bits its codes and scales, as bytes.
+io::SafetensorsEntry kept_entry(const models::Parameter& parameter, const models::ParameterView& view,
+                                std::string name) {
+  if (!ir::is_block(parameter.dtype))
+    return {std::move(name), checkpoints::safetensors_name(parameter.dtype),
+            checkpoints::extents_of(view.shape)};
+  return {std::move(name), "U8", {ir::TensorType{parameter.dtype, view.shape}.bytes().count}};
+}
+
+/// The gradients, f32, of what is trained; or all parameters as they are kept. What is saved with adapters
+/// goes by its name there.
+size_t add_views(const models::Model& model, const std::string& prefix, bool frozen_too,
+                 std::vector<io::SafetensorsEntry>& entries) {
+  const size_t first = entries.size();
+  for (const auto& parameter : model.parameters())
+    for (const auto& view : parameter.views)
+      if (parameter.trained || frozen_too) {
+        const std::string saved = model.saved_name(view.name);
+        const std::string name = prefix + (saved.empty() ? view.name : saved);
+        if (frozen_too)
+          entries.push_back(kept_entry(parameter, view, name));
+        else
+          entries.push_back({name, "F32", checkpoints::extents_of(view.shape)});
+      }
+  return first;
+}
+
+Status write_views(const models::Model& model, const runtime::Session& session, io::SafetensorsWriter& writer,
+                   size_t index) {
+  return checkpoints::for_each_view(
+      model, [&](size_t p, const models::ParameterView& view, int64_t first) -> Status {
+        const models::Parameter& parameter = model.parameters()[p];
+        const int64_t width = ir::bits(parameter.dtype) / 8;
+        const bool is_block = ir::is_block(parameter.dtype);  // a storage of its own
+        const int64_t bytes = is_block ? ir::TensorType{parameter.dtype, view.shape}.bytes().count
+                                       : view.shape.num_elements() * width;
+        const size_t tensor = index++;
+        return session.read_pieces(
+            parameter.name, is_block ? 0 : first * width, bytes,
+            [&](std::span<const std::byte> piece, int64_t at) { return writer.write(tensor, piece, at); });
+      });
+}
+
+}  // namespace
+
+Result<StepDump> StepDump::create(const settings::RunConfig& config, const strategy::Prepared& prepared,
+                                  int64_t step, bool initial) {
+  std::vector<io::SafetensorsEntry> entries;
+  std::optional<size_t> loss, logits, gradients, parameters;
+  if (!initial && config.dumps("loss")) {
+    loss = entries.size();
+    entries.push_back({"loss", "F32", {1}});
+  }
+  if (!initial && config.dumps("logits")) {
+    logits = entries.size();
+    const ir::Shape shape = prepared.task->logits_shape(*prepared.model, config.training.global_batch_size,
+                                                        config.data.sequence_length);
+    entries.push_back({"logits", "F32", checkpoints::extents_of(shape)});
+  }
+  if (!initial && config.dumps("gradients"))
+    gradients = add_views(*prepared.model, "grad.", /*frozen_too=*/false, entries);
+  if (config.dumps("parameters"))
+    parameters = add_views(*prepared.model, "param.", /*frozen_too=*/true, entries);
+  PLIMSOLL_ASSIGN(
+      io::SafetensorsWriter writer,
+      io::SafetensorsWriter::create(fmt::format("{}/step-{:06}.safetensors", config.debug.dump_dir, step),
+                                    std::move(entries)));
+  StepDump dump(std::move(writer), prepared);
+  dump.loss_ = loss;
+  dump.logits_ = logits;
+  dump.gradients_ = gradients;
+  dump.parameters_ = parameters;
+  return dump;
+}
+
+Status StepDump::write_loss(float loss) {
+  if (!loss_) return Ok{};
+  return writer_.write(*loss_, std::as_bytes(std::span(&loss, 1)));
+}
+
+Status StepDump::write_logits(const runtime::Session& session, int64_t micro_batch) {
+  if (!logits_) return Ok{};
+  const int64_t bytes = session.type(planner::kLogitsState).bytes().count;
+  return session.read_pieces(planner::kLogitsState, 0, bytes,
+                             [&](std::span<const std::byte> piece, int64_t at) {
+                               return writer_.write(*logits_, piece, micro_batch * bytes + at);
+                             });
+}
+
+Status StepDump::write_gradients(const runtime::Session& session, std::span<std::byte> scratch) {
+  if (!gradients_) return Ok{};
+  size_t index = *gradients_;
+  auto states = prepared_->programs.gradients.begin();  // of trained parameters alone
+  const bool scaled = session.plan().find_state(optimizers::kScalerState) != nullptr;
+  float scale = 1;
+  if (scaled) {
+    PLIMSOLL_ASSIGN(scale, session.value<float>(optimizers::kScalerState, ops::kScale));
+  }
+  const auto inverse = static_cast<float>(1.0 / static_cast<double>(scale));
+  return checkpoints::for_each_view(
+      *prepared_->model, [&](size_t p, const models::ParameterView& view, int64_t first) -> Status {
+        const models::Parameter& parameter = prepared_->model->parameters()[p];
+        if (!parameter.trained) return Ok{};
+        while (states->parameter != parameter.name) ++states;
+        const int64_t offset = first * 4;
+        const int64_t bytes = view.shape.num_elements() * 4;
+        const auto chunk = static_cast<int64_t>(scratch.size() / 64 * 64);
+        auto* sum = reinterpret_cast<float*>(scratch.data());
+        for (int64_t begin = 0; begin < bytes; begin += chunk) {
+          const int64_t count = std::min(chunk, bytes - begin) / 4;
+          for (size_t use = 0; use < states->accumulators.size(); ++use)
+            PLIMSOLL_TRY(session.read_pieces(states->accumulators[use], offset + begin, 4 * count,
+                                             [&](std::span<const std::byte> piece, int64_t at) -> Status {
+                                               const auto* g = reinterpret_cast<const float*>(piece.data());
+                                               float* const to = sum + at / 4;
+                                               for (size_t i = 0; i < piece.size() / 4; ++i)
+                                                 to[i] = use == 0 ? g[i] : to[i] + g[i];
+                                               return Ok{};
+                                             }));
+          for (int64_t i = 0; scaled && i < count; ++i) sum[i] *= inverse;
+          PLIMSOLL_TRY(writer_.write(index, scratch.first(static_cast<size_t>(count) * 4), begin));
+        }
+        ++index;
+        return Ok{};
+      });
+}
+
+Status StepDump::write_parameters(const runtime::Session& session) {
+  if (!parameters_) return Ok{};
+  return write_views(*prepared_->model, session, writer_, *parameters_);
+}
+
+}  // namespace plimsoll::training

@@ -1,0 +1,124 @@
+#include "analysis/remedies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "planner/report/budget.h"
+#include "strategy/run_device.h"
+
+namespace plimsoll::analysis {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kRun =
+    "model: {config: {model_type: llama, vocab_size: 512, hidden_size: 128, intermediate_size: 256, "
+    "num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, max_position_embeddings: 256, "
+    "tie_word_embeddings: true}}\n"
+    "data: {sequence_length: 128}\ntraining: {global_batch_size: 2, max_steps: 2}\nruntime: {threads: 1}\n";
+
+struct Case {
+  explicit Case(std::vector<std::string> overrides) {
+    auto read = settings::parse_run_config(kRun, "run.yaml", overrides);
+    EXPECT_TRUE(read) << read.error().what;
+    config = *read;
+    target = strategy::make_target(config, 1);
+    auto planned = strategy::prepare(config, *target, {});
+    EXPECT_TRUE(planned);
+    planned_.emplace(std::move(*planned));
+    add_remedies(config, *target, {}, *planned_);
+  }
+  strategy::Prepared& prepared() { return *planned_; }
+  settings::RunConfig config;
+  std::unique_ptr<runtime::Target> target;
+
+ private:
+  std::optional<strategy::Prepared> planned_;
+};
+
+int64_t least(const std::vector<std::string>& overrides) {
+  std::vector<std::string> all = overrides;
+  all.emplace_back("memory.budget=1");
+  return Case(all).prepared().report.process_peak_bytes();
+}
+
+std::string texts(const strategy::Prepared& prepared) {
+  std::string all;
+  for (const planner::Remedy& remedy : prepared.report.remedies) all += remedy.text() + "\n";
+  return all;
+}
+
+TEST(Remedies, EachFitsByItself) {
+  Case c({"memory.budget=" + std::to_string(least({}) - 20'000)});
+  ASSERT_FALSE(c.prepared().report.fits);
+  ASSERT_FALSE(c.prepared().report.remedies.empty());
+  for (const planner::Remedy& remedy : c.prepared().report.remedies) {
+    const auto report = strategy::Variants(c.config, *c.target, {}).plan(remedy.settings);
+    ASSERT_TRUE(report);
+    EXPECT_TRUE(report->fits) << remedy.text();
+    EXPECT_EQ(report->process_peak_bytes(), remedy.peak_bytes) << remedy.text();
+  }
+}
+
+TEST(Remedies, PutTogetherNothingIsLeftInThatDoesNothing) {
+  const std::vector<std::string> run = {"training.optimizer=adamw_8bit", "training.state.moments=fp32"};
+  const int64_t needs = least(run);
+  const int64_t floor =
+      least({"training.precision=bf16", "training.state.weights=bf16", "training.state.master_weights=false",
+             "training.state.gradients=bf16", "training.state.moments=bf16", "training.optimizer=adamw_8bit",
+             "data.sequence_length=64"});
+  std::vector<std::string> tight = run;
+  tight.push_back("memory.budget=" + std::to_string(floor + (needs - floor) / 10));
+  Case c(tight);
+  ASSERT_EQ(c.prepared().report.remedies.size(), 1u) << texts(c.prepared());
+  const planner::Remedy& remedy = c.prepared().report.remedies.front();
+  EXPECT_THAT(remedy.note, HasSubstr("together"));
+  EXPECT_LE(remedy.peak_bytes, c.prepared().report.budget_bytes);
+  // None of its settings could be left out.
+  for (size_t i = 0; i < remedy.settings.size(); ++i) {
+    strategy::SettingTexts fewer = remedy.settings;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto report = strategy::Variants(c.config, *c.target, {}).plan(fewer, /*finds_least=*/false);
+    EXPECT_FALSE(report && report->fits) << remedy.text() << " without " << remedy.settings[i].first;
+  }
+}
+
+TEST(Remedies, PeaksAreThoseOfThePoolThatIsBound) {
+  const std::vector<std::string> run = {"runtime.device=discrete", "memory.budget=4GiB",
+                                        "memory.offload=none"};
+  const int64_t device = Case(run).prepared().report.device_peak_bytes();
+  std::vector<std::string> tight = run;
+  tight.push_back("memory.recompute=none");
+  tight.push_back("memory.device_budget=" + std::to_string(device - 10'000));
+  Case c(tight);
+  ASSERT_FALSE(c.prepared().report.fits);
+  ASSERT_FALSE(c.prepared().report.remedies.empty());
+  for (const planner::Remedy& remedy : c.prepared().report.remedies) {
+    EXPECT_LT(remedy.peak_bytes, device) << remedy.text();
+    const auto report = strategy::Variants(c.config, *c.target, {}).plan(remedy.settings);
+    ASSERT_TRUE(report);
+    EXPECT_EQ(report->device_peak_bytes(), remedy.peak_bytes) << remedy.text();
+  }
+}
+
+TEST(Remedies, AnEvaluationIsTrainedNothing) {
+  auto config = *settings::parse_run_config(kRun, "run.yaml", std::vector<std::string>{"memory.budget=1"});
+  const auto target = strategy::make_target(config, 1);
+  auto needs = strategy::prepare(config, *target, {.purpose = strategy::Purpose::kEvaluate});
+  ASSERT_TRUE(needs);
+  config = *settings::parse_run_config(
+      kRun, "run.yaml",
+      std::vector<std::string>{"memory.budget=" + std::to_string(needs->report.process_peak_bytes() - 1)});
+  auto prepared = strategy::prepare(config, *target, {.purpose = strategy::Purpose::kEvaluate});
+  ASSERT_TRUE(prepared);
+  add_remedies(config, *target, {.purpose = strategy::Purpose::kEvaluate}, *prepared);
+  EXPECT_FALSE(prepared->report.remedies.empty());
+  EXPECT_THAT(texts(*prepared), Not(HasSubstr("optimizer")));
+  EXPECT_THAT(texts(*prepared), Not(HasSubstr("moments")));
+}
+
+}  // namespace
+}  // namespace plimsoll::analysis

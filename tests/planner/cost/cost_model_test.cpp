@@ -1,0 +1,113 @@
+#include "planner/cost/cost_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/builder.h"
+#include "ops/op_list.h"
+#include "planner/cost/known_profiles.h"
+
+namespace plimsoll::planner {
+namespace {
+
+/// Of one product of x [rows, 256] with a weight [512, 256], both of that dtype.
+StepSeconds of_linear(const CostModel& model, int64_t rows, ir::DType dtype) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  const ir::ValueId x = b.state({"x", {dtype, {rows, 256}}, ir::StateClass::kInput});
+  const ir::ValueId w = b.state({"w", {dtype, {512, 256}}, ir::StateClass::kParameter});
+  b.op("linear", {x, w}, {{"transposed", false}});
+  EXPECT_TRUE(b.status().ok());
+  StepSeconds seconds;
+  for (const ir::OpId id : graph.order()) model.add(graph, graph.op(id), seconds);
+  return seconds;
+}
+
+TEST(CostModel, ProductsGainByThreadsAndByShortTypesWithUnits) {
+  const MachineProfile amx = generic_cpu("amx"), avx2 = generic_cpu("avx2");
+  const CostModel one(amx, 1), two(amx, 2), plain(avx2, 1);
+  const double f32 = of_linear(one, 512, ir::DType::kF32).total();
+  EXPECT_GT(f32, 1.5 * of_linear(two, 512, ir::DType::kF32).total());
+  EXPECT_GT(f32, 2 * of_linear(one, 512, ir::DType::kBf16).total());
+  const double plain_f32 = of_linear(plain, 512, ir::DType::kF32).total();
+  EXPECT_LT(plain_f32, 1.1 * of_linear(plain, 512, ir::DType::kBf16).total()) << "no units, no gain";
+}
+
+TEST(CostModel, AProductOfFewRowsWaitsForMemory) {
+  MachineProfile p = generic_cpu("avx512");
+  p.half_extent = 0;
+  p.memory_bandwidth = p.cache_bandwidth = 20e9;
+  const CostModel model(p, 1);
+  const auto products = static_cast<size_t>(Part::kProducts);
+  EXPECT_GT(of_linear(model, 1, ir::DType::kF32).by_memory[products], 0);
+  EXPECT_EQ(of_linear(model, 4096, ir::DType::kF32).by_memory[products], 0);
+}
+
+TEST(CostModel, SecondsGrowWithRows) {
+  const CostModel model(generic_cpu("avx512"), 2);
+  double before = 0;
+  for (int64_t rows = 1; rows <= 8192; rows *= 2) {
+    const double seconds = of_linear(model, rows, ir::DType::kF32).total();
+    EXPECT_GT(seconds, before) << rows;
+    before = seconds;
+  }
+}
+
+OpWork work(std::string_view kind, double m, double n, double k) {
+  return {.kind = kind, .type = ProductType::kF32, .extents = {m, n, k}, .work = 2 * m * n * k};
+}
+
+TEST(CostModel, GoesThroughItsPoints) {
+  MachineProfile p = generic_cpu("avx512");
+  p.points = {{"linear", ProductType::kF32, {64, 64, 64}, 1e10},
+              {"linear", ProductType::kF32, {1024, 1024, 1024}, 1e11},
+              {"linear_dw", ProductType::kF32, {64, 64, 64}, 3e10}};
+  const CostModel model(p, 1);
+  EXPECT_NEAR(model.measured_rate(work("linear", 64, 64, 64)), 1e10, 1e8);
+  EXPECT_NEAR(model.measured_rate(work("linear", 1024, 1024, 1024)), 1e11, 1e9);
+  const double between = model.measured_rate(work("linear", 256, 256, 256));
+  EXPECT_NEAR(between, std::sqrt(1e10 * 1e11), 1e9);
+  EXPECT_NEAR(model.measured_rate(work("linear_dw", 64, 64, 64)), 3e10, 1e8) << "of its own kind";
+  EXPECT_EQ(model.measured_rate(work("attention", 64, 64, 64)), 0) << "nothing was measured";
+}
+
+TEST(ThreadShares, AreMeasuredOrBetweenWhatWas) {
+  MachineProfile p = generic_cpu("avx512");
+  EXPECT_EQ(thread_shares(p, 6).products, 6) << "of the built-in rates each thread has as much";
+  p.threads = 16;
+  p.rates = "calibrated";
+  EXPECT_EQ(thread_shares(p, 4).sweeps, 0.25) << "in proportion, where nothing is known";
+  p.fewer_threads = {{2, 0.2, 0.2, 0.5, 0.5}, {8, 0.8, 0.8, 0.5, 1.0}};
+  EXPECT_EQ(thread_shares(p, 8).products, 0.8);
+  EXPECT_NEAR(thread_shares(p, 4).products, 0.4, 1e-12);
+  EXPECT_NEAR(thread_shares(p, 4).sweeps, 0.5, 1e-12) << "two threads have all that the memory gives";
+  EXPECT_EQ(thread_shares(p, 1).products, 0.1);
+  EXPECT_EQ(thread_shares(p, 16).products, 1);
+  EXPECT_EQ(thread_shares(p, 32).products, 1) << "there are no more CPUs";
+}
+
+TEST(ThreadShares, AreOfTheKindOfOp) {
+  MachineProfile p = generic_cpu("avx512");
+  p.rates = "calibrated", p.threads = 2;
+  p.points = {{"linear", ProductType::kF32, {64, 64, 64}, 1e10},
+              {"attention", ProductType::kF32, {64, 64, 64}, 1e10},
+              {"swiglu", ProductType::kF32, {1 << 20, 1, 1}, 1e10},
+              {"adamw_sweep", ProductType::kF32, {1 << 20, 1, 1}, 1e10}};
+  p.fewer_threads = {{1, 0.5, 0.25, 0.75, 0.875}};
+  const CostModel model(p, 1);
+  EXPECT_NEAR(model.measured_rate(work("linear", 64, 64, 64)), 0.5e10, 1e5);
+  EXPECT_NEAR(model.measured_rate(work("attention", 64, 64, 64)), 0.25e10, 1e5);
+  EXPECT_NEAR(model.measured_rate(work("swiglu", 1 << 20, 1, 1)), 0.75e10, 1e5);
+  EXPECT_NEAR(model.measured_rate(work("adamw_sweep", 1 << 20, 1, 1)), 0.875e10, 1e5);
+}
+
+TEST(CostModel, WhatRunsTookCorrectsOneKind) {
+  MachineProfile p = generic_cpu("avx512");
+  const double before = of_linear(CostModel(p, 1), 4096, ir::DType::kF32).total();
+  p.factors = {{"linear", ProductType::kF32, 2.0}, {"linear_dw", ProductType::kF32, 8.0}};
+  EXPECT_NEAR(of_linear(CostModel(p, 1), 4096, ir::DType::kF32).total() / before, 2.0, 0.01);
+}
+
+}  // namespace
+}  // namespace plimsoll::planner

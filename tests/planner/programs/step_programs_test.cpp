@@ -1,0 +1,320 @@
+#include "planner/programs/step_programs.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "backends/cpu/cpu_target.h"
+#include "ir/printer.h"
+#include "models/presets.h"
+#include "planner/cost/overhead.h"
+#include "planner/preset.h"
+#include "planner/report/report.h"
+#include "sanitizer.h"
+
+namespace plimsoll::planner {
+namespace {
+
+StepOptions options(int64_t micro, int64_t tokens) {
+  static const std::unique_ptr<tasks::Task> task = tasks::make_causal_lm(/*documents=*/false);
+  StepOptions o;
+  o.task = task.get();
+  o.micro_batch_size = micro;
+  o.sequence_length = tokens;
+  o.eval = true;
+  return o;
+}
+
+/// Parameters outweigh everything else, so that the arena's peak stands where all gradients are.
+std::unique_ptr<models::Model> tiny_llama(int64_t layers = 32) {
+  const std::string text = fmt::format(
+      R"({{"model_type": "llama", "vocab_size": 8192, "hidden_size": 128, "intermediate_size": 768,
+          "num_hidden_layers": {}, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-5,
+          "max_position_embeddings": 64, "tie_word_embeddings": false}})",
+      layers);
+  const auto config = io::parse_config_json(text, "config.json");
+  EXPECT_TRUE(config.ok());
+  auto model = models::make_model(*config);
+  EXPECT_TRUE(model.ok());
+  return std::move(*model);
+}
+
+TEST(StepProgramsTest, ClassesAddUpToPersistentAndArena) {
+  const cpu::CpuTarget target(2);
+  for (const char* name : {"smollm-135m", "gpt2"})
+    for (const bool accumulate : {false, true}) {
+      StepOptions o = options(2, 200);
+      o.accumulate = accumulate;
+      const auto programs = build_training_programs(*preset(name), o, target);
+      ASSERT_TRUE(programs.ok());
+      PlanReport report;
+      describe_session(programs->session, report);
+      int64_t sum = 0;
+      for (const auto& [label, bytes] : report.classes) {
+        EXPECT_GE(bytes, 0) << label;
+        sum += bytes;
+      }
+      EXPECT_EQ(sum, report.persistent_bytes + report.arena_bytes) << name << accumulate;
+    }
+}
+
+TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
+  const cpu::CpuTarget target(2);
+  const auto model = preset("smollm-135m");
+  StepOptions o = options(1, 128);
+  o.accumulate = true;
+  const auto programs = build_training_programs(*model, o, target);
+  ASSERT_TRUE(programs.ok());
+  const int64_t n = model->num_parameters();
+  EXPECT_EQ(n, 134'515'008);
+  EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kParameter), 4 * n);
+  EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kOptimizerState), 8 * n);
+  // The tied table is used twice, and has an accumulator for each use.
+  EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kGradient), 4 * (n + 49'152 * 576));
+}
+
+/// What a sketch of the same programs has made; nothing where there is no such sketch.
+std::vector<passes::Program> estimated(const models::Model& model, StepOptions o,
+                                       const cpu::CpuTarget& target) {
+  if (o.estimate || o.pipeline.offload.any()) return {};
+  o.estimate = o.memory.bound_only = true;
+  auto programs = build_training_programs(model, o, target);
+  EXPECT_TRUE(programs.ok());
+  return std::move(programs->session.programs);
+}
+
+/// Whatever was planned before, and in whatever order: more ways than are remembered, each twice.
+TEST(StepProgramsTest, WhatIsKnownOfOtherWaysChangesNoProgram) {
+  const cpu::CpuTarget target(2);
+  const auto model = tiny_llama(3);
+  ProgramCache known;
+  size_t most_known = 0, taken = 0;
+  for (int way = 0; way < 24; ++way) {
+    StepOptions o = options(way % 4 == 3 ? 2 : 1, way % 3 == 2 ? 48 : 16);
+    o.accumulate = way % 4 != 1;
+    o.estimate = o.memory.bound_only = way % 5 == 2;
+    o.chunk_tokens = way % 6 == 4 ? 32 : 0;
+    o.pipeline.offload.spaces.fill(way % 7 == 3 ? ir::MemorySpace::kDisk : ir::MemorySpace::kDevice);
+    if (way % 2 == 0) o.pipeline.recompute.kind = passes::RecomputePolicy::Kind::kFull;
+    o.optimizer_in_backward = !o.accumulate && way % 8 == 5;
+    const auto alone = build_training_programs(*model, o, target);
+    o.known = &known;
+    const auto beside = build_training_programs(*model, o, target);
+    known.estimated = estimated(*model, o, target);
+    const auto again = build_training_programs(*model, o, target);
+    for (const passes::Program& program : known.estimated) taken += program.graph.order().empty() ? 1 : 0;
+    known.estimated.clear();
+    ASSERT_TRUE(alone.ok() && beside.ok() && again.ok()) << way;
+    most_known = std::max(most_known, known.beginnings.size());
+    for (const TrainingPrograms* other : {&*beside, &*again}) {
+      ASSERT_EQ(alone->session.programs.size(), other->session.programs.size()) << way;
+      for (size_t i = 0; i < alone->session.programs.size(); ++i) {
+        const passes::Program &a = alone->session.programs[i], &b = other->session.programs[i];
+        EXPECT_EQ(ir::print(a.graph), ir::print(b.graph)) << way;
+        EXPECT_EQ(a.plan.offsets, b.plan.offsets) << way;
+      }
+      EXPECT_EQ(alone->gradients, other->gradients) << way;
+      EXPECT_EQ(alone->recomputed, other->recomputed) << way;
+      EXPECT_EQ(alone->cost.seconds.total(), other->cost.seconds.total()) << way;
+      EXPECT_EQ(alone->precision.casts.size(), other->precision.casts.size()) << way;
+      EXPECT_EQ(alone->precision.ops.size(), other->precision.ops.size()) << way;
+      EXPECT_EQ(alone->session.device().total(), other->session.device().total()) << way;
+    }
+  }
+  EXPECT_EQ(most_known, ProgramCache::kMostBeginnings);
+  EXPECT_GT(taken, 5U);
+}
+
+/// Of 32 blocks' gradients that of the block at hand is left, and of a head what it is with the loss.
+TEST(StepProgramsTest, InBackwardTheOptimizerLeavesFewGradientsAlive) {
+  const cpu::CpuTarget target(2);
+  const auto model = tiny_llama();
+  StepOptions o = options(1, 8);
+  o.optimizer.max_grad_norm = {};
+  const auto arena = [&](bool in_backward) {
+    o.optimizer_in_backward = in_backward;
+    const auto programs = build_training_programs(*model, o, target);
+    EXPECT_TRUE(programs.ok());
+    return programs->session.device().arena;
+  };
+  const int64_t behind = arena(false), in = arena(true);
+  EXPECT_GT(behind, 4 * model->num_parameters());
+  EXPECT_LT(in, behind / 4);
+  o.optimizer.max_grad_norm = 1.0;
+  EXPECT_GT(arena(true), behind / 2) << "the norm to clip by wants all gradients";
+  o.second_backward = true;
+  EXPECT_LT(arena(true), behind / 4);
+}
+
+/// bf16 halves what a block keeps but the residual stream; of that it keeps every other sum.
+TEST(StepProgramsTest, LowPrecisionShrinksActivations) {
+  const cpu::CpuTarget target(2);
+  const auto model = preset("smollm-135m");
+  const auto bytes = [&](ops::Precision precision, bool short_residual) {
+    StepOptions o = options(4, 512);
+    o.pipeline.precision = precision;
+    o.pipeline.short_residual = short_residual;
+    const auto programs = build_training_programs(*model, o, target);
+    EXPECT_TRUE(programs.ok());
+    PlanReport report;
+    describe_session(programs->session, report);
+    std::map<std::string, int64_t, std::less<>> classes(report.classes.begin(), report.classes.end());
+    // The tied head's gradient, alive from the loss on.
+    EXPECT_EQ(classes.at("gradients"), int64_t{4} * 49'152 * 576) << ops::name(precision);
+    return static_cast<double>(classes.at("activations"));
+  };
+  const double full = bytes(ops::Precision::kF32, false);
+  EXPECT_LT(bytes(ops::Precision::kBf16, false), 0.56 * full);
+  EXPECT_LT(bytes(ops::Precision::kBf16, true), 0.51 * full);
+  EXPECT_EQ(bytes(ops::Precision::kTf32, false), full);
+}
+
+/// Bytes a parameter by class, of the programs at the ends of a step: where all gradients are there.
+struct Recipe {
+  const char* name;
+  ir::DType weights;
+  optimizers::StateDtypes state;
+  bool accumulate;
+  int64_t parameters, masters, gradients, moments;
+};
+constexpr auto kF32 = ir::DType::kF32, kBf16 = ir::DType::kBf16;
+const Recipe kRecipes[] = {
+    {"plain fp32", kF32, {}, false, 4, 0, 4, 8},
+    {"bf16 gradients, masters", kBf16, {.masters = true, .gradients = kBf16}, false, 2, 4, 2, 8},
+    {"accumulated, masters", kBf16, {.masters = true, .gradients = kBf16}, true, 2, 4, 4, 8},
+    {"fp32 gradients, masters", kBf16, {.masters = true}, false, 2, 4, 4, 8},
+    {"pure bf16", kBf16, {.gradients = kBf16, .moments = kBf16, .stochastic = true}, false, 2, 0, 2, 4},
+    {"fp16, masters", ir::DType::kF16, {.masters = true, .gradients = ir::DType::kF16}, false, 2, 4, 2, 8},
+    {"cast while packing", kF32, {.gradients = kBf16}, false, 4, 0, 2, 8},
+};
+
+TEST(StepProgramsTest, EachRecipeHoldsItsBytesAParameter) {
+  const cpu::CpuTarget target(2);
+  for (const char* name : {"smollm-135m", "llama-tiny"})
+    for (const Recipe& r : kRecipes) {
+      const bool is_small = std::string_view(name) == "llama-tiny";
+      if (kSanitizer && !is_small) continue;
+      auto model = is_small ? tiny_llama() : preset(name);
+      model->keep_in(r.weights);
+      StepOptions o = options(1, is_small ? 8 : 32);
+      o.accumulate = r.accumulate;
+      const bool is_half = r.weights == ir::DType::kF16;
+      o.pipeline.precision = is_half                                    ? ops::Precision::kF16
+                             : r.name == std::string_view("plain fp32") ? ops::Precision::kF32
+                                                                        : ops::Precision::kBf16;
+      o.optimizer.state = r.state;
+      const auto programs = build_training_programs(*model, o, target);
+      ASSERT_TRUE(programs.ok()) << programs.error().message();
+      PlanReport report;
+      describe_session(programs->session, report);
+      std::map<std::string, int64_t> classes(report.classes.begin(), report.classes.end());
+      const int64_t n = model->num_parameters();
+      // The tied table has an accumulator for each use.
+      const int64_t twice = !is_small && r.accumulate ? 49'152 * 576 : 0;
+      EXPECT_EQ(classes["parameters"], r.parameters * n) << name << ", " << r.name;
+      EXPECT_EQ(classes["master_weights"], r.masters * n) << name << ", " << r.name;
+      EXPECT_EQ(classes["optimizer_state"], r.moments * n) << name << ", " << r.name;
+      if (twice == 0) {
+        EXPECT_EQ(classes["gradients"], r.gradients * n) << name << ", " << r.name << ", " << report.peak_op;
+      } else {
+        EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kGradient), r.gradients * (n + twice));
+      }
+    }
+}
+
+/// Weights of 16 bits leave the residual stream f32, masters the order of the update; nothing else is cast.
+TEST(StepProgramsTest, LowPrecisionStateAddsNoSweep) {
+  const cpu::CpuTarget target(2);
+  const auto model = preset("smollm-135m");
+  model->keep_in(kBf16);
+  StepOptions o = options(1, 256);
+  o.pipeline.precision = ops::Precision::kBf16;
+  o.optimizer.state = {.masters = true, .gradients = kBf16};
+  const auto programs = build_training_programs(*model, o, target);
+  ASSERT_TRUE(programs.ok());
+  const ir::Graph& step = programs->session.programs[0].graph;
+  std::map<std::string_view, int> count;
+  for (const ir::OpId id : step.order()) {
+    const ir::Op& op = step.op(id);
+    if (!op.recomputed) ++count[op.def->name];
+    if (op.def->name == "embedding" || op.def->name == "linear_dw") {
+      EXPECT_EQ(step.type(op.outputs[0]).dtype, op.def->name == "embedding" ? kF32 : kBf16);
+    }
+  }
+  EXPECT_EQ(count["adamw_sweep"], 1);
+  EXPECT_EQ(count["sum_squares_sweep"], 1);
+  EXPECT_EQ(count["embedding_grad_add"], 1);
+  for (const char* none : {"cast", "copy", "adamw", "add"}) EXPECT_EQ(count[none], 0) << none;
+}
+
+/// Parameters of 16 bits are drawn as they are kept: no table exists in f32.
+TEST(StepProgramsTest, WeightsAreDrawnInTheirDtype) {
+  const cpu::CpuTarget target(2);
+  const auto model = preset("smollm-135m");
+  model->keep_in(kBf16);
+  StepOptions o = options(1, 32);
+  o.optimizer.state = {.gradients = kBf16, .moments = kBf16};
+  const auto programs = build_training_programs(*model, o, target);
+  ASSERT_TRUE(programs.ok());
+  const passes::Program& init =
+      programs->session.programs[static_cast<size_t>(programs->session.find_program("init"))];
+  EXPECT_LT(init.plan.device().arena_bytes, 4 * model->num_parameters() / 1000);
+}
+
+TEST(StepProgramsTest, TheSameInputGivesTheSamePlan) {
+  const cpu::CpuTarget target(2);
+  const auto model = preset("smollm-135m");
+  const auto a = build_training_programs(*model, options(2, 256), target),
+             b = build_training_programs(*model, options(2, 256), target);
+  ASSERT_TRUE(a.ok() && b.ok());
+  for (size_t p = 0; p < a->session.programs.size(); ++p)
+    EXPECT_EQ(a->session.programs[p].plan.offsets, b->session.programs[p].plan.offsets);
+}
+
+TEST(StepProgramsTest, FusesWhatATransformerIsMadeOf) {
+  const cpu::CpuTarget target(2);
+  const auto programs = build_training_programs(*preset("smollm-135m"), options(1, 256), target);
+  ASSERT_TRUE(programs.ok());
+  const ir::Graph& step = programs->session.programs[0].graph;
+  std::map<std::string_view, int> count;
+  for (const ir::OpId id : step.order()) ++count[step.op(id).def->name];
+  EXPECT_EQ(count["attention_packed"], 30);
+  EXPECT_EQ(count["attention_packed_grad"], 30);
+  EXPECT_EQ(count["head_loss"], 1);
+  EXPECT_EQ(count["swiglu_grad"], 30);
+  EXPECT_EQ(count["adamw_sweep"], 1);
+  EXPECT_EQ(count["embedding_grad_add"], 1);
+  for (const char* unfused :
+       {"silu", "mul", "rope", "attention", "cross_entropy", "adamw", "concat", "copy", "add"})
+    EXPECT_EQ(count[unfused], 0) << unfused;
+}
+
+TEST(StepProgramsTest, SgdHoldsOneStateOrNone) {
+  const cpu::CpuTarget target(2);
+  const auto model = preset("gpt2");
+  for (const bool momentum : {false, true}) {
+    StepOptions o = options(1, 64);
+    o.optimizer = {"sgd", 1.0, momentum};
+    const auto programs = build_training_programs(*model, o, target);
+    ASSERT_TRUE(programs.ok());
+    EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kOptimizerState),
+              momentum ? 4 * model->num_parameters() : 0);
+    const ir::Graph& step = programs->session.programs[0].graph;
+    const auto sweeps = std::count_if(step.order().begin(), step.order().end(), [&](ir::OpId id) {
+      return step.op(id).def->name == (momentum ? "sgd_momentum_sweep" : "sgd_sweep");
+    });
+    EXPECT_EQ(sweeps, 1);
+  }
+}
+
+TEST(OverheadTest, IsStoredAndReadBack) {
+  const ProcessOverhead o{.base_bytes = 5, .per_op_bytes = 7, .per_thread_bytes = 11};
+  EXPECT_EQ(o.bytes(2, 3), 5 + 14 + 33);
+  EXPECT_GT(load_overhead().base_bytes, 0);
+}
+
+}  // namespace
+}  // namespace plimsoll::planner

@@ -19,8 +19,8 @@ if(PLIMSOLL_SANITIZE)
 endif()
 
 # Half of what a file costs to compile is what it includes. Whole builds (the Makefile's, the sanitizers' presets)
-# compile eight files of a room at once; names in their unnamed namespaces must differ then.
-option(PLIMSOLL_JOIN_SOURCES "Compile a room's sources several files at once" OFF)
+# compile eight files of a module at once; names in their unnamed namespaces must differ then.
+option(PLIMSOLL_JOIN_SOURCES "Compile a module's sources several files at once" OFF)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND (PLIMSOLL_SANITIZE OR PLIMSOLL_JOIN_SOURCES))
   # g++ 12 loses track of std::variant and std::optional under the sanitizers' instrumentation and in long files.
   add_compile_options(-Wno-maybe-uninitialized)

@@ -20,7 +20,7 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Arguments {
+struct CalibrateArguments {
   std::vector<std::string> from;
   std::string output, disk = ".";
   bool json = false;
@@ -73,7 +73,7 @@ std::string rates_text(const planner::MachineProfile& p) {
   return text + copies_text(p);
 }
 
-Status calibrate(const Arguments& arguments) {
+Status calibrate(const CalibrateArguments& arguments) {
   std::string path = arguments.output.empty() ? strategy::calibrated_path() : arguments.output;
   if (path.empty())
     return Error{ErrorCode::kIo, "there is no cache folder to keep the profile in", "",
@@ -117,9 +117,9 @@ Status calibrate(const Arguments& arguments) {
 }  // namespace
 
 Command add_calibrate(Parser app) {
-  return add_command<Arguments>(
+  return add_command<CalibrateArguments>(
       app, "calibrate", "measure this machine, so that plans know how long a step takes",
-      [](Parser command, Arguments& a) {
+      [](Parser command, CalibrateArguments& a) {
         command
             .add_option("--from", a.from,
                         "measure nothing: correct the profile by what the run or profile in this folder took")

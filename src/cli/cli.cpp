@@ -100,7 +100,7 @@ int finish(int code) {
                  "check where stdout leads: is the disk full, the pipe's reader gone?"});
 }
 
-constexpr const char* kFooter = R"(examples:
+constexpr const char* kCliFooter = R"(examples:
   plimsoll plan run.yaml                              what a run needs, before it starts
   plimsoll plan run.yaml model.preset=llama-3-8b      the same for a public model, without files
   plimsoll train run.yaml training.max_steps=100      later key=value win over the file
@@ -137,7 +137,7 @@ Status run_command(int argc, char** argv) {
   CommandLine command_line(
       {"plimsoll",
        "Plimsoll trains neural networks inside the memory at hand: it says the peak first, to the byte.",
-       "plimsoll " PLIMSOLL_VERSION, kFooter});
+       "plimsoll " PLIMSOLL_VERSION, kCliFooter});
   Parser app = command_line.parser();
   app.require_subcommand();
   const std::pair<const char*, Command> commands[] = {

@@ -13,7 +13,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kExportFooter =
     R"(gguf is llama.cpp's format: one file with weights, tokenizer and chat template. Norms, biases and positions
 are f32 whatever --dtype says; q8_0 is f16 where a row is no multiple of 32. Families: gpt2, llama, mistral,
 qwen2, qwen3, smollm3.
@@ -23,13 +23,13 @@ examples:
   plimsoll export --model DIR --format gguf --dtype q8_0 --output small.gguf
 exit codes: 0 done, 2 usage, or a model that the format has no place for, 65 model files, 74 I/O)";
 
-struct Arguments {
+struct ExportArguments {
   gguf::ExportRequest request;
   std::string format, dtype;
   bool json = false;
 };
 
-Status run_export(Arguments& a) {
+Status run_export(ExportArguments& a) {
   using gguf::TensorType;
   for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBf16, TensorType::kQ8_0})
     if (gguf::name(type) == a.dtype) a.request.type = type;
@@ -55,7 +55,7 @@ Status run_export(Arguments& a) {
 }  // namespace
 
 Command add_export(Parser app) {
-  const auto declare = [](Parser c, Arguments& a) {
+  const auto declare = [](Parser c, ExportArguments& a) {
     c.add_option("--model", a.request.model, "a model directory, or a hub id of the local cache")
         .required()
         .type_name("DIR|ID");
@@ -64,9 +64,9 @@ Command add_export(Parser app) {
     c.add_option("--dtype,--type", a.dtype, "of the matrices (as they are stored)")
         .one_of({"f32", "f16", "bf16", "q8_0"});
     c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
-    c.footer(kFooter);
+    c.footer(kExportFooter);
   };
-  return add_command<Arguments>(app, "export", "a model for other programs: GGUF", declare, run_export);
+  return add_command<ExportArguments>(app, "export", "a model for other programs: GGUF", declare, run_export);
 }
 
 }  // namespace plimsoll::cli

@@ -9,7 +9,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kGenerateFooter =
     R"(defaults: what is not given comes from the model's generation_config.json (do_sample, temperature, top_k,
 top_p, min_p, repetition_penalty, max_new_tokens, eos_token_id); a model without one is greedy. --top-k, --top-p
 and --min-p sample at temperature 1 unless --temperature says otherwise; --temperature 0 is greedy. The same seed
@@ -122,7 +122,7 @@ Command add_generate(Parser app) {
   add_chat_options(command, *request);
   add_sampling_options(command, *request);
   add_run_options(command, *request);
-  command.footer(kFooter);
+  command.footer(kGenerateFooter);
   return [request](const Environment& environment) -> Status {
     settings::QuantizationSettings& quantization = request->quantization;
     quantization.enabled = quantization.load_in_4bit || quantization.load_in_8bit;

@@ -15,7 +15,7 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Arguments {
+struct ImportArguments {
   std::vector<std::string> files;
   std::string from, output;
   bool json = false;
@@ -54,7 +54,7 @@ void tell(const importing::Imported& imported) {
                             imported.count(Fate::kNoEqual), imported.defaults.size()));
 }
 
-Status import(const Arguments& a) {
+Status import(const ImportArguments& a) {
   PLIMSOLL_ASSIGN(const auto files, read_files(a.files));
   PLIMSOLL_ASSIGN(const importing::Imported imported, importing::import_run(files, a.from));
   if (!a.output.empty()) PLIMSOLL_TRY(io::write_file_atomically(a.output, imported.run_file));
@@ -69,7 +69,7 @@ Status import(const Arguments& a) {
   return Ok{};
 }
 
-void add_options(Parser command, Arguments& a) {
+void add_import_options(Parser command, ImportArguments& a) {
   command.add_option("files", a.files, "YAML or JSON; with a DeepSpeed configuration beside it two files")
       .required()
       .type_name("FILE…");
@@ -93,9 +93,9 @@ void add_options(Parser command, Arguments& a) {
 }  // namespace
 
 Command add_import(Parser app) {
-  return add_command<Arguments>(app, "import",
-                                "a run file from transformers, TRL, torchtune, axolotl or DeepSpeed",
-                                add_options, import);
+  return add_command<ImportArguments>(app, "import",
+                                      "a run file from transformers, TRL, torchtune, axolotl or DeepSpeed",
+                                      add_import_options, import);
 }
 
 }  // namespace plimsoll::cli

@@ -19,7 +19,7 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Arguments {
+struct InitArguments {
   std::string model;
   std::vector<std::string> data;
   std::string output = "run.yaml";
@@ -28,7 +28,7 @@ struct Arguments {
   bool force = false;
 };
 
-void declare(Parser command, Arguments& a) {
+void declare(Parser command, InitArguments& a) {
   command.add_option("--model", a.model, "a model directory, a hub id in the local cache, or a preset")
       .required()
       .type_name("DIR");
@@ -59,7 +59,7 @@ void declare(Parser command, Arguments& a) {
 }
 
 /// --data takes all words behind it, a setting among them too.
-void part_settings_from_files(Arguments& a) {
+void part_settings_from_files(InitArguments& a) {
   const auto is_setting = [](const std::string& word) {
     std::error_code ignored;
     return word.find('=') != std::string::npos && !std::filesystem::exists(word, ignored);
@@ -69,7 +69,7 @@ void part_settings_from_files(Arguments& a) {
 }
 
 /// Of --lora: its rank, 16 where none is given. A setting that stands behind it is no rank.
-Result<std::optional<int64_t>> lora_rank(Arguments& a) {
+Result<std::optional<int64_t>> lora_rank(InitArguments& a) {
   if (a.lora.empty()) return std::optional<int64_t>();
   if (a.lora.find('=') != std::string::npos)
     a.overrides.insert(a.overrides.begin(), std::exchange(a.lora, "true"));
@@ -83,7 +83,7 @@ Result<std::optional<int64_t>> lora_rank(Arguments& a) {
                "--lora 16; settings behind it are written as path=value"};
 }
 
-Status run_init(Arguments& a) {
+Status run_init(InitArguments& a) {
   std::error_code ignored;
   if (a.output != "-" && !a.force && std::filesystem::exists(a.output, ignored))
     return Error{ErrorCode::kInvalidArgument, "the file is there already", a.output,
@@ -115,8 +115,8 @@ Status run_init(Arguments& a) {
 }  // namespace
 
 Command add_init(Parser app) {
-  return add_command<Arguments>(app, "init", "write a run file for a model and data, planned", declare,
-                                run_init);
+  return add_command<InitArguments>(app, "init", "write a run file for a model and data, planned", declare,
+                                    run_init);
 }
 
 }  // namespace plimsoll::cli

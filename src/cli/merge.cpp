@@ -14,7 +14,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kMergeFooter =
     R"(each adapted matrix becomes W + scale B A in the dtype that it is stored in; files and names stay the model's. Rows
 of every changed matrix are read again and held against model and adapter before the folder has its name. A model in
 4 or 8 bits is dequantised: the result is a whole one.
@@ -24,7 +24,7 @@ examples:
   plimsoll merge --model DIR --adapter A:0.7 --adapter B:0.3 --output both
 exit codes: 0 done, 2 usage, 65 model or adapter files, 74 I/O)";
 
-struct Arguments {
+struct MergeArguments {
   model_tools::MergeRequest request;
   std::vector<std::string> adapters;
   bool json = false;
@@ -40,7 +40,7 @@ std::pair<std::string, double> adapter_of(const std::string& text) {
   return {text.substr(0, colon), weight};
 }
 
-Status run_merge(Arguments& a) {
+Status run_merge(MergeArguments& a) {
   a.request.num_threads = num_available_cpus();
   for (const std::string& text : a.adapters) a.request.adapters.push_back(adapter_of(text));
   PLIMSOLL_ASSIGN(const model_tools::MergeReport report, model_tools::merge_adapters(a.request));
@@ -68,7 +68,7 @@ Status run_merge(Arguments& a) {
 }  // namespace
 
 Command add_merge(Parser app) {
-  const auto declare = [](Parser c, Arguments& a) {
+  const auto declare = [](Parser c, MergeArguments& a) {
     c.add_option("--model", a.request.model, "the base: a model directory, or a hub id of the local cache")
         .required()
         .type_name("DIR|ID");
@@ -79,9 +79,10 @@ Command add_merge(Parser app) {
         .repeatable();
     c.add_option("--output", a.request.output, "the folder to make").required().type_name("DIR");
     c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
-    c.footer(kFooter);
+    c.footer(kMergeFooter);
   };
-  return add_command<Arguments>(app, "merge", "a model and adapters of it as one model", declare, run_merge);
+  return add_command<MergeArguments>(app, "merge", "a model and adapters of it as one model", declare,
+                                     run_merge);
 }
 
 }  // namespace plimsoll::cli

@@ -9,7 +9,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kPredictFooter =
     R"(a line of --data: {"text": …, "text_pair"?: …} or {"input_ids": […]}; labels in it are not looked at
 a line of the result, in the same order:
   one label a sequence   {"label": "pos", "score": its probability, "logits": […]}
@@ -45,7 +45,7 @@ Command add_predict(Parser app) {
   c.add_option("--threads", r.threads, "threads (the CPUs at hand)").range(1, int64_t{1} << 12);
   c.add_option("--memory-budget", r.memory_budget, "auto, 6GiB, 80%: what the process may take")
       .type_name("SIZE");
-  c.footer(kFooter);
+  c.footer(kPredictFooter);
   return [request](const Environment&) -> Status {
     const StopSignals signals(/*outlive_readers=*/false);
     return engine::predict(*request);

@@ -13,7 +13,7 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Arguments {
+struct PresetsArguments {
   bool json = false;
 };
 
@@ -46,7 +46,7 @@ void print_json(const Row& row) {
   std::puts(io::to_json(event).c_str());
 }
 
-Status run_presets(const Arguments& arguments) {
+Status run_presets(const PresetsArguments& arguments) {
   PLIMSOLL_ASSIGN(const std::vector<Row> list, rows());
   if (arguments.json) {
     for (const Row& row : list) print_json(row);
@@ -73,9 +73,9 @@ Status run_presets(const Arguments& arguments) {
 }  // namespace
 
 Command add_presets(Parser app) {
-  return add_command<Arguments>(
+  return add_command<PresetsArguments>(
       app, "presets", "list the model families and sizes that are known by name",
-      [](Parser command, Arguments& arguments) {
+      [](Parser command, PresetsArguments& arguments) {
         command.add_flag("--json", arguments.json, "one JSON object a preset");
         command.footer(
             "examples: plimsoll presets\n"

@@ -11,13 +11,13 @@ namespace {
 
 constexpr size_t kMostRuns = 32;
 
-struct Arguments {
+struct ReportArguments {
   std::vector<std::string> folders;
   std::string output = "report.html";
   bool techniques = false, plan = true;
 };
 
-Status run_report(const Arguments& arguments) {
+Status run_report(const ReportArguments& arguments) {
   if (arguments.folders.size() > kMostRuns)
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} runs on one page", arguments.folders.size()),
@@ -40,9 +40,9 @@ Status run_report(const Arguments& arguments) {
 }  // namespace
 
 Command add_report(Parser app) {
-  return add_command<Arguments>(
+  return add_command<ReportArguments>(
       app, "report", "runs as one HTML page: curves, memory, time, settings",
-      [](Parser command, Arguments& arguments) {
+      [](Parser command, ReportArguments& arguments) {
         command
             .add_option("folders", arguments.folders,
                         "runs: their output.dir; several are laid over each other")

@@ -27,7 +27,7 @@ constexpr auto kPause = std::chrono::milliseconds(200);
 constexpr double kPlainSeconds = 10;
 constexpr size_t kColumns = 12;
 
-struct Arguments {
+struct WatchArguments {
   std::string folder;
   bool once = false;
 };
@@ -108,7 +108,7 @@ class Screen {
   int64_t shown_step_ = -1;
 };
 
-Status run_watch(const Arguments& arguments) {
+Status run_watch(const WatchArguments& arguments) {
   PLIMSOLL_ASSIGN(RunFollower run, RunFollower::open(arguments.folder));
   Screen screen(arguments.once);
   PLIMSOLL_TRY(run.look());
@@ -135,9 +135,9 @@ Status run_watch(const Arguments& arguments) {
 }  // namespace
 
 Command add_watch(Parser app) {
-  return add_command<Arguments>(
+  return add_command<WatchArguments>(
       app, "watch", "follow a run of another process by its folder",
-      [](Parser command, Arguments& arguments) {
+      [](Parser command, WatchArguments& arguments) {
         command.add_option("folder", arguments.folder, "the run's output.dir").type_name("DIR").required();
         command.add_flag("--once", arguments.once, "say how far it is, and leave");
         command.footer(

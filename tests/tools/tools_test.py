@@ -65,7 +65,7 @@ class CheckIncludes(Scratch):
     def test_heavy_headers_and_cuda_are_kept_in_their_place(self):
         code, out = self.check(("io/a.h", "#include <nlohmann/json.hpp>\n"),
                                ("io/a.cpp", "#include <nlohmann/json.hpp>\n"),
-                               ("train/b.cpp", "#include <cuda_runtime.h>\n"),
+                               ("training/b.cpp", "#include <cuda_runtime.h>\n"),
                                ("backends/cuda/c.cpp", "#include <cuda_runtime.h>\n"))
         self.assertEqual(code, 1)
         self.assertEqual(len(out.splitlines()), 2, out)
@@ -74,9 +74,9 @@ class CheckIncludes(Scratch):
         code, out = self.check(("cli/command_line.cpp", "#include <CLI/CLI.hpp>\n"), ("cli/plan.cpp", "\n#include <CLI/CLI.hpp>\n"))
         self.assertEqual((code, out), (1, "src/cli/plan.cpp:2: CLI/CLI.hpp outside src/cli/command_line.cpp\n"))
 
-    def test_a_missing_file_an_unknown_room_and_an_empty_tree(self):
+    def test_a_missing_file_an_unknown_module_and_an_empty_tree(self):
         self.assertIn("no file base/gone.h", self.check(("ir/a.h", '#include "base/gone.h"\n'))[1])
-        self.assertIn("odd is no room", self.check(("odd/a.h", ""))[1])
+        self.assertIn("odd is no module", self.check(("odd/a.h", ""))[1])
         self.assertEqual(self.run_tool("check_includes", self.dir / "nothing").returncode, 1)
 
     def test_threads_and_numbers_come_by_ways_that_return_errors(self):
@@ -87,9 +87,18 @@ class CheckIncludes(Scratch):
         self.assertEqual([line.split(": ")[0] for line in out.splitlines()], ["src/io/a.cpp:1", "src/io/a.cpp:2"])
 
     def test_cmake_may_not_link_against_the_direction(self):
-        code, out = self.check(("base/a.h", ""), ("CMakeLists.txt", "plimsoll_room(io DEPS plimsoll_train)\n"))
+        code, out = self.check(("base/a.h", ""), ("CMakeLists.txt", "plimsoll_module(io DEPS plimsoll_training)\n"))
         self.assertEqual(code, 1)
-        self.assertIn("io may not link train", out)
+        self.assertIn("io may not link training", out)
+
+
+    def test_a_module_keeps_to_its_namespace(self):
+        code, out = self.check(("base/a.h", "namespace plimsoll {\n}\n"), ("io/b.h", "namespace plimsoll::io {\n}\n"),
+                               ("training/c.h", "namespace plimsoll::io {\nclass File;\n}\n\nnamespace plimsoll::training {\n}\n"),
+                               ("training/d.h", "namespace plimsoll::io {\nint wrong();\n}\n"),
+                               ("strategy/e.cpp", "namespace plimsoll {\nint wrong;\n}\n"))
+        self.assertEqual(code, 1)
+        self.assertEqual([line.split(": ")[0] for line in out.splitlines()], ["src/strategy/e.cpp:1", "src/training/d.h:1"])
 
 
 class CheckTests(Scratch):

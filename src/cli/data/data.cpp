@@ -6,7 +6,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kFooter = R"(examples:
+constexpr const char* kDataFooter = R"(examples:
   plimsoll data tokenizer --input "corpus/*.txt" --vocab-size 32000 --output my-tokenizer
   plimsoll data tokenize --tokenizer my-tokenizer --input "corpus/*.txt" --output train.shard
   plimsoll data inspect train.shard --tokenizer my-tokenizer
@@ -17,7 +17,7 @@ constexpr const char* kFooter = R"(examples:
 Command add_data(Parser app) {
   Parser data = app.add_subcommand("data", "text and conversations to tokens");
   data.require_subcommand();
-  data.footer(kFooter);
+  data.footer(kDataFooter);
   const std::vector<std::pair<std::string, Command>> parts = {{"tokenizer", add_data_tokenizer(data)},
                                                               {"tokenize", add_data_tokenize(data)},
                                                               {"inspect", add_data_inspect(data)},

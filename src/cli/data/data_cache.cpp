@@ -17,7 +17,7 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Arguments {
+struct DataCacheArguments {
   std::string folder;
   std::string limit;
   bool clear = false;
@@ -35,7 +35,7 @@ Result<std::string> cache_folder(const std::string& path) {
   return entries.empty() && std::filesystem::is_directory(own, code) ? own : path;
 }
 
-Result<preprocessing::CacheTrim> remove_entries(const Arguments& a, const std::string& folder) {
+Result<preprocessing::CacheTrim> remove_entries(const DataCacheArguments& a, const std::string& folder) {
   Bytes limit;
   if (!a.clear) {
     PLIMSOLL_ASSIGN(limit, parse_bytes(a.limit));
@@ -84,7 +84,7 @@ void print_table(const std::string& folder, const std::vector<preprocessing::Cac
                          counted(static_cast<int64_t>(entries.size()), "file"), to_string(Bytes(bytes))));
 }
 
-Status show(const Arguments& a) {
+Status show(const DataCacheArguments& a) {
   if (a.clear && !a.limit.empty())
     return Error{ErrorCode::kInvalidArgument, "--clear and --limit contradict each other",
                  "plimsoll data cache", "give one of them"};
@@ -100,7 +100,7 @@ Status show(const Arguments& a) {
   return Ok{};
 }
 
-void add_options(Parser command, Arguments& a) {
+void add_data_cache_options(Parser command, DataCacheArguments& a) {
   command.add_option("folder", a.folder, "a run's data.cache_dir, or its output.dir")
       .required()
       .type_name("DIR");
@@ -119,8 +119,9 @@ void add_options(Parser command, Arguments& a) {
 }  // namespace
 
 Command add_data_cache(Parser data) {
-  return add_command<Arguments>(data, "cache", "tokenized data that runs keep: what there is, its removal",
-                                add_options, show);
+  return add_command<DataCacheArguments>(data, "cache",
+                                         "tokenized data that runs keep: what there is, its removal",
+                                         add_data_cache_options, show);
 }
 
 }  // namespace plimsoll::cli

@@ -34,7 +34,7 @@
 namespace plimsoll::cli {
 namespace {
 
-struct Arguments {
+struct DataInspectArguments {
   std::vector<std::string> files;
   TextArguments text;
   int64_t samples = 3;
@@ -199,7 +199,7 @@ void add_remarks(Facts& facts, const corpora::TokenizeCounts& counts, bool json)
   for (const std::string& line : corpora::remark_lines(counts.remarks)) note(line);
 }
 
-Status inspect(const Arguments& a) {
+Status inspect_data(const DataInspectArguments& a) {
   const StopSignals signals(false);  // or scratch files would stay
   PLIMSOLL_ASSIGN(TextInspection texts, TextInspection::create(a.text));
   PLIMSOLL_ASSIGN(const std::vector<DataFile> files,
@@ -243,7 +243,7 @@ Status inspect(const Arguments& a) {
   return print_samples(files, {.count = a.samples, .tokenizer = tokenizer.get(), .json = a.json});
 }
 
-void add_options(Parser command, Arguments& a) {
+void add_data_inspect_options(Parser command, DataInspectArguments& a) {
   command
       .add_option("files", a.files,
                   "JSON lines, token shards, .npy and .bin tokens, .txt read as bytes; or patterns")
@@ -270,8 +270,8 @@ void add_options(Parser command, Arguments& a) {
 }  // namespace
 
 Command add_data_inspect(Parser data) {
-  return add_command<Arguments>(data, "inspect", "documents, lengths, masks and samples of data", add_options,
-                                inspect);
+  return add_command<DataInspectArguments>(data, "inspect", "documents, lengths, masks and samples of data",
+                                           add_data_inspect_options, inspect_data);
 }
 
 }  // namespace plimsoll::cli

@@ -20,7 +20,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kDataTokenizeFooter =
     R"(inputs: .jsonl (.ndjson, .json): an example a line, or a list of objects: "text"; "messages" (with "tools");
 "conversations" as ShareGPT has them; "prompt" and "completion"; "instruction", "input" and "output". .csv, .tsv:
 the same, the first row names the columns. Every other file is one document. gzip and zstd are unpacked, by content. Names may be patterns: "corpus/*.txt".
@@ -35,7 +35,7 @@ examples:
 exit codes: 0 done, 2 usage, 65 bad tokenizer or data, 74 I/O, 75 stopped by a signal; unless 0, nothing is
 written)";
 
-struct Arguments {
+struct DataTokenizeArguments {
   std::string tokenizer;
   std::vector<std::string> inputs;
   std::string output;
@@ -47,7 +47,7 @@ struct Arguments {
   ReadingArguments reading;
 };
 
-void add_options(Parser c, Arguments& a) {
+void add_data_tokenize_options(Parser c, DataTokenizeArguments& a) {
   c.add_option("--tokenizer", a.tokenizer,
                "a model's folder, a tokenizer.json, or a hub id of the local cache")
       .required()
@@ -68,7 +68,7 @@ void add_options(Parser c, Arguments& a) {
   c.add_option("--chat-template", a.chat_template, "for conversations, in place of the model's own")
       .type_name("FILE");
   add_reading_options(c, a.reading, "threads in all (the CPUs at hand)");
-  c.footer(kFooter);
+  c.footer(kDataTokenizeFooter);
 }
 
 double ratio(double a, double b) { return b > 0 ? a / b : 0.0; }
@@ -81,7 +81,7 @@ struct Outcome {
   bool is_npy = false;
 };
 
-void print_json(const Arguments& arguments, const Outcome& o) {
+void print_json(const DataTokenizeArguments& arguments, const Outcome& o) {
   const auto bytes = static_cast<double>(o.counts.text_bytes);
   const io::Tree event = io::Tree::map(
       {{"event", json_text("tokenize")},
@@ -104,7 +104,7 @@ void print_json(const Arguments& arguments, const Outcome& o) {
   fmt::print("{}\n", io::to_json(event));
 }
 
-void print_table(const Arguments& arguments, const Outcome& o) {
+void print_table(const DataTokenizeArguments& arguments, const Outcome& o) {
   const corpora::TokenizeCounts& c = o.counts;
   Table table({{"", Table::Align::kLeft}, {"", Table::Align::kLeft}});
   table.add({"written", fmt::format("{} ({})", arguments.output, to_string(Bytes(o.file_bytes)))});
@@ -151,7 +151,7 @@ Result<corpora::TokenizeCounts> write_and_show(corpora::TextInput& input, corpor
   return corpora::write_tokens(input, output, options);
 }
 
-Status tokenize(const Arguments& arguments) {
+Status tokenize(const DataTokenizeArguments& arguments) {
   const double start = now_seconds();
   const StopSignals signals(false);
   PLIMSOLL_ASSIGN(const corpora::EncoderFiles files,
@@ -186,7 +186,8 @@ Status tokenize(const Arguments& arguments) {
 }  // namespace
 
 Command add_data_tokenize(Parser data) {
-  return add_command<Arguments>(data, "tokenize", "files to a token shard or an .npy", add_options, tokenize);
+  return add_command<DataTokenizeArguments>(data, "tokenize", "files to a token shard or an .npy",
+                                            add_data_tokenize_options, tokenize);
 }
 
 }  // namespace plimsoll::cli

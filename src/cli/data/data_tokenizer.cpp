@@ -23,7 +23,7 @@
 namespace plimsoll::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kDataTokenizerFooter =
     R"(A byte-level BPE: what the tokenizers package's BpeTrainer makes of the same texts, for any number of threads.
 inputs: as for data tokenize; of conversations the messages' texts, of prompts and completions both.
 output: DIR/tokenizer.json and DIR/tokenizer_config.json, which transformers' AutoTokenizer opens. Special tokens
@@ -35,13 +35,13 @@ examples:
   plimsoll data tokenize --tokenizer my-tokenizer --input "corpus/*.txt" --output train.shard
 exit codes: 0 done, 2 usage, 65 bad data, 74 I/O, 75 stopped by a signal; unless 0, nothing is written)";
 
-struct Arguments {
+struct DataTokenizerArguments {
   tokenizer_training::TokenizerTraining training;
   std::string output;
   ReadingArguments reading;
 };
 
-void add_options(Parser c, Arguments& a) {
+void add_data_tokenizer_options(Parser c, DataTokenizerArguments& a) {
   tokenizer_training::TokenizerTraining& t = a.training;
   c.add_option("--input", t.inputs, "files or patterns").required().type_name("FILE…");
   c.add_option("--vocab-size", t.vocab_size, "tokens in all: the special ones, 256 bytes, what is learnt")
@@ -60,10 +60,10 @@ void add_options(Parser c, Arguments& a) {
       .one_of(tokenizer_training::pre_tokenizer_names())
       .show_default();
   add_reading_options(c, a.reading, "threads that count words (the CPUs at hand)");
-  c.footer(kFooter);
+  c.footer(kDataTokenizerFooter);
 }
 
-void print_json(const Arguments& arguments, const tokenizer_training::TrainedTokenizer& trained,
+void print_json(const DataTokenizerArguments& arguments, const tokenizer_training::TrainedTokenizer& trained,
                 double seconds) {
   const io::Tree event = io::Tree::map({{"event", io::Tree::of(std::string("tokenizer"))},
                                         {"output", json_text(arguments.output)},
@@ -81,7 +81,7 @@ void print_json(const Arguments& arguments, const tokenizer_training::TrainedTok
   fmt::print("{}\n", io::to_json(event));
 }
 
-void print_table(const Arguments& arguments, const tokenizer_training::TrainedTokenizer& trained,
+void print_table(const DataTokenizerArguments& arguments, const tokenizer_training::TrainedTokenizer& trained,
                  double seconds) {
   Table table({{"", Table::Align::kLeft}, {"", Table::Align::kLeft}});
   table.add({"written", arguments.output + "/tokenizer.json, tokenizer_config.json"});
@@ -125,7 +125,7 @@ class Display {
   std::unique_ptr<Progress> line_ = std::make_unique<Progress>();
 };
 
-Status train(const Arguments& arguments) {
+Status train(const DataTokenizerArguments& arguments) {
   const double start = now_seconds();
   const StopSignals signals(false);
   // Whether it can be written is known before the work, not after it.
@@ -154,7 +154,8 @@ Status train(const Arguments& arguments) {
 }  // namespace
 
 Command add_data_tokenizer(Parser data) {
-  return add_command<Arguments>(data, "tokenizer", "train a tokenizer on files of text", add_options, train);
+  return add_command<DataTokenizerArguments>(data, "tokenizer", "train a tokenizer on files of text",
+                                             add_data_tokenizer_options, train);
 }
 
 }  // namespace plimsoll::cli

@@ -106,7 +106,7 @@ Status inspect(const InspectArguments& arguments) {
   return inspect_file(arguments.path, arguments.json, /*tensors=*/true);
 }
 
-void add_options(Parser command, InspectArguments& a) {
+void add_inspect_options(Parser command, InspectArguments& a) {
   command
       .add_option("path", a.path,
                   "a safetensors file, a token shard, a pack index, a model's folder or its id in the hub's "
@@ -135,7 +135,7 @@ void add_options(Parser command, InspectArguments& a) {
 
 Command add_inspect(Parser app) {
   return add_command<InspectArguments>(
-      app, "inspect", "what a safetensors file, a model or a checkpoint holds", add_options, inspect);
+      app, "inspect", "what a safetensors file, a model or a checkpoint holds", add_inspect_options, inspect);
 }
 
 }  // namespace plimsoll::cli

@@ -17,7 +17,7 @@ namespace plimsoll::cli {
 namespace {
 
 /// What tensors amount to.
-struct Totals {
+struct TensorTotals {
   int64_t tensors = 0, elements = 0, bytes = 0;
   void add(const io::SafetensorsTensor& tensor) {
     ++tensors;
@@ -26,14 +26,14 @@ struct Totals {
   }
 };
 
-Totals sum_of(const std::vector<io::WeightRef>& refs) {
-  Totals totals;
+TensorTotals sum_of(const std::vector<io::WeightRef>& refs) {
+  TensorTotals totals;
   for (const io::WeightRef& ref : refs) totals.add(*ref.tensor);
   return totals;
 }
 
-std::map<std::string, Totals> by_dtype(const std::vector<io::WeightRef>& refs) {
-  std::map<std::string, Totals> dtypes;
+std::map<std::string, TensorTotals> by_dtype(const std::vector<io::WeightRef>& refs) {
+  std::map<std::string, TensorTotals> dtypes;
   for (const io::WeightRef& ref : refs) dtypes[ref.tensor->dtype].add(*ref.tensor);
   return dtypes;
 }
@@ -140,14 +140,14 @@ std::string dtypes_text(const std::vector<io::WeightRef>& tensors) {
 }
 
 void add_totals(Facts& facts, const std::vector<io::WeightRef>& tensors) {
-  const auto object = [](const Totals& totals) {
+  const auto object = [](const TensorTotals& totals) {
     return io::Tree::map({{"tensors", io::Tree::of(totals.tensors)},
                           {"elements", io::Tree::of(totals.elements)},
                           {"bytes", io::Tree::of(totals.bytes)}});
   };
   io::Tree dtypes = io::Tree::map();
   for (const auto& [dtype, totals] : by_dtype(tensors)) dtypes.set(dtype, object(totals));
-  const Totals all = sum_of(tensors);
+  const TensorTotals all = sum_of(tensors);
   facts.add("tensors", io::Tree::of(all.tensors));
   facts.add("elements", io::Tree::of(all.elements));
   facts.add("tensor_bytes", io::Tree::of(all.bytes));
@@ -183,7 +183,7 @@ Status print_tensors(std::vector<io::WeightRef> tensors, bool json) {
       table.add(tensor_row(*tensors[i].tensor, stats[i]));
   }
   if (json) return Ok{};
-  const Totals all = sum_of(tensors);
+  const TensorTotals all = sum_of(tensors);
   print_text(fmt::format("\n{}\n{}, {}, {}\n", table.text(), counted(all.tensors, "tensor"),
                          counted(all.elements, "element"), to_string(Bytes(all.bytes))));
   return Ok{};

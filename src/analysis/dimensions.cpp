@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/units.h"
+#include "models/language_model.h"
 
 namespace plimsoll::analysis {
 namespace {
@@ -106,7 +107,7 @@ class Dimensions {
   void twice_the_length() {
     const int64_t length = 2 * variants_.config().data.sequence_length;
     strategy::SettingTexts changed = {{"data.sequence_length", std::to_string(length)}};
-    if (length > base_.model->max_positions()) {
+    if (length > models::language_model(*base_.model).max_positions()) {
       io::Tree overrides = io::Tree::map();
       set(overrides, kPositions, length);
       if (overrides.members.empty()) overrides.set("max_position_embeddings", io::Tree::of(length));

@@ -3,12 +3,14 @@
 
 #include "analysis/techniques.h"
 #include "base/units.h"
+#include "models/language_model.h"
 
 namespace plimsoll::analysis {
 namespace {
 
 std::string logits_note(const settings::RunConfig& config, const strategy::Prepared& base) {
-  const int64_t bytes = base.split.micro_batch_size * config.data.sequence_length * base.model->vocab_size() *
+  const int64_t bytes = base.split.micro_batch_size * config.data.sequence_length *
+                        models::language_model(*base.model).vocab_size() *
                         static_cast<int64_t>(sizeof(float));
   return fmt::format("in force: head and loss hold the logits of a chunk of tokens; all would be {}",
                      to_string(Bytes(bytes)));

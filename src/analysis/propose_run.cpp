@@ -15,6 +15,7 @@
 #include "datasets/packing.h"
 #include "io/hub_cache.h"
 #include "io/yaml.h"
+#include "models/language_model.h"
 #include "models/presets.h"
 #include "models/quantization_config.h"
 #include "planner/report/headline.h"
@@ -238,7 +239,7 @@ Result<RunProposal> propose_run(const RunRequest& request) {
   PLIMSOLL_ASSIGN(const settings::RunConfig config,
                   settings::parse_run_config(first.yaml(), "what was asked for", request.overrides));
   PLIMSOLL_ASSIGN(const io::ConfigJson model_config, settings::load_model_config(config.model));
-  PLIMSOLL_ASSIGN(const auto model, models::make_model(model_config));
+  PLIMSOLL_ASSIGN(const auto model, models::make_language_model(model_config));
   PLIMSOLL_ASSIGN(const auto stored, models::read_quantization_config(model_config));
   const bool adapts = stored || request.lora_rank || names_lora(request.overrides);
   if (adapts)

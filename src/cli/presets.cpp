@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "io/tree.h"
-#include "models/model.h"
+#include "models/language_model.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -27,7 +27,7 @@ Result<std::vector<Row>> rows() {
   std::vector<Row> list;
   for (const models::PresetInfo& preset : models::presets()) {
     PLIMSOLL_ASSIGN(const io::ConfigJson config, models::preset_config(preset.name));
-    PLIMSOLL_ASSIGN(const auto model, models::make_model(config));
+    PLIMSOLL_ASSIGN(const auto model, models::make_language_model(config));
     const auto family = config.model_type();
     list.push_back({preset, family ? *family : "", model->num_parameters(), model->max_positions()});
   }

@@ -24,6 +24,7 @@
 #include "io/file.h"
 #include "io/safetensors_reader.h"
 #include "io/scratch_folder.h"
+#include "models/language_model.h"
 #include "preprocessing/token_cache.h"
 #include "runtime/session.h"
 #include "settings/settings.h"
@@ -196,7 +197,7 @@ class Prediction {
     };
     PLIMSOLL_TRY(visit([&](int64_t tokens) { longest = std::max(longest, tokens); }));
     PLIMSOLL_ASSIGN(const io::ConfigJson model, settings::load_model_config(config_.model));
-    PLIMSOLL_ASSIGN(const auto built, models::make_model(model));
+    PLIMSOLL_ASSIGN(const auto built, models::make_language_model(model));
     longest = std::min({longest, built->max_positions(), request_.max_length.value_or(longest)});
     datasets::LengthCounts counts(longest);
     PLIMSOLL_TRY(visit([&](int64_t tokens) { counts.add(std::min(tokens, longest)); }));

@@ -14,6 +14,7 @@
 #include "corpora/pad_token.h"
 #include "engine/memory_at_start.h"
 #include "io/adapter_folder.h"
+#include "models/language_model.h"
 #include "preprocessing/run_data.h"
 #include "strategy/run_card.h"
 #include "strategy/run_device.h"
@@ -99,7 +100,7 @@ Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::P
   PLIMSOLL_ASSIGN(
       preprocessing::RunData data,
       preprocessing::prepare_data(config, {.train = planning.purpose == strategy::Purpose::kTrain,
-                                           .vocab_size = prepared.model->vocab_size(),
+                                           .vocab_size = models::language_model(*prepared.model).vocab_size(),
                                            .num_threads = planning.num_threads,
                                            .progress = progress,
                                            .note = [&](const std::string& text) { events.note(text); }}));

@@ -41,7 +41,8 @@ Result<std::optional<models::QuantizeSpec>> few_bits(const io::ConfigJson& confi
   return spec;
 }
 
-Result<std::unique_ptr<models::Model>> language_model(const io::ConfigJson& base, const Request& request) {
+Result<std::unique_ptr<models::LanguageModel>> language_model(const io::ConfigJson& base,
+                                                              const Request& request) {
   io::ConfigJson config(base.fields(), base.source());
   models::LoraSpec lora;
   if (!request.adapter.empty()) {
@@ -49,7 +50,7 @@ Result<std::unique_ptr<models::Model>> language_model(const io::ConfigJson& base
     lora.lora_dropout = 0;  // generation does not train
     models::fit_vocabulary(lora, config);
   }
-  PLIMSOLL_ASSIGN(auto model, models::make_model(config));
+  PLIMSOLL_ASSIGN(auto model, models::make_language_model(config));
   if (model->num_labels() > 0)
     return Error{ErrorCode::kBadData, "the model is a classifier, expected a causal language model",
                  config.source(), "it answers with labels: plimsoll predict --model DIR --data FILE"};

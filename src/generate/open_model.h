@@ -10,14 +10,14 @@
 #include "generate/request.h"
 #include "generate/text_codec.h"
 #include "io/model_weights.h"
-#include "models/model.h"
+#include "models/language_model.h"
 
 namespace plimsoll::generate {
 
 struct OpenModel {
   std::string folder;   ///< of the base, where there is an adapter
   std::string adapter;  ///< its folder; empty: none
-  std::unique_ptr<models::Model> model;
+  std::unique_ptr<models::LanguageModel> model;
   Resolved resolved;
   TextCodec codec;
   ChatFormat format;

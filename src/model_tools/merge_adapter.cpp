@@ -20,6 +20,7 @@
 #include "io/safetensors_writer.h"
 #include "io/tensor_convert.h"
 #include "model_tools/rewrite_model.h"
+#include "models/language_model.h"
 #include "models/lora.h"
 #include "models/lora_config.h"
 #include "models/quantization_config.h"
@@ -183,7 +184,7 @@ class Merger : public TensorRewrite {
     spec.lora_dropout = 0;
     io::ConfigJson config(config_.fields(), config_.source());
     models::fit_vocabulary(spec, config);
-    PLIMSOLL_ASSIGN(const auto model, models::make_model(config));
+    PLIMSOLL_ASSIGN(const auto model, models::make_language_model(config));
     if (spec.resized && (request_.adapters.size() > 1 || weight != 1))
       return refused("an adapter that brings a vocabulary of its own is merged alone, with the weight 1",
                      directory, "merge it first, and the others onto what comes of it");

@@ -21,7 +21,7 @@ constexpr const char* kHead = "lm_head.weight";
 
 std::string layer_name(int64_t layer) { return "model.layers." + std::to_string(layer); }
 
-class Decoder final : public Model {
+class Decoder final : public LanguageModel {
  public:
   explicit Decoder(DecoderConfig config) : c_(std::move(config)) {
     vocab_size_ = c_.vocab_size;
@@ -76,6 +76,7 @@ class Decoder final : public Model {
     const bool tied = num_labels_ == 0 && c_.tie_word_embeddings;
     return tied ? std::optional(TiedHead{kHead, kEmbedding}) : std::nullopt;
   }
+  [[nodiscard]] std::string_view base_prefix() const override { return "model."; }
   [[nodiscard]] bool ignores_tensor(std::string_view name) const override {
     return name.ends_with("rotary_emb.inv_freq") || (num_labels_ > 0 && name == kHead);
   }
@@ -133,7 +134,8 @@ class Decoder final : public Model {
     return ops::rms_norm(b, x, read_parameter(b, weight), c_.rms_norm_eps).y;
   }
   ValueId project(Builder& b, const Forward& forward, ValueId x, const std::string& name, bool bias) const {
-    return linear(b, *this, {.weight = name + ".weight", .bias = bias ? name + ".bias" : ""}, x, &forward);
+    return linear(b, *this, {.weight = name + ".weight", .bias = bias ? name + ".bias" : ""}, x,
+                  forward.noise());
   }
 
   ValueId block(Builder& b, const Forward& forward, ValueId x, ValueId table, int64_t index) const {
@@ -185,7 +187,7 @@ class Decoder final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_decoder(DecoderConfig config) {
+std::unique_ptr<LanguageModel> make_decoder(DecoderConfig config) {
   return std::make_unique<Decoder>(std::move(config));
 }
 

@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "models/decoder_config.h"
-#include "models/model.h"
+#include "models/language_model.h"
 
 namespace plimsoll::models {
 
 /// The model of a checked config.
-std::unique_ptr<Model> make_decoder(DecoderConfig config);
+std::unique_ptr<LanguageModel> make_decoder(DecoderConfig config);
 
 }  // namespace plimsoll::models

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "models/gpt2_config.h"
+#include "models/language_model.h"
 #include "models/linear.h"
-#include "models/model.h"
 #include "ops/ops.h"
 
 namespace plimsoll::models {
@@ -19,7 +19,7 @@ constexpr const char* kGpt2Head = "lm_head.weight";
 
 std::string gpt2_layer_name(int64_t layer) { return "transformer.h." + std::to_string(layer); }
 
-class Gpt2 final : public Model {
+class Gpt2 final : public LanguageModel {
  public:
   explicit Gpt2(Gpt2Config config) : c_(std::move(config)) {
     vocab_size_ = c_.vocab_size;
@@ -114,7 +114,7 @@ class Gpt2 final : public Model {
   }
   ValueId conv1d(Builder& b, const Forward& forward, ValueId x, const std::string& name) const {
     return linear(b, *this, {.weight = name + ".weight", .bias = name + ".bias", .transposed = true}, x,
-                  &forward);
+                  forward.noise());
   }
 
   /// In training alone; the layer's scope is the key.

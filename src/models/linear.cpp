@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "ops/ops.h"
+
 namespace plimsoll::models {
 namespace {
 
 /// What enters the A's. One mask for the linears of a storage, which read one projection.
-ir::ValueId dropped(ir::Builder& b, const Adapter& adapter, double p, ir::ValueId x, const Forward* forward) {
-  if (p == 0 || forward == nullptr || !forward->training) return x;
-  return ops::dropout(b, x, forward->random, p, ops::random_key(adapter.a, "lora_dropout"));
+ir::ValueId dropped(ir::Builder& b, const Adapter& adapter, double p, ir::ValueId x, ir::ValueId noise) {
+  if (p == 0 || !noise.valid()) return x;
+  return ops::dropout(b, x, noise, p, ops::random_key(adapter.a, "lora_dropout"));
 }
 
 /// scale (A x): the smallest place for the scale.
@@ -89,9 +91,9 @@ ir::ValueId add_products(ir::Builder& b, const Model& model, const Adapter& adap
 
 /// What the adapters make of the base's W x.
 ir::ValueId add_adapter(ir::Builder& b, const Model& model, const LinearSpec& spec, const Adapter& adapter,
-                        ir::ValueId x, std::vector<ir::ValueId> base, const Forward* forward) {
+                        ir::ValueId x, std::vector<ir::ValueId> base, ir::ValueId noise) {
   const auto scope = b.scope("lora");
-  const ir::ValueId in = dropped(b, adapter, model.adapters()->dropout, x, forward);
+  const ir::ValueId in = dropped(b, adapter, model.adapters()->dropout, x, noise);
   const ir::ValueId a = model.read_parameter(b, adapter.a);
   std::vector<int64_t> ranks, outs;
   for (const Adapter::Part& part : adapter.parts) {
@@ -135,14 +137,14 @@ ir::ValueId add_adapter(ir::Builder& b, const Model& model, const LinearSpec& sp
 }  // namespace
 
 ir::ValueId linear(ir::Builder& b, const Model& model, const LinearSpec& spec, ir::ValueId x,
-                   const Forward* forward) {
+                   ir::ValueId noise) {
   const Adapter* adapter = model.adapter_of(spec.adapted.empty() ? spec.weight : spec.adapted);
   const ir::ValueId bias = spec.bias.empty() ? ir::ValueId{} : model.read_parameter(b, spec.bias);
   if (adapter == nullptr) return joined(b, base_of(b, model, spec, x, bias));
   // DoRA scales what is before the bias.
   const bool bias_last = bias.valid() && is_dora(*adapter);
   std::vector<ir::ValueId> base = base_of(b, model, spec, x, bias_last ? ir::ValueId{} : bias);
-  const ir::ValueId adapted = add_adapter(b, model, spec, *adapter, x, std::move(base), forward);
+  const ir::ValueId adapted = add_adapter(b, model, spec, *adapter, x, std::move(base), noise);
   return bias_last ? ops::bias_add(b, adapted, bias) : adapted;
 }
 

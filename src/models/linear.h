@@ -19,9 +19,9 @@ struct LinearSpec {
 };
 
 /// x [..., in] -> [..., out], out being the rows of all views together, with what the model's adapters add.
-/// Dtypes: as ops::linear. `forward`: what dropout before an adapter draws from; absent: there is none.
+/// Dtypes: as ops::linear. `noise`: what dropout before an adapter draws from, i32[4]; absent: there is none.
 [[nodiscard]] ir::ValueId linear(ir::Builder& b, const Model& model, const LinearSpec& spec, ir::ValueId x,
-                                 const Forward* forward = nullptr);
+                                 ir::ValueId noise = {});
 
 /// Rows of the table by ids, as ops::embedding, with what the model's adapters add.
 [[nodiscard]] ir::ValueId embed(ir::Builder& b, const Model& model, const std::string& table, ir::ValueId ids,

@@ -13,14 +13,14 @@ namespace {
 
 constexpr const char* kAllLinear = "all-linear";
 
-Error refused(std::string what, std::string hint) {
+Error target_refused(std::string what, std::string hint) {
   return {ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
 }
 
 Error unmatched_name(const char* setting, const char* what, const std::string& name,
                      const std::vector<std::string>& known) {
-  return refused(fmt::format("{}: no {} matches '{}'", setting, what, name.substr(0, 100)),
-                 io::nearest_hint(name, known));
+  return target_refused(fmt::format("{}: no {} matches '{}'", setting, what, name.substr(0, 100)),
+                        io::nearest_hint(name, known));
 }
 
 /// The last parts of modules' names, each once.
@@ -67,8 +67,8 @@ LoraTargets::LoraTargets(const Model& model, const LoraSpec& spec, std::string_v
 
 Status LoraTargets::check() const {
   if (!targets_.given())
-    return refused("lora.target_modules names no modules, and PEFT has no defaults for this family",
-                   "set lora.target_modules to a list of names, or to all-linear");
+    return target_refused("lora.target_modules names no modules, and PEFT has no defaults for this family",
+                          "set lora.target_modules to a list of names, or to all-linear");
   if (targets_.is_pattern && !all_linear_)
     PLIMSOLL_TRY(check_pattern("lora.target_modules", targets_.names.front()));
   if (spec_.exclude_modules.is_pattern)
@@ -142,7 +142,7 @@ void LoraTargets::add_unmatched_layers(std::vector<Error>& errors) const {
   if (layers.empty() && !spec_.layers_pattern.empty()) return;  // the pattern is what is wrong
   for (const int64_t layer : spec_.layers_to_transform)
     if (!layers.contains(layer))
-      errors.push_back(refused(
+      errors.push_back(target_refused(
           fmt::format("lora.layers_to_transform: no module of target_modules is in a layer {}", layer),
           layers.empty()
               ? std::string("what target_modules names is in no layer")
@@ -153,7 +153,7 @@ Status LoraTargets::check_apart(const std::set<std::string>& adapted) const {
   for (const std::string& entry : saved_)
     for (const std::string& module : adapted)
       if (is_saved_by(module, entry))
-        return refused(
+        return target_refused(
             fmt::format("lora.modules_to_save: '{}' takes {} as well, which gets an adapter", entry, module),
             "an entry takes every module whose name ends with it: write a longer one, or leave that module "
             "out");
@@ -163,7 +163,7 @@ Status LoraTargets::check_apart(const std::set<std::string>& adapted) const {
 Error LoraTargets::nothing_adapted() const {
   if (targets_.is_pattern && targeted_.empty())
     return unmatched_name("lora.target_modules", "linear map", targets_.names.front(), linear_names());
-  return refused(
+  return target_refused(
       "lora gives no module an adapter: what target_modules names is left out by exclude_modules, "
       "modules_to_save or layers_to_transform",
       fmt::format("the linear layers are {}", fmt::join(linear_names(), ", ")));
@@ -191,7 +191,7 @@ std::vector<std::string> LoraTargets::modules() const {
 
 Error LoraTargets::tied(const std::string& name) const {
   const auto tied = *model_.tied_head();
-  return refused(
+  return target_refused(
       fmt::format("'{}' is tied ({} is {}): one of two tied weights cannot be trained and saved alone", name,
                   tied.head, tied.embedding),
       "leave it out, or untie them: model.overrides.tie_word_embeddings=false with a model whose weights "

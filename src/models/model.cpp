@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "models/decoder.h"
-#include "models/linear.h"
 #include "models/quantization_config.h"
+#include "ops/ops.h"
 
 namespace plimsoll::models {
 namespace {
@@ -21,7 +21,7 @@ struct Family {
 template <auto kParse>
 Result<std::unique_ptr<Model>> decoder(const io::ConfigJson& config) {
   PLIMSOLL_ASSIGN(DecoderConfig parsed, kParse(config));
-  return make_decoder(std::move(parsed));
+  return std::unique_ptr<Model>(make_decoder(std::move(parsed)));
 }
 
 constexpr Family kFamilies[] = {
@@ -152,20 +152,6 @@ void Model::divide(std::span<const Role> roles) {
   parameters_ = std::move(divided);
 }
 
-ir::ValueId Model::pooled_logits(ir::Builder& b, const Forward& forward, ir::ValueId last) const {
-  ir::ValueId rows = stream(b, forward);
-  {
-    const auto scope = b.scope("pool");
-    rows = ops::gather_rows(b, rows, last);
-  }
-  return head(b, final_norm(b, rows));
-}
-
-ir::ValueId Model::score(ir::Builder& b, ir::ValueId rows) const {
-  const auto scope = b.scope("score");
-  return linear(b, *this, {.weight = std::string(kScore)}, rows);
-}
-
 std::vector<const Parameter*> Model::quantized_parts(std::string_view name) const {
   std::vector<const Parameter*> parts;
   for (const Parameter& p : parameters_)
@@ -197,36 +183,6 @@ ir::ValueId Model::read_constant(ir::Builder& b, std::string_view name) const {
       std::find_if(constants_.begin(), constants_.end(), [&](const auto& c) { return c.name == name; });
   PLIMSOLL_CHECK(it != constants_.end(), std::string(name));
   return b.state({it->name, {ir::DType::kF32, it->shape}, ir::StateClass::kConstant});
-}
-
-ir::ValueId Model::positions(ir::Builder& b, const Forward& forward) {
-  if (forward.doc_start.valid()) return ops::document_positions(b, forward.doc_start);
-  if (!forward.start.valid()) return {};
-  const ir::Shape shape = b.type(forward.tokens).shape;
-  return ops::positions(b, shape.dim(0), shape.dim(1), forward.start);
-}
-
-ir::ValueId Model::attend(ir::Builder& b, const Forward& forward, ir::ValueId q, ir::ValueId k, ir::ValueId v,
-                          const ops::AttentionOptions& options, int64_t layer) {
-  if (forward.cache_tokens == 0) {
-    ops::AttentionOptions keyed = options;
-    keyed.key = ops::random_key("layers." + std::to_string(layer), "attention");
-    return ops::attention(b, q, k, v, forward.doc_start, keyed,
-                          forward.training ? forward.random : ir::ValueId{})
-        .out;
-  }
-  const auto through_cache = [&](const char* kind, ir::ValueId x) {
-    ir::TensorType type = b.type(x);
-    type.shape.set_dim(1, forward.cache_tokens);
-    type.dtype = forward.cache_dtype;
-    const std::string name = "cache." + std::string(kind) + "." + std::to_string(layer);
-    const ir::ValueId updated =
-        ops::cache_update(b, b.state({name, type, ir::StateClass::kCache}), x, forward.start);
-    b.assign(name, updated);
-    return updated;
-  };
-  const ir::ValueId keys = through_cache("k", k), values = through_cache("v", v);
-  return ops::attention_cached(b, q, keys, values, forward.start, options);
 }
 
 Result<std::unique_ptr<Model>> make_model(const io::ConfigJson& config) {

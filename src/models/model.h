@@ -1,5 +1,5 @@
-// What a model family tells the rest: its parameters with the checkpoint's names, its constants, and its
-// forward graph. Nothing below this room knows of tokens, heads or layers.
+// What a model family tells the rest: its parameters with the checkpoint's names and its constants. What runs
+// forward on which inputs, a kind of model says: a language model on tokens (models/language_model.h).
 #pragma once
 
 #include <functional>
@@ -15,7 +15,6 @@
 #include "base/result.h"
 #include "io/model_config.h"
 #include "ir/builder.h"
-#include "ops/ops.h"
 
 namespace plimsoll::models {
 
@@ -128,19 +127,6 @@ struct Constant {
   std::vector<float> data;
 };
 
-/// What a forward pass runs on.
-struct Forward {
-  ir::ValueId tokens;  ///< i32[B, T]
-  /// Packed documents: i32[B, T], the index in its sequence of the first token of each token's document;
-  /// positions count from there, attention sees no further. Absent: a sequence is one document.
-  ir::ValueId doc_start = {};
-  bool training = false;     ///< dropout; else the model is as it answers
-  ir::ValueId random = {};   ///< i32[4], see ops.h: what dropout draws from; needed in training
-  ir::ValueId start = {};    ///< generation: i32[B], the position of column 0 of each row; absent: 0
-  int64_t cache_tokens = 0;  ///< generation: positions that the cache holds, S; 0: there is none
-  ir::DType cache_dtype = ir::DType::kF32;  ///< what it holds them in
-};
-
 /// A head that is the embedding: its name in checkpoints that store it all the same, and the parameter's.
 struct TiedHead {
   std::string_view head, embedding;
@@ -151,8 +137,6 @@ class Model {
   virtual ~Model() = default;
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
   [[nodiscard]] const std::vector<Constant>& constants() const { return constants_; }
-  [[nodiscard]] int64_t vocab_size() const { return vocab_size_; }
-  [[nodiscard]] int64_t max_positions() const { return max_positions_; }
   [[nodiscard]] int64_t num_parameters() const;
   [[nodiscard]] int64_t num_trained() const;  ///< of them
   /// All parameters become states of that dtype, in graphs built from now on; where there are adapters, what
@@ -180,25 +164,8 @@ class Model {
   /// Fields of the config file that were passed over, for a message.
   [[nodiscard]] const std::vector<std::string>& unknown_fields() const { return unknown_fields_; }
 
-  /// Labels that the head scores, where the model classifies sequences; 0: it is a language model.
+  /// Labels that the head scores, where the model classifies; 0: it does not.
   [[nodiscard]] int64_t num_labels() const { return num_labels_; }
-
-  /// Builds the forward pass up to the final norm: the residual stream [B, T, hidden]. With a cache, keys and
-  /// values of each layer go through states "cache.k.<layer>" and "cache.v.<layer>" [B, S, kv_heads,
-  /// head_dim] of its dtype.
-  virtual ir::ValueId stream(ir::Builder& b, const Forward& forward) const = 0;
-  /// The final norm of each row of the stream, as many as there are.
-  virtual ir::ValueId final_norm(ir::Builder& b, ir::ValueId stream) const = 0;
-  /// Of normed rows [..., hidden] -> f32[..., vocab], or [..., num_labels].
-  virtual ir::ValueId head(ir::Builder& b, ir::ValueId hidden) const = 0;
-  /// All of it up to the head: [B, T, hidden].
-  ir::ValueId hidden(ir::Builder& b, const Forward& forward) const {
-    return final_norm(b, stream(b, forward));
-  }
-  ir::ValueId logits(ir::Builder& b, const Forward& forward) const { return head(b, hidden(b, forward)); }
-  /// The head on one row of each sequence, i32[B] `last` -> [B, 1, vocab or num_labels]. The others go no
-  /// further than the stream.
-  ir::ValueId pooled_logits(ir::Builder& b, const Forward& forward, ir::ValueId last) const;
 
   /// Declares a parameter's state and reads it; of one that was divided, its parts joined.
   [[nodiscard]] ir::ValueId read_parameter(ir::Builder& b, std::string_view name) const;
@@ -206,29 +173,18 @@ class Model {
   [[nodiscard]] std::vector<const Parameter*> quantized_parts(std::string_view name) const;
 
   /// Nothing where the head has weights of its own.
-  [[nodiscard]] virtual std::optional<TiedHead> tied_head() const = 0;
+  [[nodiscard]] virtual std::optional<TiedHead> tied_head() const { return {}; }
   /// What the names of all but the head's tensors start with; checkpoints of the bare model lack it.
-  [[nodiscard]] virtual std::string_view base_prefix() const { return "model."; }
+  [[nodiscard]] virtual std::string_view base_prefix() const { return {}; }
   /// Whether a tensor of that name, which is no parameter, may stand in a checkpoint: buffers that older
   /// versions of transformers saved, a language model's head where this one classifies.
-  [[nodiscard]] virtual bool ignores_tensor(std::string_view name) const = 0;
+  [[nodiscard]] virtual bool ignores_tensor(std::string_view /*name*/) const { return false; }
 
-  /// A classifier's head in checkpoints; a language model's lacks it.
+  /// A classifier's head in checkpoints.
   static constexpr const char* kScore = "score.weight";
 
  protected:
-  /// The classifier's head: a linear map without bias.
-  [[nodiscard]] ir::ValueId score(ir::Builder& b, ir::ValueId rows) const;
   [[nodiscard]] ir::ValueId read_constant(ir::Builder& b, std::string_view name) const;
-  /// i32[B, T] positions of the tokens; absent where they are 0..T-1 in every row.
-  [[nodiscard]] static ir::ValueId positions(ir::Builder& b, const Forward& forward);
-  /// Causal attention of q [B, T, heads, head_dim] over k and v [B, T, kv_heads, head_dim] and, in
-  /// generation, over what the layer's cache holds before them. `layer` names the cache, and is what
-  /// options.dropout draws by, in training alone.
-  [[nodiscard]] static ir::ValueId attend(ir::Builder& b, const Forward& forward, ir::ValueId q,
-                                          ir::ValueId k, ir::ValueId v, const ops::AttentionOptions& options,
-                                          int64_t layer);
-
   /// Parameters from the index `first` on are the block's.
   void put_in_block(size_t first, int64_t block);
 
@@ -236,8 +192,6 @@ class Model {
   std::vector<Constant> constants_;
   std::optional<Adapters> adapters_;
   std::vector<std::string> unknown_fields_;
-  int64_t vocab_size_ = 0;
-  int64_t max_positions_ = 0;
   int64_t num_labels_ = 0;
   int64_t num_matmul_parameters_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include "checkpoints/disk_need.h"
 #include "io/atomic_directory.h"
+#include "models/language_model.h"
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"
 
@@ -32,7 +33,8 @@ int64_t text_bytes(const settings::RunConfig& config) {
 planner::DiskReport disk_report(const settings::RunConfig& config, const io::ConfigJson& model_config,
                                 const models::Model& model, const passes::SessionPlan& session) {
   constexpr int64_t kTextBytesPerToken = 4;
-  const int64_t token_bytes = model.vocab_size() <= 1 << 16 ? 2 : 4;
+  const models::LanguageModel* language = models::as_language_model(model);
+  const int64_t token_bytes = language == nullptr || language->vocab_size() <= 1 << 16 ? 2 : 4;
   const checkpoints::SavedBytes saved =
       checkpoints::saved_bytes(model, session, checkpoints::final_format(config, model_config, model));
   planner::DiskReport report{.checkpoint_bytes = saved.checkpoint,

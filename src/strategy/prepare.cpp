@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/process.h"
+#include "models/language_model.h"
 #include "planner/cost/step_times.h"
 #include "planner/report/budget.h"
 #include "strategy/disk_report.h"
@@ -28,7 +29,7 @@ std::string model_name(const settings::RunConfig& config, const io::ConfigJson& 
 datasets::TrainingDataOptions data_options(const settings::RunConfig& config, const Prepared& prepared,
                                            bool eval) {
   datasets::TrainingDataOptions options = preprocessing::training_data_options(
-      config, prepared.model->vocab_size(), eval, prepared.buckets.lengths);
+      config, models::language_model(*prepared.model).vocab_size(), eval, prepared.buckets.lengths);
   options.open_source = [task = prepared.task.get()](const datasets::DataFiles& files,
                                                      const datasets::TrainingDataOptions& how) {
     return task->open_source(files, how);

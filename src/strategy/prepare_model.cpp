@@ -4,6 +4,7 @@
 
 #include "io/adapter_folder.h"
 #include "models/classifier.h"
+#include "models/language_model.h"
 #include "models/lora.h"
 #include "models/lora_config.h"
 #include "models/quantization_config.h"
@@ -95,7 +96,8 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
   }
   PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
   PLIMSOLL_TRY(settings::check_overrides(config.model, model_config));
-  PLIMSOLL_TRY(settings::check_against_model(config, model->max_positions()));
+  if (const models::LanguageModel* language = models::as_language_model(*model))
+    PLIMSOLL_TRY(settings::check_against_model(config, language->max_positions()));
   if (lora) PLIMSOLL_TRY(add_adapters_of(config.lora, *lora, model_config, *model));
   PLIMSOLL_TRY(models::select(*model, settings::selection_of(config.training)));
   model->keep_in(settings::state_choice(config.training).weights);

@@ -1,5 +1,6 @@
 // Causal language modelling: each token predicts the next.
 #include "datasets/training_data.h"
+#include "models/language_model.h"
 #include "ops/ops.h"
 #include "tasks/task.h"
 
@@ -19,7 +20,7 @@ class CausalLm final : public Task {
 
   Outputs forward(ir::Builder& b, const models::Model& model, std::span<const ir::ValueId> inputs,
                   const LossOperands& operands) const override {
-    const ir::ValueId values = model.logits(b, forward_of(inputs, operands));
+    const ir::ValueId values = models::language_model(model).logits(b, forward_of(inputs, operands));
     const auto scope = b.scope("lm_head");
     const auto loss =
         ops::cross_entropy(b, values, inputs[datasets::kTargetsRow], operands.grad_scale, operands.acc);
@@ -28,11 +29,11 @@ class CausalLm final : public Task {
 
   ir::ValueId logits(ir::Builder& b, const models::Model& model,
                      std::span<const ir::ValueId> inputs) const override {
-    return model.logits(b, forward_of(inputs, {}));
+    return models::language_model(model).logits(b, forward_of(inputs, {}));
   }
   [[nodiscard]] ir::Shape logits_shape(const models::Model& model, int64_t batch,
                                        int64_t length) const override {
-    return {batch, length, model.vocab_size()};
+    return {batch, length, models::language_model(model).vocab_size()};
   }
 
   Result<std::unique_ptr<datasets::SequenceSource>> open_source(

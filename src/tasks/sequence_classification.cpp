@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "corpora/labelled/labelled_dataset.h"
+#include "models/language_model.h"
 #include "ops/ops.h"
 
 namespace plimsoll::tasks {
@@ -62,7 +63,7 @@ class SequenceClassification final : public Task {
                   const LossOperands& operands) const override {
     const models::Forward forward{
         .tokens = inputs[kTokens], .training = operands.training, .random = operands.random};
-    const ir::ValueId scores = model.pooled_logits(b, forward, inputs[kLast]);
+    const ir::ValueId scores = models::language_model(model).pooled_logits(b, forward, inputs[kLast]);
     const auto scope = b.scope("score");
     const ir::ValueId sum = loss(b, scores, inputs[kLabels], operands);
     return {sum, operands.logits ? flat(b, scores) : ir::ValueId{}};
@@ -70,7 +71,8 @@ class SequenceClassification final : public Task {
 
   ir::ValueId logits(ir::Builder& b, const models::Model& model,
                      std::span<const ir::ValueId> inputs) const override {
-    return flat(b, model.pooled_logits(b, {.tokens = inputs[kTokens]}, inputs[kLast]));
+    return flat(b,
+                models::language_model(model).pooled_logits(b, {.tokens = inputs[kTokens]}, inputs[kLast]));
   }
   [[nodiscard]] ir::Shape logits_shape(const models::Model& /*model*/, int64_t batch,
                                        int64_t /*length*/) const override {

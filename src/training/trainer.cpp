@@ -14,6 +14,7 @@
 #include "base/span_log.h"
 #include "checkpoints/final_record.h"
 #include "checkpoints/finite_weights.h"
+#include "models/language_model.h"
 #include "ops/ops.h"
 #include "settings/settings.h"
 #include "training/initialise.h"
@@ -78,7 +79,7 @@ Status Trainer::feed(int64_t micro_batch, size_t bucket) {
   if (loader_) return train_feeder_->copy(batch_, first, bucket);
   const uint64_t key =
       static_cast<uint64_t>(step_) * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(micro_batch) + 1;
-  return train_feeder_->synthesise(key, prepared_.model->vocab_size(), first, bucket);
+  return train_feeder_->synthesise(key, models::language_model(*prepared_.model).vocab_size(), first, bucket);
 }
 
 void Trainer::find_programs() {

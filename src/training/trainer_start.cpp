@@ -10,6 +10,7 @@
 #include "checkpoints/final_record.h"
 #include "checkpoints/fp16_range.h"
 #include "io/model_weights.h"
+#include "models/language_model.h"
 #include "settings/settings.h"
 #include "training/initialise.h"
 #include "training/model_files.h"
@@ -80,7 +81,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const settings::RunConfig& conf
 }
 
 Status Trainer::open_data(const TrainerOptions& options) {
-  const int64_t vocab_size = prepared_.model->vocab_size();
+  const int64_t vocab_size = models::language_model(*prepared_.model).vocab_size();
   int64_t num_sequences = config_.training.global_batch_size;
   if (!options.synthetic_data) {
     preprocessing::RunData files;

@@ -12,7 +12,7 @@
 
 namespace plimsoll::generate {
 
-using models::Model;
+using models::LanguageModel;
 using Ids = std::vector<int32_t>;
 
 inline const std::map<std::string, std::string>& families() {
@@ -53,7 +53,7 @@ inline void write_weights(runtime::Session& session, const std::string& name,
 /// A model's programs on a session of their own, with the weights of tests/models/forward.h.
 class Rig {
  public:
-  Rig(const Model& model, const Shape& shape) : device_(shape.threads) {
+  Rig(const LanguageModel& model, const Shape& shape) : device_(shape.threads) {
     planner::GenerationOptions options{
         .batch_size = shape.batch, .cache_tokens = shape.cache, .chunk_tokens = shape.chunk};
     options.pipeline.precision = shape.precision;

@@ -27,10 +27,10 @@ io::ConfigJson config_of(const std::string& family) {
                                 "config.json");
 }
 
-std::unique_ptr<Model> classifier_of(const std::string& family, std::vector<std::string> names) {
+std::unique_ptr<LanguageModel> classifier_of(const std::string& family, std::vector<std::string> names) {
   const auto config = as_classifier(config_of(family), {io::ProblemType::kSingleLabel, std::move(names)});
   PLIMSOLL_CHECK(config.ok(), config ? "" : config.error().message());
-  return std::move(*make_model(*config));
+  return std::move(*make_language_model(*config));
 }
 
 TEST(Classifier, HasAHeadOfLabels) {
@@ -75,7 +75,7 @@ TEST(Classifier, KnowsTheClassesOfEveryFamily) {
 }
 
 /// Logits of every row, or with `last` of the pooled ones.
-std::vector<double> logits_of(const Model& model, const std::vector<int32_t>& tokens, int64_t batch,
+std::vector<double> logits_of(const LanguageModel& model, const std::vector<int32_t>& tokens, int64_t batch,
                               const std::vector<int32_t>& last) {
   ir::Graph graph;
   ir::Builder b(graph, ops::find_op);

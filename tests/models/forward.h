@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/reference/interpreter.h"
-#include "models/model.h"
+#include "models/language_model.h"
 #include "ops/op_list.h"
 #include "passes/pipeline.h"
 #include "passes/session_plan.h"
@@ -19,10 +19,10 @@
 
 namespace plimsoll::models {
 
-inline std::unique_ptr<Model> model_of(const std::string& json) {
+inline std::unique_ptr<LanguageModel> model_of(const std::string& json) {
   const auto config = io::parse_config_json(json, "config.json");
   PLIMSOLL_CHECK(config.ok(), json);
-  auto model = make_model(*config);
+  auto model = make_language_model(*config);
   PLIMSOLL_CHECK(model.ok(), model ? "" : model.error().message());
   return std::move(*model);
 }
@@ -57,7 +57,8 @@ struct ForwardGraph {
   ir::TensorType type;
 };
 
-inline ForwardGraph forward_graph(const Model& model, int64_t batch, int64_t length, bool documents = false) {
+inline ForwardGraph forward_graph(const LanguageModel& model, int64_t batch, int64_t length,
+                                  bool documents = false) {
   ForwardGraph f;
   ir::Builder b(f.graph, ops::find_op);
   const ir::TensorType tokens{ir::DType::kI32, ir::Shape{batch, length}};
@@ -94,14 +95,14 @@ inline std::vector<float> weights_of(const Parameter& p) {
   return values;
 }
 
-inline std::vector<int32_t> some_tokens(const Model& model, int64_t batch, int64_t length) {
+inline std::vector<int32_t> some_tokens(const LanguageModel& model, int64_t batch, int64_t length) {
   std::vector<int32_t> tokens;
   for (const float v : some_values("tokens", batch * length, 0.5F))
     tokens.push_back(static_cast<int32_t>((v + 0.5F) * static_cast<float>(model.vocab_size() - 1)));
   return tokens;
 }
 
-inline std::vector<double> interpret(const Model& model, int64_t batch, int64_t length,
+inline std::vector<double> interpret(const LanguageModel& model, int64_t batch, int64_t length,
                                      const std::vector<int32_t>& tokens,
                                      const std::vector<int32_t>& doc_start = {}) {
   const ForwardGraph f = forward_graph(model, batch, length, !doc_start.empty());
@@ -121,7 +122,7 @@ inline std::vector<double> interpret(const Model& model, int64_t batch, int64_t 
 /// A session of the forward program alone, on two threads, with what is dead poisoned.
 class CpuForward {
  public:
-  CpuForward(const Model& model, int64_t batch, int64_t length, bool with_passes = true,
+  CpuForward(const LanguageModel& model, int64_t batch, int64_t length, bool with_passes = true,
              bool documents = false)
       : device_(2) {
     ForwardGraph f = forward_graph(model, batch, length, documents);
@@ -169,7 +170,7 @@ class CpuForward {
 };
 
 /// The backend's logits are the interpreter's to 1e-5 of their norm, with and without passes.
-inline void expect_forward_agrees(const Model& model, int64_t batch, int64_t length) {
+inline void expect_forward_agrees(const LanguageModel& model, int64_t batch, int64_t length) {
   const std::vector<int32_t> tokens = some_tokens(model, batch, length);
   const std::vector<double> expected = interpret(model, batch, length, tokens);
   for (const bool with_passes : {false, true}) {
@@ -187,8 +188,8 @@ inline void expect_forward_agrees(const Model& model, int64_t batch, int64_t len
 }
 
 /// Positions [batch, length] at which any logit changes when the token at (`row`, `position`) does.
-inline std::vector<bool> positions_influenced(const Model& model, int64_t batch, int64_t length, int64_t row,
-                                              int64_t position) {
+inline std::vector<bool> positions_influenced(const LanguageModel& model, int64_t batch, int64_t length,
+                                              int64_t row, int64_t position) {
   CpuForward forward(model, batch, length);
   std::vector<int32_t> tokens = some_tokens(model, batch, length);
   const std::vector<float> before = forward(tokens);
@@ -203,8 +204,8 @@ inline std::vector<bool> positions_influenced(const Model& model, int64_t batch,
 }
 
 /// Exactly the positions [position, position + reach) of that row change.
-inline void expect_influence(const Model& model, int64_t batch, int64_t length, int64_t row, int64_t position,
-                             int64_t reach) {
+inline void expect_influence(const LanguageModel& model, int64_t batch, int64_t length, int64_t row,
+                             int64_t position, int64_t reach) {
   const std::vector<bool> changed = positions_influenced(model, batch, length, row, position);
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t t = 0; t < length; ++t)

@@ -21,7 +21,7 @@ constexpr const char* kAdaptedLlama = R"({"model_type": "llama", "vocab_size": 3
 constexpr const char* kGpt2Small = R"({"model_type": "gpt2", "vocab_size": 31, "n_embd": 20, "n_layer": 1,
   "n_head": 2, "n_positions": 64})";
 
-std::unique_ptr<Model> adapted(const char* config, const LoraSpec& spec, const char* type = "llama") {
+std::unique_ptr<LanguageModel> adapted(const char* config, const LoraSpec& spec, const char* type = "llama") {
   auto model = model_of(config);
   const Status added = add_adapters(*model, spec, type);
   EXPECT_TRUE(added) << (added ? "" : added.error().message());
@@ -260,9 +260,9 @@ TEST(Lora, TakesWhatTheAdaptersFileBrings) {
   ASSERT_TRUE(config);
   EXPECT_TRUE(fit_vocabulary(spec, *config));
   EXPECT_TRUE(spec.resized);
-  auto made = make_model(*config);
+  auto made = make_language_model(*config);
   ASSERT_TRUE(made);
-  Model& model = **made;
+  LanguageModel& model = **made;
   EXPECT_EQ(model.vocab_size(), 33);
   ASSERT_TRUE(add_adapters(model, spec, "llama", /*strict=*/false));
   EXPECT_THAT(model.adapters()->brought, ElementsAre("lm_head.weight", "model.embed_tokens.weight"));
@@ -275,7 +275,7 @@ TEST(Lora, TakesWhatTheAdaptersFileBrings) {
   spec.target_modules = {{"embed_tokens"}};
   spec.brought[0].key = "base_model.model.model.embed_tokens.base_layer.weight";
   EXPECT_FALSE(fit_vocabulary(spec, *config));
-  made = make_model(*config);
+  made = make_language_model(*config);
   ASSERT_TRUE(add_adapters(**made, spec, "llama", /*strict=*/false));
   EXPECT_THAT((*made)->adapters()->brought, ElementsAre("lm_head.weight"));
 }

@@ -38,7 +38,7 @@ TEST(ModelTest, PresetsHaveTheirFamiliesSizes) {
 
 TEST(ModelTest, EveryPresetIsAModelThatBuilds) {
   for (const std::string& name : preset_names()) {
-    const auto model = make_model(*preset_config(name));
+    const auto model = make_language_model(*preset_config(name));
     ASSERT_TRUE(model) << name;
     expect_views_cover(**model);
     std::set<std::string> names;

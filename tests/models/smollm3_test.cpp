@@ -20,8 +20,8 @@ constexpr const char* kSmall =
     R"({"model_type": "smollm3", "vocab_size": 211, "hidden_size": 60, "intermediate_size": 77,
   "num_hidden_layers": 5, "num_attention_heads": 3, "num_key_value_heads": 1, "pad_token_id": null})";
 
-std::unique_ptr<Model> model_with(const std::string& changes) {
-  auto model = make_model(changed(kSmall, changes));
+std::unique_ptr<LanguageModel> model_with(const std::string& changes) {
+  auto model = make_language_model(changed(kSmall, changes));
   PLIMSOLL_CHECK(model.ok(), model ? "" : model.error().message());
   return std::move(*model);
 }

@@ -14,6 +14,7 @@
 #include "base/terminal.h"
 #include "io/scratch_folder.h"
 #include "io/tree.h"
+#include "models/language_model.h"
 #include "strategy/prepare.h"
 #include "strategy/run_device.h"
 
@@ -61,9 +62,10 @@ Result<std::unique_ptr<ReadyData>> make_ready(const settings::RunConfig& config)
   PLIMSOLL_ASSIGN(
       strategy::Prepared prepared,
       strategy::prepare(config, *strategy::make_target(config, threads), {.num_threads = threads}));
-  PLIMSOLL_ASSIGN(preprocessing::RunData files,
-                  preprocessing::prepare_data(
-                      config, {.vocab_size = prepared.model->vocab_size(), .num_threads = threads}));
+  PLIMSOLL_ASSIGN(
+      preprocessing::RunData files,
+      preprocessing::prepare_data(config, {.vocab_size = models::language_model(*prepared.model).vocab_size(),
+                                           .num_threads = threads}));
   return std::unique_ptr<ReadyData>(new ReadyData{config, std::move(prepared), std::move(files)});
 }
 

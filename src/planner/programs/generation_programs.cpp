@@ -16,7 +16,7 @@ using ir::ValueId;
 
 class GenerationBuilder {
  public:
-  GenerationBuilder(const models::Model& model, const GenerationOptions& options,
+  GenerationBuilder(const models::LanguageModel& model, const GenerationOptions& options,
                     const runtime::Target& target)
       : model_(model), options_(options), target_(target) {}
 
@@ -87,7 +87,7 @@ class GenerationBuilder {
     }
   }
 
-  const models::Model& model_;
+  const models::LanguageModel& model_;
   const GenerationOptions& options_;
   const runtime::Target& target_;
   GenerationPrograms result_;
@@ -95,7 +95,7 @@ class GenerationBuilder {
 
 }  // namespace
 
-Result<GenerationPrograms> build_generation_programs(const models::Model& model,
+Result<GenerationPrograms> build_generation_programs(const models::LanguageModel& model,
                                                      const GenerationOptions& options,
                                                      const runtime::Target& target) {
   return GenerationBuilder(model, options, target).run();

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "models/model.h"
+#include "models/language_model.h"
 #include "passes/memory/memory_plan.h"
 #include "passes/pipeline.h"
 #include "passes/session_plan.h"
@@ -47,7 +47,7 @@ struct GenerationPrograms {
 /// Builds, optimises, binds and plans both. `target` is asked for workspaces and strides alone.
 /// Determinism: a row's logits depend on that row alone, whatever batch, cache and chunk are.
 /// Errors: kInvalidArgument from shapes that do not fit.
-Result<GenerationPrograms> build_generation_programs(const models::Model& model,
+Result<GenerationPrograms> build_generation_programs(const models::LanguageModel& model,
                                                      const GenerationOptions& options,
                                                      const runtime::Target& target);
 

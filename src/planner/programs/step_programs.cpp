@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "models/language_model.h"
 #include "ops/granules.h"
 #include "ops/op_list.h"
 #include "passes/training/accumulate.h"
@@ -151,8 +152,9 @@ class ProgramBuilder {
   [[nodiscard]] int64_t chunk_tokens() const {
     const bool is_given = options_.chunk_tokens > 0;
     const int64_t unit = is_given ? ops::kLossRows : ops::kGranule;
-    const int64_t tokens =
-        is_given ? options_.chunk_tokens : options_.logits_bytes / (4 * model_.vocab_size());
+    const models::LanguageModel* language = models::as_language_model(model_);
+    const int64_t row_bytes = 4 * (language == nullptr ? 1 : language->vocab_size());
+    const int64_t tokens = is_given ? options_.chunk_tokens : options_.logits_bytes / row_bytes;
     const int64_t most = round_up(options_.micro_batch_size * length_, ops::kGranule);
     return std::clamp(tokens / unit * unit, unit, most);
   }

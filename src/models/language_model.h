@@ -1,0 +1,77 @@
+// A model over tokens: its vocabulary, its positions, its forward graph up to logits, and the cache of keys
+// and values that generation keeps.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "models/model.h"
+#include "ops/ops.h"
+
+namespace plimsoll::models {
+
+/// What the forward pass of a language model runs on.
+struct Forward {
+  ir::ValueId tokens;  ///< i32[B, T]
+  /// Packed documents: i32[B, T], the index in its sequence of the first token of each token's document;
+  /// positions count from there, attention sees no further. Absent: a sequence is one document.
+  ir::ValueId doc_start = {};
+  bool training = false;     ///< dropout; else the model is as it answers
+  ir::ValueId random = {};   ///< i32[4], see ops.h: what dropout draws from; needed in training
+  ir::ValueId start = {};    ///< generation: i32[B], the position of column 0 of each row; absent: 0
+  int64_t cache_tokens = 0;  ///< generation: positions that the cache holds, S; 0: there is none
+  ir::DType cache_dtype = ir::DType::kF32;  ///< what it holds them in
+
+  /// What dropout draws from; absent where it does not apply.
+  [[nodiscard]] ir::ValueId noise() const { return training ? random : ir::ValueId{}; }
+};
+
+class LanguageModel : public Model {
+ public:
+  [[nodiscard]] int64_t vocab_size() const { return vocab_size_; }
+  [[nodiscard]] int64_t max_positions() const { return max_positions_; }
+
+  /// Builds the forward pass up to the final norm: the residual stream [B, T, hidden]. With a cache, keys and
+  /// values of each layer go through states "cache.k.<layer>" and "cache.v.<layer>" [B, S, kv_heads,
+  /// head_dim] of its dtype.
+  virtual ir::ValueId stream(ir::Builder& b, const Forward& forward) const = 0;
+  /// The final norm of each row of the stream, as many as there are.
+  virtual ir::ValueId final_norm(ir::Builder& b, ir::ValueId stream) const = 0;
+  /// Of normed rows [..., hidden] -> f32[..., vocab], or [..., num_labels].
+  virtual ir::ValueId head(ir::Builder& b, ir::ValueId hidden) const = 0;
+  /// All of it up to the head: [B, T, hidden].
+  ir::ValueId hidden(ir::Builder& b, const Forward& forward) const {
+    return final_norm(b, stream(b, forward));
+  }
+  ir::ValueId logits(ir::Builder& b, const Forward& forward) const { return head(b, hidden(b, forward)); }
+  /// The head on one row of each sequence, i32[B] `last` -> [B, 1, vocab or num_labels]. The others go no
+  /// further than the stream.
+  ir::ValueId pooled_logits(ir::Builder& b, const Forward& forward, ir::ValueId last) const;
+
+ protected:
+  /// The classifier's head: a linear map without bias.
+  [[nodiscard]] ir::ValueId score(ir::Builder& b, ir::ValueId rows) const;
+  /// i32[B, T] positions of the tokens; absent where they are 0..T-1 in every row.
+  [[nodiscard]] static ir::ValueId positions(ir::Builder& b, const Forward& forward);
+  /// Causal attention of q [B, T, heads, head_dim] over k and v [B, T, kv_heads, head_dim] and, in
+  /// generation, over what the layer's cache holds before them. `layer` names the cache, and is what
+  /// options.dropout draws by, in training alone.
+  [[nodiscard]] static ir::ValueId attend(ir::Builder& b, const Forward& forward, ir::ValueId q,
+                                          ir::ValueId k, ir::ValueId v, const ops::AttentionOptions& options,
+                                          int64_t layer);
+
+  int64_t vocab_size_ = 0;
+  int64_t max_positions_ = 0;
+};
+
+/// The model as a language model; null where it is none.
+const LanguageModel* as_language_model(const Model& model);
+
+/// The same, of a model that must be one: what else came here is a bug.
+const LanguageModel& language_model(const Model& model);
+
+/// The language model of a config.json. Errors: as make_model, and kBadData for a model that is none.
+Result<std::unique_ptr<LanguageModel>> make_language_model(const io::ConfigJson& config);
+
+}  // namespace plimsoll::models

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "base/note.h"
 #include "io/json_cursor.h"
 
 namespace {
@@ -47,7 +46,6 @@ void check_record(const plimsoll::templates::ChatTemplate& chat, std::string_vie
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  plimsoll::silence_notes();
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t end = std::min(input.find('\0'), input.size());
   const auto chat = plimsoll::templates::ChatTemplate::parse(input.substr(0, end), "template",

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/note.h"
 #include "tokenizers/tokenizer.h"
 #include "tokenizers/unicode.h"
 
@@ -37,7 +36,6 @@ void check_text(const plimsoll::tokenizers::Tokenizer& tokenizer, std::string_vi
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  plimsoll::silence_notes();
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t end = std::min(input.find('\0'), input.size());
   const auto tokenizer = plimsoll::tokenizers::Tokenizer::parse(input.substr(0, end), "tokenizer.json");

@@ -9,7 +9,7 @@
 #include "analysis/examine_data.h"
 #include "analysis/remedies.h"
 #include "analysis/run_draft.h"
-#include "base/note.h"
+#include "base/host.h"
 #include "base/numbers.h"
 #include "base/units.h"
 #include "datasets/packing.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <span>
 
-#include "base/note.h"
+#include "base/host.h"
 #include "checkpoints/misfits.h"
 #include "checkpoints/tensor_files.h"
 #include "io/adapter_folder.h"

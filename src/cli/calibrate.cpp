@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "base/note.h"
+#include "base/host.h"
 #include "base/process.h"
 #include "base/terminal.h"
 #include "cli/bench/measured_runs.h"

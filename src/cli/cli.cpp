@@ -16,6 +16,7 @@
 #include "base/process.h"
 #include "base/terminal.h"
 #include "cli/commands.h"
+#include "cli/host.h"
 #include "cli/profile/profile.h"
 #include "cli/table.h"
 
@@ -158,6 +159,7 @@ Status run_command(int argc, char** argv) {
 }  // namespace
 
 int run(int argc, char** argv) {
+  be_host();
   std::set_new_handler(refuse_memory);
   std::set_terminate(end_uncaught);
   occupy_standard_descriptors();

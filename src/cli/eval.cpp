@@ -1,10 +1,10 @@
 // plimsoll eval: the loss of a model on data.eval.
 #include <memory>
 
-#include "base/signals.h"
 #include "cli/commands.h"
 #include "cli/load_run.h"
 #include "cli/progress.h"
+#include "cli/signals.h"
 #include "engine/evaluate.h"
 #include "io/tree.h"
 
@@ -34,8 +34,10 @@ Command add_eval(Parser app) {
     PLIMSOLL_ASSIGN(const settings::RunConfig config, load_run(*arguments, settings::RunUse::kEvaluation));
     const StopSignals signals(/*outlive_readers=*/false);
     Progress progress;
-    return engine::run_evaluation(
-        config, {.json = arguments->json, .dump_ir = *dump_ir, .data_progress = shown_by(progress)});
+    return engine::run_evaluation(config, {.json = arguments->json,
+                                           .dump_ir = *dump_ir,
+                                           .data_progress = shown_by(progress),
+                                           .stop = stop_reason});
   };
 }
 

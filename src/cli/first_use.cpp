@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "backends/cpu/kernels/isa.h"
-#include "base/child_process.h"
+#include "base/host.h"
 #include "base/machine_memory.h"
-#include "base/note.h"
 #include "base/process.h"
 #include "base/process_memory.h"
+#include "cli/child_process.h"
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "io/new_folder.h"

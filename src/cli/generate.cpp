@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/signals.h"
 #include "generate/run.h"
 
 namespace plimsoll::cli {
@@ -135,9 +136,15 @@ Command add_generate(Parser app) {
           {},
           "add --load-in-4bit or --load-in-8bit"};
     request->process_start_seconds = environment.process_start_seconds;
-    int interrupted_by = 0;
-    PLIMSOLL_TRY(generate::run(*request, interrupted_by));
-    if (interrupted_by != 0) end_as(interrupted_by);
+    request->stop = stop_reason;
+    request->forget_interrupt = [] {
+      if (stop_requested() == SIGINT) forget_stop_request();
+    };
+    {
+      const StopSignals signals(/*outlive_readers=*/false);
+      PLIMSOLL_TRY(generate::run(*request));
+    }
+    if (const int signal = stop_requested(); signal != 0) end_as(signal);
     return Ok{};
   };
 }

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/note.h"
+#include "base/host.h"
 #include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/table.h"

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "backends/cpu/kernels/isa.h"
-#include "base/note.h"
+#include "base/host.h"
 #include "cli/first_use.h"
 #include "io/adapter_folder.h"
 #include "measuring/machine_rates.h"

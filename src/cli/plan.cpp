@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "analysis/remedies.h"
-#include "base/note.h"
+#include "base/host.h"
 #include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/explain/explain_memory.h"

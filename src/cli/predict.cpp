@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "base/signals.h"
 #include "cli/commands.h"
+#include "cli/signals.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -48,6 +48,7 @@ Command add_predict(Parser app) {
   c.footer(kPredictFooter);
   return [request](const Environment&) -> Status {
     const StopSignals signals(/*outlive_readers=*/false);
+    request->stop = stop_reason;
     return engine::predict(*request);
   };
 }

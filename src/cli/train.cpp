@@ -7,6 +7,8 @@
 #include "cli/explain/plan_more.h"
 #include "cli/load_run.h"
 #include "cli/progress.h"
+#include "cli/report_signal.h"
+#include "cli/signals.h"
 #include "settings/settings.h"
 
 namespace plimsoll::cli {
@@ -81,6 +83,8 @@ Command add_train(Parser app) {
     arguments->overrides.insert(arguments->overrides.end(), resume_with->begin(), resume_with->end());
     PLIMSOLL_ASSIGN(settings::RunConfig config, load_run(*arguments, settings::RunUse::kTraining));
     PLIMSOLL_ASSIGN(config, with_chosen_batch(config, /*shows=*/false, arguments->json));
+    const StopSignals signals(/*outlive_readers=*/true);
+    const ReportSignal report_signal;
     Progress progress;
     return engine::run_training(config, {.json = arguments->json,
                                          .dump_ir = *dump_ir,
@@ -89,7 +93,9 @@ Command add_train(Parser app) {
                                          .memory_summary = *memory_summary,
                                          .snapshot = *snapshot,
                                          .process_start_seconds = environment.process_start_seconds,
-                                         .data_progress = shown_by(progress)});
+                                         .data_progress = shown_by(progress),
+                                         .stop = stop_reason,
+                                         .memory_asked = ReportSignal::take});
   };
 }
 

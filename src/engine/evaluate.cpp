@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/process.h"
-#include "base/signals.h"
 #include "base/terminal.h"
 #include "checkpoints/finite_weights.h"
 #include "engine/ready_run.h"
@@ -50,7 +49,7 @@ Status run_evaluation(const settings::RunConfig& given, const EvaluationOptions&
   const int threads = strategy::num_threads(config);
   PLIMSOLL_ASSIGN(const bool pretrained, training::evaluates_weights(config.model));
   PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, {threads, options.dump_ir, strategy::Purpose::kEvaluate},
-                                             pretrained, options.data_progress, events));
+                                             pretrained, options.data_progress, options.stop, events));
   strategy::Prepared& prepared = ready.prepared;
   PLIMSOLL_ASSIGN(const auto evaluator, training::Evaluator::open(config, ready.data, prepared));
   for (const std::string& line : evaluator->notes()) events.note(line);
@@ -66,15 +65,14 @@ Status run_evaluation(const settings::RunConfig& given, const EvaluationOptions&
   const double start = now_seconds();
   PLIMSOLL_ASSIGN(const std::optional<training::EvalEvent> event,
                   evaluator->run(
-                      0, [] { return stop_requested() != 0; },
+                      0, [&] { return is_asked(options.stop); },
                       [&](int64_t done, int64_t total) { events.eval_progress(done, total); }));
   events.end_progress();
   if (!event)
-    return Error{
-        ErrorCode::kInterrupted,
-        fmt::format("stopped by {} before the evaluation was through", signal_name(stop_requested())),
-        {},
-        "run the same command again; there was nothing to save"};
+    return Error{ErrorCode::kInterrupted,
+                 fmt::format("stopped by {} before the evaluation was through", options.stop()),
+                 {},
+                 "run the same command again; there was nothing to save"};
   if (options.json)
     events.eval(*event);
   else

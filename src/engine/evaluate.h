@@ -14,6 +14,7 @@ struct EvaluationOptions {
   bool json = false;
   std::string dump_ir = {};
   preprocessing::DataProgress data_progress = {};
+  Stop stop = {};  ///< asked often; ends with kInterrupted
 };
 Status run_evaluation(const settings::RunConfig& config, const EvaluationOptions& options);
 

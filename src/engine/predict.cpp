@@ -11,9 +11,7 @@
 #include <span>
 #include <utility>
 
-#include "base/child_process.h"
-#include "base/note.h"
-#include "base/signals.h"
+#include "base/host.h"
 #include "base/units.h"
 #include "corpora/encoder_files.h"
 #include "corpora/labelled/tokenize_labelled.h"
@@ -154,7 +152,7 @@ class Prediction {
 
   /// In a process of its own, whose memory is in no plan.
   Status tokenize(const std::string& path) const {
-    auto done = in_child_process([&]() -> Result<std::string> {
+    auto done = run_apart([&]() -> Result<std::string> {
       PLIMSOLL_TRY(write_examples(path));
       return std::string();
     });
@@ -180,7 +178,7 @@ class Prediction {
     options.format = {.text_key = request_.text_key, .with_label = false, .vocab_size = vocab_size_};
     options.pad_token = pad_token_;
     corpora::TokenizeOptions tokenizing{.num_threads = strategy::num_threads(config_)};
-    tokenizing.stop = [] { return stop_requested() != 0; };
+    tokenizing.stop = [this] { return is_asked(request_.stop); };
     PLIMSOLL_ASSIGN(const corpora::TokenizeCounts counts,
                     corpora::tokenize_labelled(request_.data, options, path, tokenizing));
     for (const std::string& line : corpora::remark_lines(counts.remarks)) note(line);
@@ -238,7 +236,7 @@ class Prediction {
     std::vector<float> logits(static_cast<size_t>(session_->type(planner::kLogitsState).num_elements()));
     const size_t width = logits.size() / static_cast<size_t>(micro);
     for (int64_t first = 0; first < total; first += micro) {
-      if (stop_requested() != 0)
+      if (is_asked(request_.stop))
         return Error{ErrorCode::kInterrupted, "stopped by a signal", {}, "run the same command again"};
       const int64_t count = std::min(micro, total - first);
       PLIMSOLL_ASSIGN(const size_t bucket, feed(shard, first, count, feeder));

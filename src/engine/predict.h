@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/stop.h"
 
 namespace plimsoll::engine {
 
@@ -20,6 +21,7 @@ struct PredictRequest {
   int64_t batch_size = 16;                 ///< at most so many examples at once
   std::optional<int64_t> threads = {};
   std::string memory_budget = "auto";
+  Stop stop = {};  ///< asked often; ends with kInterrupted
 };
 
 /// Writes a JSON line an example, in their order:

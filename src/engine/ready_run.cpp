@@ -1,11 +1,10 @@
 #include "engine/ready_run.h"
 
-#include <malloc.h>
-
 #include <filesystem>
 #include <utility>
 
 #include "analysis/remedies.h"
+#include "base/host.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/disk_need.h"
 #include "checkpoints/final_record.h"
@@ -32,7 +31,7 @@ Status check_weights_of(const settings::RunConfig& config, const strategy::Prepa
     PLIMSOLL_TRY(checkpoints::check_weights(*prepared.model, weights,
                                             prepared.fresh_head ? models::Model::kScore : ""));
   }
-  malloc_trim(0);  // headers of many tensors go back before the session takes its memory
+  trim_heap();  // headers of many tensors go back before the session takes its memory
   return Ok{};
 }
 
@@ -82,7 +81,7 @@ Status tell_of_base(const settings::RunConfig& config, telemetry::Events& events
 }  // namespace
 
 Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::PrepareOptions& planning,
-                            bool loads_weights, const preprocessing::DataProgress& progress,
+                            bool loads_weights, const preprocessing::DataProgress& progress, const Stop& stop,
                             telemetry::Events& events) {
   const std::unique_ptr<runtime::Target> target = strategy::make_target(config, planning.num_threads);
   PLIMSOLL_ASSIGN(strategy::Prepared prepared, strategy::prepare_before_data(config, *target, planning));
@@ -103,7 +102,8 @@ Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::P
                                            .vocab_size = models::language_model(*prepared.model).vocab_size(),
                                            .num_threads = planning.num_threads,
                                            .progress = progress,
-                                           .note = [&](const std::string& text) { events.note(text); }}));
+                                           .note = [&](const std::string& text) { events.note(text); },
+                                           .stop = stop}));
   if (follows_data) {
     PLIMSOLL_TRY(strategy::prepare_after_data(config, *target, planning, data, prepared));
     analysis::add_remedies(config, *target, planning, prepared);

@@ -23,7 +23,7 @@ struct ReadyRun {
 /// plan that is run, or of the one that does not fit, and of the data. Call while no other thread runs.
 /// Errors: as prepare, check_weights and prepare_data; kDoesNotFit.
 Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::PrepareOptions& planning,
-                            bool loads_weights, const preprocessing::DataProgress& progress,
+                            bool loads_weights, const preprocessing::DataProgress& progress, const Stop& stop,
                             telemetry::Events& events);
 
 }  // namespace plimsoll::engine

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/signals.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/checkpoint_resume.h"
 #include "checkpoints/final_record.h"
@@ -54,8 +53,8 @@ std::optional<std::string> date_gone_on_with(const std::string& resume, const st
 Status run_steps(const settings::RunConfig& config, const RunOptions& options, training::Trainer& trainer,
                  telemetry::Events& events) {
   telemetry::RunObserver observer(config, trainer, events, options.process_start_seconds,
-                                  options.memory_summary);
-  Status ended = training::RunLoop(trainer, observer, options.resume)();
+                                  options.memory_summary, options.memory_asked);
+  Status ended = training::RunLoop(trainer, observer, options.resume, options.stop)();
   if (ended)
     observer.run_ended();
   else if (ended.error().code != ErrorCode::kInterrupted)
@@ -66,8 +65,6 @@ Status run_steps(const settings::RunConfig& config, const RunOptions& options, t
 }  // namespace
 
 Status run_training(const settings::RunConfig& given, const RunOptions& options) {
-  const StopSignals signals(/*outlive_readers=*/true);
-  const ReportSignal report_signal;
   PLIMSOLL_TRY(settings::check_for_training(given));
   telemetry::Events events(options.json);
   events.keep_lines();
@@ -81,13 +78,14 @@ Status run_training(const settings::RunConfig& given, const RunOptions& options)
   const bool loads_weights = settings::starts_pretrained(config.model) &&
                              (config.lora.enabled || !needs_no_weights(options.resume, config.output.dir));
   PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, {strategy::num_threads(config), options.dump_ir},
-                                             loads_weights, options.data_progress, events));
+                                             loads_weights, options.data_progress, options.stop, events));
   training::TrainerOptions trainer_options;
   trainer_options.data = std::move(ready.data);
   trainer_options.model_files = std::move(ready.model_files);
   trainer_options.resume = options.resume;
   trainer_options.resume_with = options.resume_with;
   trainer_options.programs = snapshot.get();
+  trainer_options.stop = options.stop;
   trainer_options.note = [&](const std::string& text) { events.note(text); };
   PLIMSOLL_ASSIGN(
       const std::unique_ptr<training::Trainer> trainer,

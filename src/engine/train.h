@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 namespace plimsoll::engine {
 
 /// The whole of `plimsoll train`: plan, steps, evaluations, checkpoints, the final model, the summary.
-/// Errors: kInterrupted where a signal stopped it after saving.
+/// Errors: kInterrupted where it was asked to stop, after saving.
 struct RunOptions {
   bool json = false;
   std::string dump_ir = {};
@@ -21,6 +22,8 @@ struct RunOptions {
   std::string snapshot = {};                  ///< a file for what has run, see run_snapshot.h; empty: none
   double process_start_seconds = 0;           ///< steady clock when the process began
   preprocessing::DataProgress data_progress = {};
+  Stop stop = {};                           ///< asked between steps, while data is made ready, …
+  std::function<bool()> memory_asked = {};  ///< asked after each step: print a table of the memory now?
 };
 Status run_training(const settings::RunConfig& config, const RunOptions& options);
 

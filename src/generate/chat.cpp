@@ -4,11 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 
-#include "base/note.h"
-#include "base/signals.h"
+#include "base/host.h"
 #include "base/terminal.h"
 #include "generate/line_reader.h"
 
@@ -57,7 +55,7 @@ int64_t Chat::memory_bytes(int64_t context_tokens) {
 Status Chat::run() {
   if (is_terminal_)
     print_message("/clear begins a new conversation, /exit or Ctrl-D ends; a line that ends in \\ goes on");
-  LineReader lines(options_.context_tokens * kLineBytesPerToken);
+  LineReader lines(options_.context_tokens * kLineBytesPerToken, options_.stop);
   while (true) {
     PLIMSOLL_ASSIGN(const auto line, read_turn(lines, is_terminal_));
     if (!line && is_terminal_) print_message("");
@@ -65,8 +63,8 @@ Status Chat::run() {
     if (*line == "/clear") messages_.items.clear();
     if (*line == "/clear" || line->find_first_not_of(" \t\n") == std::string::npos) continue;
     PLIMSOLL_TRY(take_turn(*line));
-    if (stop_requested() == SIGINT && is_terminal_) forget_stop_request();
-    if (stop_requested() != 0) return Ok{};
+    if (is_terminal_ && options_.forget_interrupt) options_.forget_interrupt();
+    if (is_asked(options_.stop)) return Ok{};
   }
 }
 
@@ -127,7 +125,7 @@ Status Chat::answer(const std::string& line) {
   output_.begin_batch(prompts, s.index);
   PLIMSOLL_TRY(generator_.run(
       sequence_, [&](const Sequence& sequence, int32_t id) { return output_.token(sequence, id); },
-      [] { return stop_requested() != 0; }));
+      [this] { return is_asked(options_.stop); }));
   output_.end_batch(sequence_);
   messages_.items.push_back(message("assistant", output_.text()));
   if (s.ids.size() > ids_.size()) prefilled_.assign(ids_.begin(), ids_.end() - 1);  // else it was interrupted

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "base/stop.h"
 #include "generate/chat_format.h"
 #include "generate/generator.h"
 #include "generate/output.h"
@@ -18,6 +20,8 @@ struct ChatOptions {
   GeneratorOptions generator = {};
   OutputOptions output = {};
   int64_t context_tokens = 0;  ///< positions of the session's cache
+  Stop stop = {};
+  std::function<void()> forget_interrupt = {};  ///< see Request
 };
 
 /// One conversation on a session of one row. Lines of standard input are the user's turns; one that ends in a
@@ -31,7 +35,7 @@ class Chat {
   /// Host memory that it holds, with what is at work on a turn.
   static int64_t memory_bytes(int64_t context_tokens);
 
-  /// Until the input ends or a signal comes; on a terminal, SIGINT in an answer ends the answer alone.
+  /// Until the input ends or it is asked to stop; on a terminal, Ctrl-C in an answer ends the answer alone.
   /// Errors: kBadData where the template refuses; kInvalidArgument for a turn beyond the context (on a
   /// terminal a message, and the turn is taken back); kIo.
   Status run();

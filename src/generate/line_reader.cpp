@@ -9,8 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/signals.h"
-
 namespace plimsoll::generate {
 namespace {
 
@@ -40,7 +38,7 @@ bool LineReader::is_ahead() const {
 Result<std::optional<std::string>> LineReader::next() {
   size_t end = held_.find('\n');
   while (end == std::string::npos && !at_end_) {
-    if (stop_requested() != 0) return std::optional<std::string>();
+    if (is_asked(stop_)) return std::optional<std::string>();
     if (static_cast<int64_t>(held_.size()) > most_bytes_)
       return Error{ErrorCode::kBadData, fmt::format("a line has more than {} bytes", most_bytes_),
                    "standard input", "a turn and its answer have to fit into --context"};

@@ -4,18 +4,20 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
+#include "base/stop.h"
 
 namespace plimsoll::generate {
 
 /// Reads what is there and no further ahead than that.
 class LineReader {
  public:
-  explicit LineReader(int64_t most_bytes) : most_bytes_(most_bytes) {}
+  LineReader(int64_t most_bytes, Stop stop) : most_bytes_(most_bytes), stop_(std::move(stop)) {}
 
-  /// The next line without its end; the last one may have none. Nothing at the end of the input, and once a
-  /// signal has asked the process to stop. Errors: kBadData for a line beyond the bound; kIo.
+  /// The next line without its end; the last one may have none. Nothing at the end of the input, and once it
+  /// is asked to stop. Errors: kBadData for a line beyond the bound; kIo.
   Result<std::optional<std::string>> next();
   /// Whether something was there before it was asked for: typed ahead, and shown by the terminal already.
   [[nodiscard]] bool is_ahead() const;
@@ -23,6 +25,7 @@ class LineReader {
  private:
   Status fill();
   int64_t most_bytes_;
+  Stop stop_;
   std::string held_;
   bool at_end_ = false;
 };

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "base/stop.h"
 #include "generate/sampler.h"
 #include "io/model_config.h"
 #include "settings/run_config.h"
@@ -43,6 +45,9 @@ struct Request {
   std::string dump_ir = {};
   bool timings = false;
   double process_start_seconds = 0;  ///< steady clock when the process began
+  Stop stop = {};                    ///< asked often; ends it after the token at hand
+  /// Takes back a Ctrl-C, which in a conversation on a terminal ends the answer alone.
+  std::function<void()> forget_interrupt = {};
 };
 
 /// Whether turns come from standard input, one after the other.

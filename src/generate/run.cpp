@@ -8,9 +8,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "base/note.h"
+#include "base/host.h"
 #include "base/process.h"
-#include "base/signals.h"
 #include "base/terminal.h"
 #include "base/units.h"
 #include "checkpoints/adapter_files.h"
@@ -70,7 +69,7 @@ class Run {
   Status operator()() {
     const int64_t heap_before = heap_bytes();
     PLIMSOLL_TRY(open());
-    malloc_trim(0);  // what parsing needed goes back before the session takes its memory
+    trim_heap();  // what parsing needed goes back before the session takes its memory
     held_bytes_ = heap_bytes() - heap_before;
     PLIMSOLL_TRY(plan(*strategy::make_target({}, num_threads())));
     if (!report_.fits) return does_not_fit();
@@ -153,7 +152,7 @@ class Run {
     cache_tokens_ = planned.cache_tokens;
     session_plan_ = std::move(planned.session);
     report_ = std::move(planned.report);
-    malloc_trim(0);
+    trim_heap();
     report_.planning_seconds = now_seconds() - start;
     tell_plan(report_, request_.json);
     return Ok{};
@@ -236,9 +235,12 @@ class Run {
   }
 
   Status chat() {
-    Chat chat(
-        opened_->codec, opened_->format, *session_,
-        {.generator = generator_options(), .output = output_options(), .context_tokens = cache_tokens_});
+    Chat chat(opened_->codec, opened_->format, *session_,
+              {.generator = generator_options(),
+               .output = output_options(),
+               .context_tokens = cache_tokens_,
+               .stop = request_.stop,
+               .forget_interrupt = request_.forget_interrupt});
     const double start = now_seconds();
     PLIMSOLL_TRY(chat.run());
     const double seconds = chat.rates().prefill_seconds + chat.rates().decode_seconds;  // not of typing
@@ -253,14 +255,15 @@ class Run {
     for (Sequence& s : sequences) s.ids.reserve(static_cast<size_t>(cache_tokens_ + 1));
     const double start = now_seconds();
     int64_t done = 0;
-    for (const auto total = static_cast<int64_t>(prompts_.size()); done < total && stop_requested() == 0;) {
+    for (const auto total = static_cast<int64_t>(prompts_.size());
+         done < total && !is_asked(request_.stop);) {
       const auto batch = std::span(sequences).first(static_cast<size_t>(std::min(batch_, total - done)));
       output.begin_batch(std::span(prompts_).subspan(static_cast<size_t>(done), batch.size()),
                          static_cast<uint32_t>(done));
       for (Sequence& s : batch) begin(s, done++);
       PLIMSOLL_TRY(generator.run(
           batch, [&](const Sequence& s, int32_t id) { return output.token(s, id); },
-          [] { return stop_requested() != 0; }));
+          [this] { return is_asked(request_.stop); }));
       output.end_batch(batch);
     }
     tell_figures(done, generator.rates(), start, now_seconds() - start);
@@ -299,11 +302,6 @@ class Run {
 
 }  // namespace
 
-Status run(const Request& request, int& interrupted_by) {
-  const StopSignals signals(/*outlive_readers=*/false);
-  Status status = Run(request)();
-  interrupted_by = stop_requested();
-  return status;
-}
+Status run(const Request& request) { return Run(request)(); }
 
 }  // namespace plimsoll::generate

@@ -6,9 +6,9 @@
 
 namespace plimsoll::generate {
 
-/// Plans first, says what is needed, then takes the memory. A signal ends it after the token at hand; what
-/// was generated stays printed, and `interrupted_by` is its number, else 0.
+/// Plans first, says what is needed, then takes the memory. Request::stop ends it after the token at hand;
+/// what was generated stays printed.
 /// Errors: kInvalidArgument (flags, prompts, positions), kBadData (files), kDoesNotFit, kIo.
-Status run(const Request& request, int& interrupted_by);
+Status run(const Request& request);
 
 }  // namespace plimsoll::generate

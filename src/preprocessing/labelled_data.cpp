@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/signals.h"
 #include "base/units.h"
 #include "corpora/encoder_files.h"
 #include "corpora/labelled/tokenize_labelled.h"
@@ -200,7 +199,7 @@ Result<std::string> LabelledPreparation::tokenized(const std::vector<std::string
   PLIMSOLL_TRY(io::create_writable_directory(io::folder_of(path)));
   PLIMSOLL_ASSIGN(const corpora::LabelledOptions how, encoding(part.split));
   corpora::TokenizeOptions tokenizing{.max_documents = part.most, .num_threads = options_.num_threads};
-  tokenizing.stop = [] { return stop_requested() != 0; };
+  tokenizing.stop = [this] { return is_asked(options_.stop); };
   if (options_.progress)
     tokenizing.progress = [&](const corpora::TokenizeCounts& counts) {
       options_.progress(static_cast<double>(counts.bytes_read) /

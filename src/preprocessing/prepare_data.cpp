@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "base/child_process.h"
+#include "base/host.h"
 #include "base/units.h"
 #include "corpora/saved_dataset.h"
 #include "corpora/text_doubt.h"
@@ -286,7 +286,7 @@ Result<RunData> prepare_data(const settings::RunConfig& config, const PrepareDat
   const std::string folder = training_data_options(config, /*vocab_size=*/0, /*eval=*/false).cache_folder;
   const io::NewFolder made(folder);
   std::optional<CacheLease> lease = lease_of(folder);
-  const auto text = in_child_process([&]() -> Result<std::string> {
+  const auto text = run_apart([&]() -> Result<std::string> {
     const CacheLease* const held = lease ? &*lease : nullptr;
     PLIMSOLL_ASSIGN(const RunData data, labelled
                                             ? LabelledPreparation(config, options, tokenizer, model, held)()

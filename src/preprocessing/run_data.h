@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/stop.h"
 #include "datasets/loader.h"
 #include "datasets/training_data.h"
 #include "io/label_fields.h"
@@ -70,6 +71,7 @@ struct PrepareDataOptions {
   int num_threads = 1;
   DataProgress progress = {};
   std::function<void(const std::string&)> note = {};
+  Stop stop = {};  ///< ends with kInterrupted; asked in the process that the work runs in
 };
 
 /// Resolves patterns, tokenizes what is text, packs. Call while no other thread runs. The cache is

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/signals.h"
 #include "base/units.h"
 #include "corpora/text_input.h"
 #include "io/checksum.h"
@@ -103,7 +102,7 @@ Status TokenCache::tokenize(const std::vector<std::string>& texts, const corpora
                   corpora::TextInput::open(files, texts, text_options(config_.data)));
   PLIMSOLL_ASSIGN(corpora::TokenOutput output, corpora::TokenOutput::create(path, input.shard));
   corpora::TokenizeOptions options{.max_documents = max_documents, .num_threads = options_.num_threads};
-  options.stop = [] { return stop_requested() != 0; };
+  options.stop = [this] { return is_asked(options_.stop); };
   if (options_.progress)
     options.progress = [&](const corpora::TokenizeCounts& counts) {
       options_.progress(static_cast<double>(counts.bytes_read) /

@@ -1,12 +1,11 @@
 #include "strategy/prepare.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <chrono>
 #include <optional>
 
 #include "base/check.h"
+#include "base/host.h"
 #include "base/process.h"
 #include "models/language_model.h"
 #include "planner/cost/step_times.h"
@@ -70,7 +69,7 @@ Result<Prepared> prepare(const settings::RunConfig& config, const runtime::Targe
           disk_report(config, prepared.model_config, *prepared.model, prepared.programs.session);
     prepared.report.total_steps = config.training.max_steps;
   }
-  malloc_trim(0);  // what planning needed and no longer needs goes back before the session takes its memory
+  trim_heap();  // what planning needed and no longer needs goes back before the session takes its memory
   prepared.report.planning_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return prepared;

@@ -16,9 +16,11 @@ void note(std::vector<std::string>& phases, std::string_view phase) {
 
 }  // namespace
 
-RunMemory::RunMemory(const training::Trainer& trainer, Events& events, int64_t every)
+RunMemory::RunMemory(const training::Trainer& trainer, Events& events, int64_t every,
+                     std::function<bool()> asked)
     : trainer_(trainer),
       events_(events),
+      asked_(std::move(asked)),
       every_(every),
       since_step_(trainer.steps_done()),
       watch_(trainer.prepared().report.process_peak_bytes(), system_memory()) {
@@ -30,7 +32,7 @@ void RunMemory::after(std::string_view phase, int64_t step) {
   note(ran_.all, phase);
   for (const MemoryWarning& warning : watch_.look(phase)) events_.memory_warning(step, warning);
   const bool due = phase == "step" && every_ > 0 && step % every_ == 0;
-  if (phase == "step" && (ReportSignal::take() || due)) tell(step);
+  if (phase == "step" && ((asked_ && asked_()) || due)) tell(step);
 }
 
 void RunMemory::tell(int64_t step) {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
-#include "base/report_signal.h"
 #include "telemetry/memory_summary.h"
 #include "telemetry/memory_watch.h"
 
@@ -18,8 +18,8 @@ class Events;
 
 class RunMemory {
  public:
-  /// `every`: a summary after every so many steps, beside those that SIGUSR2 asks for; 0: none.
-  RunMemory(const training::Trainer& trainer, Events& events, int64_t every);
+  /// `every`: a summary after every so many steps; 0: none. `asked`: whether one is wanted after this step.
+  RunMemory(const training::Trainer& trainer, Events& events, int64_t every, std::function<bool()> asked);
   /// At the end of a piece of a phase, of which the last step is `step`: "start", "step", "eval",
   /// "checkpoint".
   void after(std::string_view phase, int64_t step);
@@ -31,6 +31,7 @@ class RunMemory {
 
   const training::Trainer& trainer_;
   Events& events_;
+  std::function<bool()> asked_;
   int64_t every_, since_step_;
   PhasesRun ran_;
   MemoryWatch watch_;

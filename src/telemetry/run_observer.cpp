@@ -1,16 +1,19 @@
 #include "telemetry/run_observer.h"
 
+#include <utility>
+
 #include "base/process_memory.h"
 
 namespace plimsoll::telemetry {
 
 RunObserver::RunObserver(const settings::RunConfig& config, training::Trainer& trainer, Events& events,
-                         double process_start_seconds, int64_t memory_summary)
+                         double process_start_seconds, int64_t memory_summary,
+                         std::function<bool()> memory_asked)
     : trainer_(trainer),
       events_(events),
       folder_(config, trainer, [&events](const std::string& text) { events.warning(text); }),
       record_(process_start_seconds),
-      memory_(trainer, events, memory_summary),
+      memory_(trainer, events, memory_summary, std::move(memory_asked)),
       monitor_(config),
       swap_(swapped_bytes),
       check_(trainer) {

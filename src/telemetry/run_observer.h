@@ -2,6 +2,7 @@
 // estimates.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "settings/run_config.h"
@@ -20,9 +21,9 @@ namespace plimsoll::telemetry {
 class RunObserver : public training::Observer {
  public:
   /// All outlive it. `process_start_seconds`: steady clock when the process began; `memory_summary`: a table
-  /// of the memory every so many steps, 0: none.
+  /// of the memory every so many steps, 0: none; `memory_asked`: whether one is wanted after this step.
   RunObserver(const settings::RunConfig& config, training::Trainer& trainer, Events& events,
-              double process_start_seconds, int64_t memory_summary);
+              double process_start_seconds, int64_t memory_summary, std::function<bool()> memory_asked);
   ~RunObserver() override;
   RunObserver(const RunObserver&) = delete;
   RunObserver& operator=(const RunObserver&) = delete;

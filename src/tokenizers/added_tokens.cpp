@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/note.h"
+#include "base/host.h"
 #include "tokenizers/unicode.h"
 
 namespace plimsoll::tokenizers {

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/note.h"
+#include "base/host.h"
 #include "io/file.h"
 #include "tokenizers/config_files.h"
 #include "tokenizers/sentencepiece.h"

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "base/child_process.h"
+#include "base/host.h"
 #include "corpora/encoder_files.h"
 #include "corpora/pad_token.h"
 #include "io/file.h"
@@ -315,7 +315,7 @@ Result<checkpoints::ModelFileSet> model_files_apart(const settings::RunConfig& c
   PLIMSOLL_ASSIGN(const std::string tokenizer, preprocessing::tokenizer_path(config));
   if (tokenizer == "bytes") return model_files(config, model, row_ends);  // copies alone
   PLIMSOLL_ASSIGN(
-      const std::string text, in_child_process([&]() -> Result<std::string> {
+      const std::string text, run_apart([&]() -> Result<std::string> {
         PLIMSOLL_ASSIGN(const checkpoints::ModelFileSet made, model_files(config, model, row_ends));
         io::Tree list =
             io::Tree::list({made.pad_token ? io::Tree::of(*made.pad_token) : io::Tree(), io::Tree::list()});

@@ -53,7 +53,7 @@ class Observer {
   virtual void step_ended() {}
   /// Sequences that an evaluation has read, of all. May be called often.
   virtual void evaluating(int64_t /*done*/, int64_t /*total*/) {}
-  /// An evaluation after `step` has ended; null where a signal stopped it.
+  /// An evaluation after `step` has ended; null where it was asked to stop.
   virtual void evaluated(int64_t /*step*/, const EvalEvent* /*event*/) {}
   /// A checkpoint is about to be written: files that it copies must be up to date.
   virtual void checkpoint_begins() {}

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/signals.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/final_record.h"
 
@@ -33,10 +32,10 @@ Status RunLoop::operator()() {
   // A signal may have come before the evaluation of the step that the run stopped after.
   PLIMSOLL_TRY(evaluate_if_due());
   while (!trainer_.is_finished()) {
-    if (stop_requested() != 0) return stop();
+    if (is_asked_to_stop()) return stop();
     PLIMSOLL_TRY(step());
   }
-  if (stop_requested() != 0 && !trainer_.is_evaluated()) return stop();
+  if (is_asked_to_stop() && !trainer_.is_evaluated()) return stop();
   PLIMSOLL_TRY(hold(report_saved(/*wait=*/true), /*last=*/true));
   if (trainer_.steps_done() < trainer_.total_steps()) report_early_stop();
   PLIMSOLL_TRY(trainer_.restore_best());
@@ -100,7 +99,7 @@ Status RunLoop::step() {
 Status RunLoop::evaluate_if_due() {
   const int64_t step = trainer_.steps_done();
   const bool due = step > 0 && (step == trainer_.total_steps() || trainer_.evaluates_after(step));
-  if (!due || trainer_.is_evaluated() || stop_requested() != 0) return Ok{};
+  if (!due || trainer_.is_evaluated() || is_asked_to_stop()) return Ok{};
   PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event,
                   trainer_.evaluate([&](int64_t done, int64_t total) { observer_.evaluating(done, total); }));
   observer_.evaluated(step, event ? &*event : nullptr);
@@ -126,19 +125,19 @@ Status RunLoop::stop() {
   const int64_t step = trainer_.steps_done();
   if (step > 0 && !trainer_.is_checkpointed()) PLIMSOLL_TRY(start_checkpoint());
   PLIMSOLL_TRY(report_saved(/*wait=*/true));
-  const std::string_view signal = signal_name(stop_requested());
+  const std::string reason(stop_());
   // Auto finds only what this process has saved, not the folder that --resume named.
   const std::string hint = resume_ == "auto" || !saved_
                                ? "run the same command again and it goes on from there"
                                : "run the same command again with --resume auto and it goes on from there";
   if (step == 0)
     return Error{ErrorCode::kInterrupted,
-                 fmt::format("stopped by {} before the first step", signal),
+                 fmt::format("stopped by {} before the first step", reason),
                  {},
                  "run the same command again"};
   return Error{
       ErrorCode::kInterrupted,
-      fmt::format("stopped by {} after step {}, saved in {}", signal, step, trainer_.checkpoint_folder()),
+      fmt::format("stopped by {} after step {}, saved in {}", reason, step, trainer_.checkpoint_folder()),
       {},
       hint};
 }

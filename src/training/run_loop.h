@@ -1,11 +1,12 @@
-// The loop of a run: steps, evaluations and checkpoints until the last step or a signal, then the final
-// model.
+// The loop of a run: steps, evaluations and checkpoints until the last step or a request to stop, then
+// the final model.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "base/result.h"
+#include "base/stop.h"
 #include "training/observer.h"
 #include "training/trainer.h"
 
@@ -16,12 +17,13 @@ std::string nothing_left(const Trainer& trainer);
 
 class RunLoop {
  public:
-  /// `resume`: TrainerOptions::resume, for the hint of a run that is stopped. All outlive it.
-  RunLoop(Trainer& trainer, Observer& observer, std::string resume)
-      : trainer_(trainer), observer_(observer), resume_(std::move(resume)) {}
+  /// `resume`: TrainerOptions::resume, for the hint of a run that is stopped. `stop` is asked between steps.
+  /// All outlive it.
+  RunLoop(Trainer& trainer, Observer& observer, std::string resume, Stop stop)
+      : trainer_(trainer), observer_(observer), resume_(std::move(resume)), stop_(std::move(stop)) {}
 
-  /// Runs until nothing is left and writes the final model. Errors: as Trainer's; kInterrupted where a signal
-  /// stopped it after saving.
+  /// Runs until nothing is left and writes the final model. Errors: as Trainer's; kInterrupted where it was
+  /// asked to stop, after saving.
   Status operator()();
 
  private:
@@ -47,12 +49,14 @@ class RunLoop {
   Status hold(Status saved, bool last);
   Status save_final();
   void report_early_stop();
-  /// Saves the steps done. The error that a signal ends the run with.
+  [[nodiscard]] bool is_asked_to_stop() const { return is_asked(stop_); }
+  /// Saves the steps done. The error that a run which is asked to stop ends with.
   Status stop();
 
   Trainer& trainer_;
   Observer& observer_;
   std::string resume_;
+  Stop stop_;
   MeanLoss losses_;
   bool saved_ = false;            ///< a checkpoint, in this process
   std::optional<Error> unsaved_;  ///< the first save that failed at the last step

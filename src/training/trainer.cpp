@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "base/process.h"
-#include "base/signals.h"
 #include "base/span_log.h"
 #include "checkpoints/final_record.h"
 #include "checkpoints/finite_weights.h"
@@ -231,7 +230,7 @@ Result<StepEvent> Trainer::step() {
 Result<std::optional<EvalEvent>> Trainer::evaluate(const EvalProgress& progress) {
   PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event,
                   evaluator_->run(
-                      step_, [] { return stop_requested() != 0; }, progress));
+                      step_, [this] { return is_asked(stop_); }, progress));
   if (event) {
     evaluated_step_ = step_;
     figures_.eval = event;

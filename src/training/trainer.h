@@ -43,6 +43,8 @@ struct TrainerOptions {
   std::optional<checkpoints::ModelFileSet> model_files = {};
   /// Receives which programs run; outlives the trainer.
   ProgramObserver* programs = nullptr;
+  /// Asked while data is made ready and while an evaluation runs.
+  Stop stop = {};
   /// Lines for people: a checkpoint that was passed over, what is gone on from.
   checkpoints::Note note = [](const std::string&) {};
 };
@@ -60,8 +62,8 @@ class Trainer {
   /// The next step. Errors: kDiverged for a loss that is not finite, or an op that gave other bits when it
   /// was run again; data; dump.
   Result<StepEvent> step();
-  /// Loss over the whole of data.eval; nothing where a signal asked to stop before the end. Call only where
-  /// has_eval().
+  /// Loss over the whole of data.eval; nothing where TrainerOptions::stop asked before the end. Call only
+  /// where has_eval().
   Result<std::optional<EvalEvent>> evaluate(const EvalProgress& progress = {});
   [[nodiscard]] bool has_eval() const { return evaluator_ != nullptr; }
 
@@ -232,6 +234,7 @@ class Trainer {
   int64_t evaluated_step_ = -1;
   CardFigures figures_;  ///< of the last step and evaluation
   BestModel best_;
+  Stop stop_;
   std::optional<checkpoints::Checkpoint> restored_;  ///< whose model the session holds in the end
 };
 

@@ -48,6 +48,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const settings::RunConfig& conf
                                                  const TrainerOptions& options) {
   std::unique_ptr<Trainer> trainer(new Trainer(config, std::move(prepared)));
   trainer->isa_ = device.target().instruction_set();
+  trainer->stop_ = options.stop;
   trainer->scratch_.resize(static_cast<size_t>(trainer->prepared_.host_scratch_bytes));
   PLIMSOLL_TRY(trainer->open_data(options));
   if (!options.synthetic_data) {
@@ -91,7 +92,8 @@ Status Trainer::open_data(const TrainerOptions& options) {
       PLIMSOLL_ASSIGN(files,
                       preprocessing::prepare_data(config_, {.vocab_size = vocab_size,
                                                             .num_threads = strategy::num_threads(config_),
-                                                            .note = options.note}));
+                                                            .note = options.note,
+                                                            .stop = options.stop}));
     }
     PLIMSOLL_ASSIGN(datasets::TrainingData train,
                     datasets::TrainingData::open(files.train,

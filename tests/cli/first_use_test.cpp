@@ -15,6 +15,7 @@
 
 #include "backends/cpu/kernels/isa.h"
 #include "base/process.h"
+#include "cli/host.h"
 #include "cli/run_plimsoll.h"
 #include "devices/devices.h"
 #include "io/file.h"
@@ -31,6 +32,7 @@ using testing::HasSubstr;
 class FirstUseTest : public testing::Test {
  protected:
   void SetUp() override {
+    be_host();
     if (const char* before = std::getenv("XDG_CACHE_HOME"); before != nullptr) before_ = before;
     use_cache(folder_.path() + "/cache");
   }

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/child_process.h"
+#include "base/host.h"
 #include "base/process.h"
 #include "io/checksum.h"
 #include "io/file.h"
@@ -96,8 +96,7 @@ Result<std::string> compile_kernels(const Compiler& compiler, int capability) {
 Result<std::string> load_image(const Compiler& compiler, int capability) {
   const std::string path = cache_path(compiler, capability, kernel_source());
   if (auto cached = read_cached(path)) return cached;
-  PLIMSOLL_ASSIGN(std::string image,
-                  in_child_process([&]() { return compile_kernels(compiler, capability); }));
+  PLIMSOLL_ASSIGN(std::string image, run_apart([&]() { return compile_kernels(compiler, capability); }));
   write_cached(path, image);
   return image;
 }

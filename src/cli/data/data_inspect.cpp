@@ -10,9 +10,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/note.h"
+#include "base/host.h"
 #include "base/numbers.h"
-#include "base/signals.h"
 #include "base/terminal.h"
 #include "base/units.h"
 #include "cli/data/data_files.h"
@@ -23,6 +22,7 @@
 #include "cli/data/length_histogram.h"
 #include "cli/data/masked_text.h"
 #include "cli/inspect/inspect_shard.h"
+#include "cli/signals.h"
 #include "cli/table.h"
 #include "corpora/saved_dataset.h"
 #include "datasets/packing.h"

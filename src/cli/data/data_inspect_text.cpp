@@ -6,8 +6,8 @@
 
 #include "base/numbers.h"
 #include "base/process.h"
-#include "base/signals.h"
 #include "cli/progress.h"
+#include "cli/signals.h"
 #include "corpora/text_input.h"
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"

@@ -3,16 +3,16 @@
 
 #include <filesystem>
 
-#include "base/note.h"
+#include "base/host.h"
 #include "base/numbers.h"
 #include "base/process.h"
-#include "base/signals.h"
 #include "base/terminal.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/data/data_json.h"
 #include "cli/data/data_reading.h"
 #include "cli/progress.h"
+#include "cli/signals.h"
 #include "cli/table.h"
 #include "corpora/text_input.h"
 #include "io/tree.h"

@@ -4,15 +4,15 @@
 #include <memory>
 #include <vector>
 
-#include "base/note.h"
+#include "base/host.h"
 #include "base/numbers.h"
 #include "base/process.h"
-#include "base/signals.h"
 #include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/data/data_json.h"
 #include "cli/data/data_reading.h"
 #include "cli/progress.h"
+#include "cli/signals.h"
 #include "cli/table.h"
 #include "io/file.h"
 #include "io/new_folder.h"

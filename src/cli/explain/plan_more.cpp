@@ -8,7 +8,7 @@
 #include "analysis/choose_batch.h"
 #include "analysis/frontier.h"
 #include "analysis/sweep.h"
-#include "base/note.h"
+#include "base/host.h"
 #include "base/terminal.h"
 #include "cli/explain/planning_line.h"
 #include "io/file.h"

@@ -41,7 +41,7 @@ Result<std::unique_ptr<OpenRun>> open_run(const settings::RunConfig& config, tel
   } else {
     PLIMSOLL_ASSIGN(engine::ReadyRun ready,
                     engine::make_ready(kept, {threads, {}}, settings::starts_pretrained(kept.model),
-                                       shown_by(progress), events));
+                                       shown_by(progress), /*stop=*/{}, events));
     prepared = std::move(ready.prepared), run->device = std::move(ready.device);
     options.data = std::move(ready.data), options.model_files = std::move(ready.model_files);
   }

@@ -1,4 +1,4 @@
-#include "base/child_process.h"
+#include "cli/child_process.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/process.h"
-#include "base/signals.h"
 #include "base/thread.h"
+#include "cli/signals.h"
 #include "sanitizer.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 TEST(InChildProcess, BringsBackTheResult) {
@@ -120,4 +120,4 @@ TEST(InChildProcess, HandsASignalOn) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

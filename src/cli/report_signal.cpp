@@ -1,8 +1,8 @@
-#include "base/report_signal.h"
+#include "cli/report_signal.h"
 
 #include <atomic>
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 std::atomic<bool> asked{false};
@@ -25,4 +25,4 @@ ReportSignal::~ReportSignal() { ::sigaction(SIGUSR2, &previous_, nullptr); }
 
 bool ReportSignal::take() { return asked.exchange(false, std::memory_order_relaxed); }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 /// While it lives SIGUSR2 sets a flag and nothing else; what stood before comes back at the end. One at a
 /// time.
@@ -21,4 +21,4 @@ class ReportSignal {
   struct sigaction previous_ = {};
 };
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

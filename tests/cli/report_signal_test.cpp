@@ -1,10 +1,10 @@
-#include "base/report_signal.h"
+#include "cli/report_signal.h"
 
 #include <gtest/gtest.h>
 
 #include <csignal>
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 TEST(ReportSignal, IsAQuestionAskedOnce) {
@@ -23,4 +23,4 @@ TEST(ReportSignal, GivesBackWhatStoodBefore) {
 }
 
 }  // namespace
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -2,7 +2,7 @@
 //
 //   bytes of the content, 8 │ their checksum, 8 │ content: a result's text, or an error with all that is in
 //   it
-#include "base/child_process.h"
+#include "cli/child_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -18,10 +18,10 @@
 #include <string_view>
 
 #include "base/caught.h"
-#include "base/signals.h"
 #include "base/thread.h"
+#include "cli/signals.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 constexpr int kPollMilliseconds = 50;
@@ -173,4 +173,4 @@ Result<std::string> in_child_process(const std::function<Result<std::string>()>&
   return no_answer(status);
 }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 /// Forks, runs `work` in the child and returns what it returned, its error whole or none of it. The child
 /// writes to the same stderr; its stdout stays empty, and it ends when this process does. SIGINT and SIGTERM
@@ -16,4 +16,4 @@ namespace plimsoll {
 /// child, it was killed, or its answer is not whole.
 Result<std::string> in_child_process(const std::function<Result<std::string>()>& work);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

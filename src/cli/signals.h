@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace plimsoll {
+namespace plimsoll::cli {
 
 /// While it lives, the first of these signals is remembered, with a line on stderr, and the second one ends
 /// the process at once with 128 + its number; SIGHUP within a second of SIGHUP is the same one. Where SIGHUP
@@ -28,9 +28,11 @@ class StopSignals {
 void be_told_by_parent();
 /// The signal that asked the process to stop, 0 where none did.
 int stop_requested();
+/// Its name, empty where none did: what modules are given to ask (base/stop.h).
+std::string_view stop_reason();
 /// Takes back a request that ended something smaller than the process; the next signal is a first one again.
 void forget_stop_request();
 /// "SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1".
 std::string_view signal_name(int signal);
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

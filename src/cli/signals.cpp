@@ -1,4 +1,4 @@
-#include "base/signals.h"
+#include "cli/signals.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <ctime>
 
-namespace plimsoll {
+namespace plimsoll::cli {
 namespace {
 
 struct StopSignal {
@@ -97,8 +97,13 @@ void be_told_by_parent() {
 
 int stop_requested() { return requested.load(std::memory_order_relaxed); }
 
+std::string_view stop_reason() {
+  const int signal = stop_requested();
+  return signal == 0 ? std::string_view() : signal_name(signal);
+}
+
 void forget_stop_request() { requested = 0; }
 
 std::string_view signal_name(int signal) { return stop_signal(signal).name; }
 
-}  // namespace plimsoll
+}  // namespace plimsoll::cli

@@ -1,0 +1,15 @@
+// How a caller asks work that takes long to stop where it can be taken up again.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+namespace plimsoll {
+
+/// Asked often, from the thread that works: what asked to stop, as messages name it ("SIGTERM"); empty: go
+/// on.
+using Stop = std::function<std::string_view()>;
+
+inline bool is_asked(const Stop& stop) { return stop && !stop().empty(); }
+
+}  // namespace plimsoll

@@ -1,0 +1,17 @@
+#include "cli/host.h"
+
+#include <malloc.h>
+
+#include "base/host.h"
+#include "base/terminal.h"
+#include "cli/child_process.h"
+
+namespace plimsoll::cli {
+
+void be_host() {
+  set_host({.note = [](const std::string& text) { print_message("note: " + text); },
+            .trim_heap = [] { malloc_trim(0); },
+            .run_apart = in_child_process});
+}
+
+}  // namespace plimsoll::cli

@@ -240,8 +240,8 @@ class Prediction {
         return Error{ErrorCode::kInterrupted, "stopped by a signal", {}, "run the same command again"};
       const int64_t count = std::min(micro, total - first);
       PLIMSOLL_ASSIGN(const size_t bucket, feed(shard, first, count, feeder));
-      PLIMSOLL_TRY(
-          session_->run(session_->plan().find_program(planner::name_at("eval", lengths[bucket], lengths))));
+      PLIMSOLL_TRY(session_->run(session_->plan().find_program(
+          {passes::ProgramRole::kEval, planner::bucket_of(lengths[bucket], lengths)})));
       PLIMSOLL_TRY(session_->read(planner::kLogitsState, std::as_writable_bytes(std::span(logits))));
       for (int64_t r = 0; r < count; ++r)
         lines.add(prediction(labels_, std::span(logits).subspan(static_cast<size_t>(r) * width, width)));

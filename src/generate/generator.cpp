@@ -40,8 +40,8 @@ Generator::Generator(runtime::Session& session, const GeneratorOptions& options)
     : session_(session),
       options_(options),
       sampler_(options.sampling, session.type(planner::kNextLogitsState).shape.dim(-1)),
-      prefill_program_(session.plan().find_program(planner::kPrefillProgram)),
-      decode_program_(session.plan().find_program(planner::kDecodeProgram)),
+      prefill_program_(session.plan().find_program({passes::ProgramRole::kPrefill})),
+      decode_program_(session.plan().find_program({passes::ProgramRole::kDecode})),
       rows_(session.type(planner::kNextState).shape.dim(0)),
       next_(session.make_block({planner::kNextState, planner::kStartState})) {
   const ir::TensorType& logits = session.type(planner::kNextLogitsState);

@@ -169,8 +169,8 @@ void tell_summary(const GenerationSummary& s, bool json) {
 }
 
 void tell_timings(const runtime::Session& session) {
-  for (const std::string_view program : {planner::kPrefillProgram, planner::kDecodeProgram}) {
-    const int index = session.plan().find_program(program);
+  for (const passes::ProgramRole program : {passes::ProgramRole::kPrefill, passes::ProgramRole::kDecode}) {
+    const int index = session.plan().find_program({program});
     if (index < 0) continue;
     std::map<std::string_view, std::pair<int64_t, double>> by_op;
     double total = 0;
@@ -179,7 +179,7 @@ void tell_timings(const runtime::Session& session) {
       by_op[timed.op->def->name].second += timed.seconds;
       total += timed.seconds;
     }
-    fmt::print(stderr, "{}: {:.3f} ms\n", program, 1e3 * total);
+    fmt::print(stderr, "{}: {:.3f} ms\n", passes::name(program), 1e3 * total);
     for (const auto& [op, figures] : by_op)
       fmt::print(stderr, "  {:<20}{:>6} times{:>10.3f} ms\n", op, figures.first, 1e3 * figures.second);
   }

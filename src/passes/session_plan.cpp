@@ -19,10 +19,9 @@ const SessionState* SessionPlan::find_state(std::string_view name) const {
   return it == states_by_name.end() || name_of(*it) != name ? nullptr : &states[static_cast<size_t>(*it)];
 }
 
-int SessionPlan::find_program(std::string_view name) const {
-  for (size_t i = 0; i < programs.size(); ++i)
-    if (programs[i].graph.name == name) return static_cast<int>(i);
-  return -1;
+int SessionPlan::find_program(const ProgramId& id) const {
+  const auto found = std::ranges::find(programs, id, &Program::id);
+  return found == programs.end() ? -1 : static_cast<int>(found - programs.begin());
 }
 
 int64_t SessionPlan::class_bytes(ir::StateClass state_class) const {

@@ -11,6 +11,7 @@
 #include "passes/memory/bind_storage.h"
 #include "passes/memory/memory_plan.h"
 #include "passes/order/issue_order.h"
+#include "passes/program_id.h"
 
 namespace plimsoll::passes {
 
@@ -20,6 +21,7 @@ struct Program {
   Binding binding;
   MemoryPlan plan;
   IssueOrder issue;
+  ProgramId id = {};  ///< graph.name is its printed name
 };
 
 /// A persistent storage and where it lies in its space's block.
@@ -58,8 +60,8 @@ struct SessionPlan {
   [[nodiscard]] const PoolBytes& device() const { return pool(ir::MemorySpace::kDevice); }
 
   [[nodiscard]] const SessionState* find_state(std::string_view name) const;
-  /// Index of the program called `name`, or -1.
-  [[nodiscard]] int find_program(std::string_view name) const;
+  /// Index of that program, or -1.
+  [[nodiscard]] int find_program(const ProgramId& id) const;
   /// Logical bytes of all states of a class.
   [[nodiscard]] int64_t class_bytes(ir::StateClass state_class) const;
 };

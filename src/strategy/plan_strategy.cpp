@@ -1,7 +1,6 @@
 #include "strategy/plan_strategy.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "checkpoints/adapter_start.h"
@@ -44,6 +43,11 @@ bool dumps_steps(const settings::RunConfig& config) { return !config.debug.dump_
 
 }  // namespace
 
+planner::Accumulation accumulation_of(const settings::RunConfig& config, const settings::BatchSplit& split) {
+  const bool dumps_gradients = dumps_steps(config) && config.dumps("gradients");
+  return {split.grad_accum_steps, split.grad_accum_steps > 1 || dumps_gradients};
+}
+
 optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config) {
   optimizers::OptimizerOptions options{
       config.training.optimizer, config.clip_norm(),
@@ -69,7 +73,7 @@ planner::StepOptions step_options(const settings::RunConfig& config, const setti
   options.eval = !options.training || config.evaluates_while_training();
   if (options.training) {
     const bool dumps = dumps_steps(config);
-    options.accumulate = split.grad_accum_steps > 1 || (dumps && config.dumps("gradients"));
+    options.accumulate = accumulation_of(config, split).has_accumulators;
     options.logits = dumps && config.dumps("logits");
   }
   options.optimizer = optimizer_options(config);
@@ -156,35 +160,35 @@ int64_t parameter_bytes(const models::Model& model) {
 }
 
 /// An evaluation has no step: its figures are those of one micro-batch.
-planner::Work work_of_step(const planner::StepCost& cost, const settings::BatchSplit& split,
-                           const settings::RunConfig& config, const planner::CostModel& costs,
-                           bool training) {
-  const int64_t count = training ? split.grad_accum_steps : 1;
+planner::Work work_of_step(const planner::StepCost& cost, int64_t micro_batch_size,
+                           const planner::Accumulation& accumulation, const settings::RunConfig& config,
+                           const planner::CostModel& costs) {
+  const int64_t count = accumulation.num_micro_batches;
   const auto times = static_cast<double>(count);
   planner::StepSeconds seconds = cost.update_seconds;
   seconds.add(cost.seconds, times);
   return {.flops = cost.flops * times + cost.update_flops,
           .recompute_flops = cost.recompute_flops * times,
           .bytes = cost.bytes * times + cost.update_bytes,
-          .tokens = split.micro_batch_size * count * config.data.sequence_length,
-          .micro_batch_size = split.micro_batch_size,
+          .tokens = micro_batch_size * count * config.data.sequence_length,
+          .micro_batch_size = micro_batch_size,
           .grad_accum_steps = count,
           .seconds = seconds,
           .rates = costs.profile().rates,
           .profile = costs.profile().name};
 }
 
-/// Between the device and elsewhere, by the programs of one step; with buckets of the longest.
-void add_moved(const passes::SessionPlan& session, int64_t num_micro_batches, planner::PlanReport& report) {
-  std::map<std::string, passes::BytesMoved> by_name;
-  for (const passes::Program& program : session.programs)
-    by_name[program.graph.name.substr(0, program.graph.name.find('@'))] = passes::bytes_moved(program.graph);
-  for (const auto& [name, times] : {std::pair<std::string, int64_t>{"step", 1},
-                                    {"micro_first", 1},
-                                    {"micro_next", num_micro_batches - 1},
-                                    {"update", 1}}) {
-    report.offload_out_bytes += by_name[name].out * times;
-    report.offload_in_bytes += by_name[name].in * times;
+/// Adds what the programs of one step move between the device and other memory. An estimate has no first
+/// micro-batch.
+void add_moved(const passes::SessionPlan& session, const std::vector<planner::ProgramRuns>& runs,
+               planner::PlanReport& report) {
+  for (const auto& [id, times] : runs) {
+    const int program = session.find_program(id);
+    if (program < 0) continue;
+    const passes::BytesMoved moved =
+        passes::bytes_moved(session.programs[static_cast<size_t>(program)].graph);
+    report.offload_out_bytes += moved.out * times;
+    report.offload_in_bytes += moved.in * times;
   }
 }
 
@@ -270,15 +274,17 @@ Result<PlannedStep> plan_with(const passes::OffloadOptions& offload, const setti
   }
   if (programs.session.pool(ir::MemorySpace::kDisk).total() > 0) surroundings.host_bytes += kDiskQueueBytes;
   planner::PlanReport report = planner::assess(programs.session, target, surroundings);
-  planner::describe_work(work_of_step(programs.cost, split, config, *prepared.costs, options.training),
-                         report);
+  const planner::Accumulation accumulation =
+      options.training ? accumulation_of(config, split) : planner::Accumulation{};
+  planner::describe_work(
+      work_of_step(programs.cost, split.micro_batch_size, accumulation, config, *prepared.costs), report);
   describe_buckets(*prepare_options.buckets, report);
   report.offload = settings::offload_text(with_states_alone(options.pipeline.offload, programs.session));
   report.update_on_host = options.pipeline.offload.updates_on_host;
-  add_moved(programs.session, split.grad_accum_steps, report);
-  if (options.training)
-    report.state = settings::state_words(config.training, options.accumulate, config.lora.enabled);
   if (options.training) {
+    const int64_t bucket = planner::bucket_of(options.sequence_length, options.buckets);
+    add_moved(programs.session, planner::runs_per_step(accumulation, bucket), report);
+    report.state = settings::state_words(config.training, options.accumulate, config.lora.enabled);
     report.recompute_set = programs.recomputed;
     report.recompute = settings::recompute_text(recompute, report.recompute_set);
     report.optimizer_in_backward = strategy.optimizer_in_backward;

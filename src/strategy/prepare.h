@@ -83,6 +83,9 @@ Error does_not_fit(const Prepared& prepared);
 datasets::TrainingDataOptions data_options(const settings::RunConfig& config, const Prepared& prepared,
                                            bool eval);
 
+/// How a step of that split computes its gradients.
+planner::Accumulation accumulation_of(const settings::RunConfig& config, const settings::BatchSplit& split);
+
 /// runtime.threads, or the CPUs that the process may use.
 int num_threads(const settings::RunConfig& config);
 

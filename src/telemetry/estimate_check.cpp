@@ -35,9 +35,10 @@ planner::StepTimes step_times(const training::Trainer& trainer, const OpMedians&
                            .threads = strategy::num_threads(trainer.config()),
                            .estimated = prepared.report.seconds_estimated};
   const auto& programs = trainer.session().plan().programs;
+  const planner::Accumulation accumulation = strategy::accumulation_of(trainer.config(), prepared.split);
   for (size_t p = 0; p < programs.size(); ++p) {
     const ir::Graph& graph = programs[p].graph;
-    const int64_t runs = graph.name.starts_with("micro_next") ? prepared.split.grad_accum_steps - 1 : 1;
+    const int64_t runs = planner::times_per_step(programs[p].id.role, accumulation);
     const auto& timed = trainer.session().timed_ops(static_cast<int>(p));
     for (size_t i = 0; i < timed.size(); ++i) {
       const ir::Op* op = timed[i].op;

@@ -12,18 +12,17 @@ namespace {
 
 using planner::ClassBytes;
 
-/// The phase that a program belongs to, by its name without a bucket's.
-std::string phase_of(std::string_view program) {
-  const std::string_view name = program.substr(0, program.find('@'));
-  if (name.starts_with("init")) return "start";
-  return name == "eval" ? "eval" : "step";
+/// The phase that a program belongs to.
+std::string phase_of(passes::ProgramRole role) {
+  if (passes::draws_parameters(role)) return "start";
+  return role == passes::ProgramRole::kEval ? "eval" : "step";
 }
 
 /// What is alive at the op of the programs of those phases at which most is.
 ClassBytes highest(const passes::SessionPlan& session, const std::vector<std::string>& phases) {
   ClassBytes most{};
   for (size_t p = 0; p < session.programs.size(); ++p) {
-    if (std::ranges::find(phases, phase_of(session.programs[p].graph.name)) == phases.end()) continue;
+    if (std::ranges::find(phases, phase_of(session.programs[p].id.role)) == phases.end()) continue;
     const planner::MemoryTimeline timeline = planner::memory_timeline(session, p);
     if (!timeline.points.empty() && timeline.at_peak().total_bytes > planner::total(most))
       most = timeline.at_peak().bytes;

@@ -16,7 +16,7 @@ BatchFeeder::BatchFeeder(runtime::Session& session, const tasks::Task& task, std
     inputs.length = length;
     std::vector<std::string> names;
     for (const tasks::Input& input : task.inputs())
-      names.push_back(planner::name_at(planner::input_state(input.name), length, lengths));
+      names.push_back(planner::input_state(input.name, planner::bucket_of(length, lengths)));
     inputs.rows = session.type(names.front()).shape.dim(0);
     std::vector<std::string_view> states(names.begin(), names.end());
     inputs.draws = session.plan().find_state(planner::kRandomState) != nullptr;

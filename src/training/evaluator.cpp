@@ -40,7 +40,8 @@ void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch,
   micro_batch_size_ = static_cast<size_t>(prepared.split.micro_batch_size);
   feeder_ = std::make_unique<BatchFeeder>(session, *prepared.task, lengths);
   for (const int64_t length : lengths)
-    programs_.push_back(session.plan().find_program(planner::name_at("eval", length, lengths)));
+    programs_.push_back(
+        session.plan().find_program({passes::ProgramRole::kEval, planner::bucket_of(length, lengths)}));
   if (!task_.has_metrics()) return;
   metrics_ = task_.make_metrics(num_sequences());
   for (Part& part : parts_)

@@ -30,9 +30,9 @@ Status write_random_state(runtime::Session& session, int64_t seed, int64_t step)
 namespace {
 
 /// Random parameters from training.seed.
-Status draw(const settings::RunConfig& config, runtime::Session& session, std::string_view program) {
+Status draw(const settings::RunConfig& config, runtime::Session& session, passes::ProgramRole role) {
   PLIMSOLL_TRY(write_random_state(session, config.training.seed, /*step=*/0));
-  return session.run(session.plan().find_program(program));
+  return session.run(session.plan().find_program({role}));
 }
 
 /// What adapters begin as beside this base, and over that what lora.adapter names.
@@ -57,13 +57,13 @@ Result<std::optional<checkpoints::LoadReport>> initialise(const settings::RunCon
     PLIMSOLL_ASSIGN(checkpoints::LoadReport report,
                     checkpoints::load_weights(*prepared.model, weights, session, num_threads,
                                               prepared.fresh_head ? models::Model::kScore : ""));
-    if (prepared.fresh_head) PLIMSOLL_TRY(draw(config, session, "init_head"));
+    if (prepared.fresh_head) PLIMSOLL_TRY(draw(config, session, passes::ProgramRole::kInitHead));
     PLIMSOLL_TRY(begin_adapters(config, prepared, session));
     if (auto fits = checkpoints::check_fp16_range(config, *prepared.model, session, num_threads); !fits)
       return std::move(fits).error().at(weights.directory());
     return std::optional(std::move(report));
   }
-  PLIMSOLL_TRY(draw(config, session, "init"));
+  PLIMSOLL_TRY(draw(config, session, passes::ProgramRole::kInit));
   PLIMSOLL_TRY(begin_adapters(config, prepared, session));
   return std::optional<checkpoints::LoadReport>();
 }

@@ -83,12 +83,17 @@ Status Trainer::feed(int64_t micro_batch, size_t bucket) {
 
 void Trainer::find_programs() {
   scalars_ = session_->make_block({planner::kGradScaleState, optimizers::kGroupsState});
-  const auto find = [&](std::string_view name) { return session_->plan().find_program(name); };
-  update_program_ = find("update");
-  logits_program_ = find("logits");
-  for (size_t bucket = 0; bucket < prepared_.buckets.lengths.size(); ++bucket)
-    micro_programs_.push_back({find(name_at(update_program_ >= 0 ? "micro_first" : "step", bucket)),
-                               find(name_at("micro_next", bucket))});
+  const passes::SessionPlan& plan = session_->plan();
+  update_program_ = plan.find_program({passes::ProgramRole::kUpdate});
+  logits_program_ = plan.find_program({passes::ProgramRole::kLogits});
+  const planner::Accumulation accumulation = strategy::accumulation_of(config_, prepared_.split);
+  const std::vector<int64_t>& lengths = prepared_.buckets.lengths;
+  for (const int64_t length : lengths) {
+    std::vector<int>& programs = micro_programs_.emplace_back();
+    for (const auto& [id, times] : planner::runs_per_step(accumulation, planner::bucket_of(length, lengths)))
+      if (passes::has_backward(id.role))
+        programs.insert(programs.end(), static_cast<size_t>(times), plan.find_program(id));
+  }
 }
 
 Status Trainer::run_program(int program) {
@@ -102,8 +107,8 @@ Status Trainer::run_program(int program) {
 }
 
 Status Trainer::run_micro_batches(StepEvent& event) {
-  const MicroPrograms& programs = micro_programs_[bucket_];
-  for (int64_t m = 0; m < prepared_.split.grad_accum_steps; ++m) {
+  const std::vector<int>& programs = micro_programs_[bucket_];
+  for (int64_t m = 0; m < std::ssize(programs); ++m) {
     PLIMSOLL_TRY(feed(m, bucket_));
     if (dump_ && dump_->wants_logits()) {
       if (const size_t longest = micro_programs_.size() - 1; longest != bucket_)
@@ -111,7 +116,7 @@ Status Trainer::run_micro_batches(StepEvent& event) {
       PLIMSOLL_TRY(session_->run(logits_program_));
       PLIMSOLL_TRY(dump_->write_logits(*session_, m));
     }
-    PLIMSOLL_TRY(run_program(m == 0 ? programs.first : programs.next));
+    PLIMSOLL_TRY(run_program(programs[static_cast<size_t>(m)]));
   }
   if (dump_) PLIMSOLL_TRY(dump_->write_gradients(*session_, scratch_));
   if (update_program_ >= 0) PLIMSOLL_TRY(run_program(update_program_));

@@ -161,10 +161,6 @@ class Trainer {
   Status take_batch(StepEvent& event);
   /// A micro-batch's rows to the inputs of a bucket.
   Status feed(int64_t micro_batch, size_t bucket);
-  /// The inputs of a bucket, by their name without buckets.
-  [[nodiscard]] std::string name_at(std::string_view name, size_t bucket) const {
-    return planner::name_at(name, prepared_.buckets.lengths[bucket], prepared_.buckets.lengths);
-  }
   /// Looks up what is run, so that steps need no names.
   void find_programs();
   /// Writes what the step's programs are told, as one block, and resets the sum of its losses.
@@ -201,10 +197,7 @@ class Trainer {
   std::unique_ptr<settings::Schedule> schedule_;
   std::unique_ptr<datasets::TrainingData> train_data_;  ///< null: synthetic
   std::unique_ptr<BatchFeeder> train_feeder_;
-  struct MicroPrograms {
-    int first = -1, next = -1;  ///< without accumulation first is `step`
-  };
-  std::vector<MicroPrograms> micro_programs_;  ///< by bucket
+  std::vector<std::vector<int>> micro_programs_;  ///< by bucket, the program of each micro-batch
   std::string isa_;
   int update_program_ = -1, logits_program_ = -1;
   size_t bucket_ = 0;  ///< of the effective batch at hand

@@ -17,7 +17,8 @@ TEST(RunSnapshotTest, KeepsTheFirstRunsThatFit) {
   const io::TemporaryFolder folder;
   const std::string path = folder.path() + "/run.pickle";
   const passes::SessionPlan session = planner::planned_small({.num_layers = 1}).session;
-  const int step = session.find_program("step"), init = session.find_program("init");
+  const int step = session.find_program({passes::ProgramRole::kStep}),
+            init = session.find_program({passes::ProgramRole::kInit});
   auto snapshot = RunSnapshot::create(path, kMost);
   ASSERT_TRUE(snapshot);
   (*snapshot)->begin(session);

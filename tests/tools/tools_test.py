@@ -86,6 +86,19 @@ class CheckIncludes(Scratch):
         self.assertEqual(code, 1)
         self.assertEqual([line.split(": ")[0] for line in out.splitlines()], ["src/io/a.cpp:1", "src/io/a.cpp:2"])
 
+    def test_no_code_compares_names_of_programs(self):
+        code, out = self.check(
+            ("passes/program_id.cpp", 'auto names = {"micro_first"};\n'),
+            ("passes/a.cpp", 'if (graph.name == "update") add();\n'
+                             'if (p.graph.name.starts_with("micro_")) add();\n'
+                             'return plan.find_program("eval");\n'
+                             'return name == p->graph.name;\n'
+                             'const auto name = "micro_next";\n'
+                             'graph.name = name(id);  // not graph.name == "step"\n'
+                             'if (layer.name == "step") add(graph.name);\n'))
+        self.assertEqual(code, 1)
+        self.assertEqual([line.split(": ")[0] for line in out.splitlines()], [f"src/passes/a.cpp:{i}" for i in range(1, 6)])
+
     def test_cmake_may_not_link_against_the_direction(self):
         code, out = self.check(("base/a.h", ""), ("CMakeLists.txt", "plimsoll_module(io DEPS plimsoll_training)\n"))
         self.assertEqual(code, 1)

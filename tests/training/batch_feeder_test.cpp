@@ -48,8 +48,9 @@ std::vector<float> run_at(runtime::Session& session, const strategy::Prepared& p
   EXPECT_TRUE(feeder.copy(batch, 0, bucket));
   session_testing::write_state<float>(session, planner::kLossState, {planner::kLossStart});
   session_testing::write_state<float>(session, planner::kGradScaleState, {0.01F});
+  const std::vector<int64_t>& lengths = prepared.buckets.lengths;
   EXPECT_TRUE(session.run(session.plan().find_program(
-      planner::name_at("micro_first", prepared.buckets.lengths[bucket], prepared.buckets.lengths))));
+      {passes::ProgramRole::kMicroFirst, planner::bucket_of(lengths[bucket], lengths)})));
   std::vector<float> values = session_testing::read_state<float>(session, planner::kLossState);
   for (const auto& states : prepared.programs.gradients)
     for (const std::string& name : states.accumulators) {

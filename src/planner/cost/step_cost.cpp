@@ -76,12 +76,12 @@ double add_cost(const OpCost& op, bool on_host, StepCost& cost) {
   return op.seconds.total();
 }
 
-double& waiting_part(const ir::Graph& graph, StepCost& cost) {
-  StepSeconds& seconds = graph.name == "update" ? cost.update_seconds : cost.seconds;
+double& waiting_part(passes::ProgramRole role, StepCost& cost) {
+  StepSeconds& seconds = role == passes::ProgramRole::kUpdate ? cost.update_seconds : cost.seconds;
   return seconds.parts[static_cast<size_t>(Part::kCopies)];
 }
 
-void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost) {
+void add_cost(const ir::Graph& graph, passes::ProgramRole role, const CostModel& model, StepCost& cost) {
   const std::vector<OpCost> ops = op_costs(graph, model, false);
   std::vector<double> kernels;  // by place in the order, the host's too
   bool copies = false;
@@ -90,7 +90,7 @@ void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost) {
     copies = copies || op.def->is_copy;
     kernels.push_back(add_cost(ops[place], op.queue == ir::Queue::kHost, cost));
   }
-  if (copies) waiting_part(graph, cost) += waiting_seconds(queue_program(graph), kernels, model.profile());
+  if (copies) waiting_part(role, cost) += waiting_seconds(queue_program(graph), kernels, model.profile());
 }
 
 double seconds_again(const ir::Graph& graph, std::span<const ir::OpId> ops, const CostModel& model) {

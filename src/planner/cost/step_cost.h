@@ -6,6 +6,7 @@
 
 #include "ir/graph.h"
 #include "ir/op_def.h"
+#include "passes/program_id.h"
 #include "planner/cost/cost_model.h"
 
 namespace plimsoll::planner {
@@ -35,13 +36,13 @@ std::vector<double> kernel_seconds(const std::vector<OpCost>& ops);
 /// Adds one; returns the seconds that its kernel takes, on the device or on the host.
 double add_cost(const OpCost& op, bool on_host, StepCost& cost);
 /// Where a program's waiting is counted.
-double& waiting_part(const ir::Graph& graph, StepCost& cost);
+double& waiting_part(passes::ProgramRole role, StepCost& cost);
 
 /// Adds the ops of a program, and under kCopies what it waits for copies and for the host (queue_times.h). A
 /// norm or an activation that is computed again from kept values moves no bytes of its own: it reads what the
 /// op behind it reads as well, and leaves its result in the cache. (Measured, it is 2 % of W1's step and
 /// nothing that shows of W2's: bench/run-versus --other memory.recompute=none.)
-void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost);
+void add_cost(const ir::Graph& graph, passes::ProgramRole role, const CostModel& model, StepCost& cost);
 
 /// Seconds of computing these ops, in the graph's order, again, as add_cost has it of their clones.
 double seconds_again(const ir::Graph& graph, std::span<const ir::OpId> ops, const CostModel& model);

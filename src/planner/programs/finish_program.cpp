@@ -40,7 +40,7 @@ passes::PipelineOptions program_options(passes::PipelineOptions options, const i
   return options;
 }
 
-Result<BoundProgram> bind_program(ir::Graph graph, passes::Pipeline& pipeline,
+Result<BoundProgram> bind_program(passes::ProgramId id, ir::Graph graph, passes::Pipeline& pipeline,
                                   const runtime::Target& target) {
   PLIMSOLL_TRY(pipeline.backward(graph));
   PLIMSOLL_ASSIGN(passes::InPlaceReport in_place, pipeline.arrange(graph));
@@ -50,7 +50,7 @@ Result<BoundProgram> bind_program(ir::Graph graph, passes::Pipeline& pipeline,
   runtime::set_kernels(target, bind);
   bind.runs_twice = pipeline.options().runs_twice;
   PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
-  return BoundProgram{std::move(graph), std::move(binding)};
+  return BoundProgram{id, std::move(graph), std::move(binding)};
 }
 
 Result<passes::Program> place_program(BoundProgram bound, const passes::MemoryPlanOptions& memory,
@@ -61,13 +61,14 @@ Result<passes::Program> place_program(BoundProgram bound, const passes::MemoryPl
     issue = passes::issue_order(bound.graph, bound.binding, plan);
     if (verify) PLIMSOLL_TRY(passes::check_hazards(bound.graph, bound.binding, plan, issue));
   }
-  return passes::Program{std::move(bound.graph), std::move(bound.binding), std::move(plan), std::move(issue)};
+  return passes::Program{std::move(bound.graph), std::move(bound.binding), std::move(plan), std::move(issue),
+                         bound.id};
 }
 
-Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeline,
+Result<passes::Program> finish_program(passes::ProgramId id, ir::Graph graph, passes::Pipeline& pipeline,
                                        const passes::MemoryPlanOptions& memory,
                                        const runtime::Target& target) {
-  PLIMSOLL_ASSIGN(BoundProgram bound, bind_program(std::move(graph), pipeline, target));
+  PLIMSOLL_ASSIGN(BoundProgram bound, bind_program(id, std::move(graph), pipeline, target));
   return place_program(std::move(bound), memory, pipeline.options().verify);
 }
 

@@ -22,17 +22,19 @@ Status verify_program(const passes::Program& program);
 
 /// A program with its storages, without offsets.
 struct BoundProgram {
+  passes::ProgramId id;
   ir::Graph graph;
   passes::Binding binding;
 };
 /// The passes behind the derivative, and storages. Errors: kInvalidArgument of a pass.
-Result<BoundProgram> bind_program(ir::Graph graph, passes::Pipeline& pipeline, const runtime::Target& target);
+Result<BoundProgram> bind_program(passes::ProgramId id, ir::Graph graph, passes::Pipeline& pipeline,
+                                  const runtime::Target& target);
 /// Offsets and events; `verify`: and that they hold. Errors: of passes::check_hazards.
 Result<passes::Program> place_program(BoundProgram bound, const passes::MemoryPlanOptions& memory,
                                       bool verify);
 
 /// The passes behind the derivative, storages, offsets. Errors: kInvalidArgument of a pass.
-Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeline,
+Result<passes::Program> finish_program(passes::ProgramId id, ir::Graph graph, passes::Pipeline& pipeline,
                                        const passes::MemoryPlanOptions& memory,
                                        const runtime::Target& target);
 

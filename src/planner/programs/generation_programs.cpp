@@ -13,6 +13,7 @@ using ir::DType;
 using ir::Graph;
 using ir::StateClass;
 using ir::ValueId;
+using passes::ProgramRole;
 
 class GenerationBuilder {
  public:
@@ -23,20 +24,20 @@ class GenerationBuilder {
   Result<GenerationPrograms> run() {
     std::vector<passes::Program> programs;
     if (options_.chunk_tokens > 0) {
-      PLIMSOLL_ASSIGN(passes::Program prefill, build(kPrefillProgram));
+      PLIMSOLL_ASSIGN(passes::Program prefill, build(ProgramRole::kPrefill));
       programs.push_back(std::move(prefill));
     }
-    PLIMSOLL_ASSIGN(passes::Program decode, build(kDecodeProgram));
+    PLIMSOLL_ASSIGN(passes::Program decode, build(ProgramRole::kDecode));
     programs.push_back(std::move(decode));
     PLIMSOLL_ASSIGN(result_.session, finish_session(std::move(programs), target_));
     return std::move(result_);
   }
 
  private:
-  Result<passes::Program> build(std::string_view name) {
-    const bool decodes = name == kDecodeProgram;
+  Result<passes::Program> build(ProgramRole role) {
+    const bool decodes = role == ProgramRole::kDecode;
     Graph graph;
-    graph.name = name;
+    graph.name = passes::name(role);
     passes::Pipeline pipeline(pipeline_options(graph, decodes));
     Builder b(graph, ops::find_op);
     const auto input = [&](std::string_view state, ir::Shape shape) {
@@ -56,7 +57,7 @@ class GenerationBuilder {
     }
     PLIMSOLL_TRY(b.status());
     PLIMSOLL_TRY(pipeline.forward(graph, {}));
-    return finish(std::move(graph), pipeline);
+    return finish(role, std::move(graph), pipeline);
   }
 
   [[nodiscard]] passes::PipelineOptions pipeline_options(const Graph& graph, bool decodes) const {
@@ -68,17 +69,18 @@ class GenerationBuilder {
     return program_options(std::move(options), graph, target_);
   }
 
-  Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {
+  Result<passes::Program> finish(ProgramRole role, Graph graph, passes::Pipeline& pipeline) {
     PLIMSOLL_ASSIGN(passes::Program program,
-                    finish_program(std::move(graph), pipeline, options_.memory, target_));
-    add_cost(program.graph);
+                    finish_program({role}, std::move(graph), pipeline, options_.memory, target_));
+    add_cost(program);
     return program;
   }
 
-  void add_cost(const Graph& graph) {
+  void add_cost(const passes::Program& program) {
+    const Graph& graph = program.graph;
     for (const ir::OpId id : graph.order()) {
       const ir::Cost cost = ir::op_cost(graph, graph.op(id));
-      if (graph.name == kDecodeProgram) {
+      if (program.id.role == ProgramRole::kDecode) {
         result_.decode_flops += cost.flops;
         result_.decode_bytes += cost.bytes;
       } else {

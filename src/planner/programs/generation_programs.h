@@ -26,8 +26,6 @@ inline constexpr std::string_view kChunkState = "generate.chunk";        ///< i3
 inline constexpr std::string_view kNextState = "generate.next";          ///< i32[B, 1]: what decode reads
 inline constexpr std::string_view kStartState = "generate.start";        ///< i32[B]: position of column 0
 inline constexpr std::string_view kNextLogitsState = "generate.logits";  ///< f32[B, 1, V]
-inline constexpr std::string_view kPrefillProgram = "prefill";
-inline constexpr std::string_view kDecodeProgram = "decode";
 
 struct GenerationOptions {
   int64_t batch_size = 1;

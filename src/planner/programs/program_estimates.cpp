@@ -19,8 +19,9 @@ struct ProgramEstimates::Arranged {
   passes::CopyTimes times;
 };
 
-ProgramEstimates::ProgramEstimates(ir::Graph graph, const passes::Pipeline& pipeline)
-    : graph_(std::make_shared<const ir::Graph>(std::move(graph))),
+ProgramEstimates::ProgramEstimates(passes::ProgramId id, ir::Graph graph, const passes::Pipeline& pipeline)
+    : id_(id),
+      graph_(std::make_shared<const ir::Graph>(std::move(graph))),
       last_forward_op_(pipeline.last_forward_op()),
       cuts_updates_(pipeline.options().chunked_update),
       scratch_{pipeline.options().workspace_bytes, pipeline.options().host_workspace_bytes} {}
@@ -40,7 +41,7 @@ Result<ProgramEstimate> ProgramEstimates::estimate(const passes::OffloadOptions&
   for (size_t place = 0; place < program->costs.size(); ++place)
     kernels.push_back(add_cost(program->costs[place], items.on_host[place], cost));
   if (!items.loads.empty() || !items.stores.empty())
-    waiting_part(*program->graph, cost) += waiting_seconds(outline.queues, kernels, costs.profile());
+    waiting_part(id_.role, cost) += waiting_seconds(outline.queues, kernels, costs.profile());
   return ProgramEstimate{outline.peak_bytes, outline.num_ops};
 }
 

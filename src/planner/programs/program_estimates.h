@@ -11,6 +11,7 @@
 #include "passes/offload/chunked_update.h"
 #include "passes/offload/offload_outline.h"
 #include "passes/pipeline.h"
+#include "passes/program_id.h"
 #include "planner/cost/cost_model.h"
 #include "planner/cost/step_cost.h"
 
@@ -24,12 +25,12 @@ struct ProgramEstimate {
 class ProgramEstimates {
  public:
   /// A program in its final order, of which nothing lies elsewhere yet; `pipeline` has brought it there.
-  ProgramEstimates(ir::Graph graph, const passes::Pipeline& pipeline);
+  ProgramEstimates(passes::ProgramId id, ir::Graph graph, const passes::Pipeline& pipeline);
   ProgramEstimates(ProgramEstimates&&) noexcept;
   ProgramEstimates& operator=(ProgramEstimates&&) noexcept;
   ~ProgramEstimates();
 
-  [[nodiscard]] const ir::Graph& graph() const { return *graph_; }
+  [[nodiscard]] const passes::ProgramId& id() const { return id_; }
   /// Adds what it computes and waits for to `cost`. `costs` are the same each time. Errors: of
   /// cut_updates.
   Result<ProgramEstimate> estimate(const passes::OffloadOptions& offload, const CostModel& costs,
@@ -39,6 +40,7 @@ class ProgramEstimates {
   struct Arranged;
   Result<Arranged*> arranged(const passes::OffloadOptions& offload, const CostModel& costs);
 
+  passes::ProgramId id_;
   std::shared_ptr<const ir::Graph> graph_;
   ir::OpId last_forward_op_;
   bool cuts_updates_;

@@ -14,6 +14,7 @@
 #include "passes/training/accumulate.h"
 #include "passes/training/store_gradients.h"
 #include "planner/cost/known_profiles.h"
+#include "planner/cost/queue_times.h"
 #include "planner/programs/finish_program.h"
 #include "planner/programs/initial_values.h"
 
@@ -25,6 +26,10 @@ using ir::DType;
 using ir::Graph;
 using ir::StateClass;
 using ir::ValueId;
+using passes::ProgramId;
+using passes::ProgramRole;
+
+constexpr ProgramId kUpdate{ProgramRole::kUpdate};
 
 ir::StateDecl random_state() { return {std::string(kRandomState), {DType::kI32, {4}}, StateClass::kScalars}; }
 
@@ -63,9 +68,9 @@ class ProgramBuilder {
       length_ = length;
       if (!options_.training) break;
       if (!options_.accumulate) {
-        PLIMSOLL_TRY(add(micro("step", true)));
+        PLIMSOLL_TRY(add(micro(ProgramRole::kStep)));
       } else if (options_.estimate) {
-        PLIMSOLL_TRY(add(micro("micro_next", false)));
+        PLIMSOLL_TRY(add(micro(ProgramRole::kMicroNext)));
       } else {
         PLIMSOLL_TRY(micros(add));
       }
@@ -85,11 +90,12 @@ class ProgramBuilder {
       if (options_.eval) PLIMSOLL_TRY(add(eval()));
     }
     if (options_.logits) PLIMSOLL_TRY(add(logits()));
-    PLIMSOLL_TRY(add(
-        init("init", [](const models::Parameter& p) { return !p.is_adapter && !ir::is_block(p.dtype); })));
+    PLIMSOLL_TRY(add(init(ProgramRole::kInit, [](const models::Parameter& p) {
+      return !p.is_adapter && !ir::is_block(p.dtype);
+    })));
     if (!options_.drawn_alone.empty())
-      PLIMSOLL_TRY(
-          add(init("init_head", [&](const models::Parameter& p) { return p.name == options_.drawn_alone; })));
+      PLIMSOLL_TRY(add(init(ProgramRole::kInitHead,
+                            [&](const models::Parameter& p) { return p.name == options_.drawn_alone; })));
     PLIMSOLL_ASSIGN(result_.session, finish_session(std::move(programs), target_));
     return std::move(result_);
   }
@@ -106,7 +112,8 @@ class ProgramBuilder {
     for (ProgramEstimates& scheduled : options_.scheduled->programs) {
       PLIMSOLL_ASSIGN(const ProgramEstimate estimate, scheduled.estimate(offload, costs_, result_.cost));
       passes::Program& program = programs.emplace_back();
-      program.graph.name = scheduled.graph().name;
+      program.id = scheduled.id();
+      program.graph.name = passes::name(program.id);
       for (size_t s = 0; s < ir::kNumSpaces; ++s) {
         passes::PoolPlan& pool = program.plan.pools[s];
         pool.lower_bound_bytes = estimate.alive_bytes[s];
@@ -122,13 +129,13 @@ class ProgramBuilder {
     return std::move(result_);
   }
   /// Up to its order, for outlines.
-  Status schedule(Graph graph, passes::Pipeline& pipeline) {
+  Status schedule(const ProgramId& id, Graph graph, passes::Pipeline& pipeline) {
     PLIMSOLL_TRY(pipeline.backward(graph));
     PLIMSOLL_TRY(pipeline.schedule(graph));
-    describe(graph, pipeline);
+    describe(id, graph, pipeline);
     for (const ir::StateDecl& decl : graph.states())
       if (scheduled_states_.insert(decl.name).second) scheduled_.states.push_back(decl);
-    scheduled_.programs.emplace_back(std::move(graph), pipeline);
+    scheduled_.programs.emplace_back(id, std::move(graph), pipeline);
     return Ok{};
   }
 
@@ -158,15 +165,14 @@ class ProgramBuilder {
     const int64_t most = round_up(options_.micro_batch_size * length_, ops::kGranule);
     return std::clamp(tokens / unit * unit, unit, most);
   }
-  /// At the length at hand.
-  [[nodiscard]] std::string named(std::string_view name) const {
-    return name_at(name, length_, options_.buckets);
-  }
+  /// Of the length at hand.
+  [[nodiscard]] int64_t bucket() const { return bucket_of(length_, options_.buckets); }
+  [[nodiscard]] ProgramId at_length(ProgramRole role) const { return {role, bucket()}; }
   /// The task's, in its order.
   std::vector<ValueId> inputs(Builder& b) const {
     std::vector<ValueId> values;
     for (const tasks::Input& input : options_.task->inputs())
-      values.push_back(b.state({named(input_state(input.name)),
+      values.push_back(b.state({input_state(input.name, bucket()),
                                 {input.dtype, input.shape(options_.micro_batch_size, length_)},
                                 StateClass::kInput}));
     return values;
@@ -217,9 +223,9 @@ class ProgramBuilder {
     passes::Pipeline pipeline;
     passes::AutodiffReport derivative;
   };
-  Result<Begun> begin(std::string_view name) {
+  Result<Begun> begin(ProgramRole role) {
     Graph graph;
-    graph.name = named(name);
+    graph.name = passes::name(at_length(role));
     passes::Pipeline pipeline(pipeline_options(graph));
     ValueId loss;
     PLIMSOLL_TRY(forward(graph, pipeline, loss, /*training=*/true));
@@ -235,11 +241,12 @@ class ProgramBuilder {
 
   /// A program with gradients; `step` goes on to the update, the others end in accumulators. `begun`: what it
   /// begins with, where somebody has it.
-  Result<passes::Program> micro(std::string_view name, bool first, std::optional<Begun> begun = {}) {
-    if (const CachedBeginning* known = find_known(name)) {
+  Result<passes::Program> micro(ProgramRole role, std::optional<Begun> begun = {}) {
+    const ProgramId id = at_length(role);
+    if (const CachedBeginning* known = find_known(role)) {
       note_overrides(known->progress.precision);
       if (result_.gradients.empty()) result_.gradients = known->gradients;
-      if (auto estimated = take_estimated(name)) {
+      if (auto estimated = take_estimated(id)) {
         PLIMSOLL_ASSIGN(auto program,
                         place_program(std::move(*estimated), memory_, options_.pipeline.verify));
         note_program(program);
@@ -247,33 +254,33 @@ class ProgramBuilder {
       }
       Graph graph = known->graph;
       passes::Pipeline pipeline(pipeline_options(graph), known->progress);
-      return finish(std::move(graph), pipeline);
+      return finish(id, std::move(graph), pipeline);
     }
     if (!begun) {
-      PLIMSOLL_ASSIGN(begun, begin(name));
+      PLIMSOLL_ASSIGN(begun, begin(role));
     }
-    begun->graph.name = named(name);
-    PLIMSOLL_TRY(end(*begun, first));
+    begun->graph.name = passes::name(id);
+    PLIMSOLL_TRY(end(*begun, role));
     if (knows())
-      keep_known({begun->graph.name, options_.micro_batch_size, length_, chunk_tokens(), begun->graph,
+      keep_known({id, options_.micro_batch_size, length_, chunk_tokens(), begun->graph,
                   begun->pipeline.progress(), result_.gradients});
-    return finish(std::move(begun->graph), begun->pipeline);
+    return finish(id, std::move(begun->graph), begun->pipeline);
   }
   /// Both that accumulate, which begin alike.
   template <typename Add>
   Status micros(const Add& add) {
-    constexpr std::string_view kFirst = "micro_first", kNext = "micro_next";
+    using enum ProgramRole;
     std::optional<Begun> begun;
     // Where passes leave their texts, each goes from its beginning.
-    if (!is_shown() && find_known(kFirst) == nullptr && find_known(kNext) == nullptr) {
-      PLIMSOLL_ASSIGN(begun, begin(kFirst));
+    if (!is_shown() && find_known(kMicroFirst) == nullptr && find_known(kMicroNext) == nullptr) {
+      PLIMSOLL_ASSIGN(begun, begin(kMicroFirst));
     }
-    PLIMSOLL_TRY(add(micro(kFirst, true, begun)));
-    return add(micro(kNext, false, std::move(begun)));
+    PLIMSOLL_TRY(add(micro(kMicroFirst, begun)));
+    return add(micro(kMicroNext, std::move(begun)));
   }
-  Status end(Begun& begun, bool first) {
+  Status end(Begun& begun, ProgramRole role) {
     if (options_.accumulate) {
-      PLIMSOLL_TRY(accumulate(begun.graph, begun.derivative, first));
+      PLIMSOLL_TRY(accumulate(begun.graph, begun.derivative, role == ProgramRole::kMicroFirst));
     } else {
       Builder b(begun.graph, ops::find_op);
       PLIMSOLL_TRY(append_update(b, begun.derivative.cotangents));
@@ -284,21 +291,20 @@ class ProgramBuilder {
   /// Whether each pass leaves its text.
   [[nodiscard]] bool is_shown() const { return !options_.pipeline.dump_dir.empty(); }
   [[nodiscard]] bool knows() const { return options_.known != nullptr && !is_shown(); }
-  [[nodiscard]] const CachedBeginning* find_known(std::string_view name) const {
+  [[nodiscard]] const CachedBeginning* find_known(ProgramRole role) const {
     if (!knows()) return nullptr;
     const auto is_it = [&](const CachedBeginning& b) {
-      return b.name == named(name) && b.micro_batch_size == options_.micro_batch_size &&
+      return b.id == at_length(role) && b.micro_batch_size == options_.micro_batch_size &&
              b.length == length_ && b.chunk_tokens == chunk_tokens();
     };
     const auto found = std::ranges::find_if(options_.known->beginnings, is_it);
     return found == options_.known->beginnings.end() ? nullptr : &*found;
   }
   /// Not the first one, whose passes say what the plan tells of them.
-  [[nodiscard]] std::optional<BoundProgram> take_estimated(std::string_view name) const {
+  [[nodiscard]] std::optional<BoundProgram> take_estimated(const ProgramId& id) const {
     if (options_.estimate || !first_finished_) return std::nullopt;
     for (passes::Program& program : options_.known->estimated)
-      if (program.graph.name == named(name))
-        return BoundProgram{std::move(program.graph), std::move(program.binding)};
+      if (program.id == id) return BoundProgram{id, std::move(program.graph), std::move(program.binding)};
     return std::nullopt;
   }
   void keep_known(CachedBeginning beginning) {
@@ -336,23 +342,23 @@ class ProgramBuilder {
     // StrategyEstimates are of programs that are made anew.
     if (!knows() || outlines()) {
       PLIMSOLL_ASSIGN(Begun begun, begin_update());
-      return finish(std::move(begun.graph), begun.pipeline);
+      return finish(kUpdate, std::move(begun.graph), begun.pipeline);
     }
     CachedUpdate* known = &options_.known->update;
     if (!known->bound || known->gradients != result_.gradients ||
         known->offload != options_.pipeline.offload) {
       PLIMSOLL_ASSIGN(Begun begun, begin_update());
-      PLIMSOLL_ASSIGN(known->bound, bind_program(std::move(begun.graph), begun.pipeline, target_));
+      PLIMSOLL_ASSIGN(known->bound, bind_program(kUpdate, std::move(begun.graph), begun.pipeline, target_));
       known->gradients = result_.gradients, known->offload = options_.pipeline.offload;
     }
     PLIMSOLL_ASSIGN(passes::Program program, place_program(*known->bound, memory_, options_.pipeline.verify));
-    note_precision(program.graph, {});
+    note_precision(kUpdate, program.graph, {});
     note_program(program);
     return program;
   }
   Result<Begun> begin_update() {
     Graph graph;
-    graph.name = "update";
+    graph.name = passes::name(kUpdate);
     passes::Pipeline pipeline(pipeline_options(graph));
     Builder b(graph, ops::find_op);
     std::vector<ValueId> sums;
@@ -375,76 +381,75 @@ class ProgramBuilder {
   }
 
   Result<passes::Program> eval() {
+    const ProgramId id = at_length(ProgramRole::kEval);
     Graph graph;
-    graph.name = named("eval");
+    graph.name = passes::name(id);
     passes::Pipeline pipeline(pipeline_options(graph, /*grad=*/false));
     ValueId loss;
     PLIMSOLL_TRY(forward(graph, pipeline, loss, /*training=*/false));
-    return finish(std::move(graph), pipeline);
+    return finish(id, std::move(graph), pipeline);
   }
 
   Result<passes::Program> logits() {
     Graph graph;
-    graph.name = "logits";
+    graph.name = passes::name(ProgramRole::kLogits);
     passes::Pipeline pipeline(pipeline_options(graph, /*grad=*/false));
     Builder b(graph, ops::find_op);
     assign_logits(graph, b, options_.task->logits(b, model_, inputs(b)));
     PLIMSOLL_TRY(b.status());
     PLIMSOLL_TRY(pipeline.forward(graph, {}));
-    return finish(std::move(graph), pipeline);
+    return finish({ProgramRole::kLogits}, std::move(graph), pipeline);
   }
 
   /// Draws the parameters that `drawn` picks.
-  Result<passes::Program> init(std::string_view name,
-                               const std::function<bool(const models::Parameter&)>& drawn) {
+  Result<passes::Program> init(ProgramRole role, const std::function<bool(const models::Parameter&)>& drawn) {
     Graph graph;
-    graph.name = name;
+    graph.name = passes::name(role);
     passes::Pipeline pipeline(pipeline_options(graph));
     Builder b(graph, ops::find_op);
     const ValueId random = b.state(random_state());
     append_initial_values(b, random, model_, options_.optimizer.state.masters && options_.training, drawn);
     PLIMSOLL_TRY(b.status());
-    return finish(std::move(graph), pipeline);
+    return finish({role}, std::move(graph), pipeline);
   }
 
   /// Without a program where it is outlined.
-  Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {
+  Result<passes::Program> finish(const ProgramId& id, Graph graph, passes::Pipeline& pipeline) {
     if (outlines()) {
-      PLIMSOLL_TRY(schedule(std::move(graph), pipeline));
+      PLIMSOLL_TRY(schedule(id, std::move(graph), pipeline));
       return passes::Program{};
     }
-    PLIMSOLL_ASSIGN(passes::Program program, finish_program(std::move(graph), pipeline, memory_, target_));
-    describe(program.graph, pipeline);
+    PLIMSOLL_ASSIGN(passes::Program program,
+                    finish_program(id, std::move(graph), pipeline, memory_, target_));
+    describe(id, program.graph, pipeline);
     note_program(program);
     return program;
   }
   void note_program(const passes::Program& program) {
     for (size_t s = 0; s < ir::kNumSpaces; ++s)
       memory_.taken_bytes[s] = std::max(memory_.taken_bytes[s], program.plan.pools[s].arena_bytes);
-    add_cost(program.graph);
+    add_cost(program);
   }
-  void describe(const Graph& graph, const passes::Pipeline& pipeline) {
-    note_precision(graph, pipeline.precision());
+  void describe(const ProgramId& id, const Graph& graph, const passes::Pipeline& pipeline) {
+    note_precision(id, graph, pipeline.precision());
     if (!result_.recomputed.empty()) return;
     for (const passes::RecomputeUnit& unit : pipeline.recomputed()) result_.recomputed.push_back(unit.name);
   }
 
   /// Of the first program and the update.
-  void note_precision(const Graph& graph, const passes::AutocastReport& report) {
+  void note_precision(const ProgramId& id, const Graph& graph, const passes::AutocastReport& report) {
     PrecisionReport& precision = result_.precision;
     if (!first_finished_) precision.ops = report.choices;
-    if (!first_finished_ || graph.name == "update")
+    if (!first_finished_ || id == kUpdate)
       for (CastUse& cast : casts_of(graph)) precision.casts.push_back(std::move(cast));
     first_finished_ = true;
   }
 
-  void add_cost(const Graph& graph) {
-    const std::string_view counted = !options_.training     ? "eval"
-                                     : !options_.accumulate ? "step"
-                                                            : "micro_next";
-    const bool counts = graph.name == name_at(counted, options_.sequence_length, options_.buckets);
-    if (!counts && graph.name != "update") return;
-    planner::add_cost(graph, costs_, result_.cost);
+  void add_cost(const passes::Program& program) {
+    const ProgramRole role = options_.training ? costed_program(options_.accumulate) : ProgramRole::kEval;
+    const ProgramId counted{role, bucket_of(options_.sequence_length, options_.buckets)};
+    if (program.id != counted && program.id != kUpdate) return;
+    planner::add_cost(program.graph, program.id.role, costs_, result_.cost);
   }
 
   /// The value of each trained parameter in the program, in the model's order.
@@ -487,10 +492,8 @@ class ProgramBuilder {
 
 }  // namespace
 
-std::string input_state(std::string_view name) { return fmt::format("batch.{}", name); }
-
-std::string name_at(std::string_view name, int64_t length, std::span<const int64_t> buckets) {
-  return buckets.size() < 2 ? std::string(name) : fmt::format("{}@{}", name, length);
+std::string input_state(std::string_view name, int64_t bucket) {
+  return bucket == 0 ? fmt::format("batch.{}", name) : fmt::format("batch.{}@{}", name, bucket);
 }
 
 Result<TrainingPrograms> build_training_programs(const models::Model& model, const StepOptions& options,

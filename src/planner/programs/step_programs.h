@@ -31,6 +31,7 @@
 #include "passes/session_plan.h"
 #include "planner/cost/cost_model.h"
 #include "planner/cost/step_cost.h"
+#include "planner/programs/accumulation.h"
 #include "planner/programs/finish_program.h"
 #include "planner/programs/program_estimates.h"
 #include "planner/recompute/recompute_chain.h"
@@ -41,8 +42,8 @@
 namespace plimsoll::planner {
 
 // States by which the host and the programs speak.
-/// An input of the task: "batch.tokens".
-std::string input_state(std::string_view name);
+/// An input of the task, for programs of that bucket: "batch.tokens", "batch.tokens@128".
+std::string input_state(std::string_view name, int64_t bucket = 0);
 inline constexpr std::string_view kGradScaleState =
     "step.grad_scale";  ///< f32[1]: 1 / targets (or examples) of the effective batch
 inline constexpr std::string_view kRandomState = "step.random";  ///< i32[4], see ops.h
@@ -53,10 +54,6 @@ inline constexpr std::string_view kLossState = "step.loss";
 inline constexpr float kLossStart = -0.0F;
 /// f32, Task::logits_shape: what `logits` gives, and `eval` of a task with metrics.
 inline constexpr std::string_view kLogitsState = "dump.logits";
-
-/// The name of a program or an input of sequences of `length`: "step@128", or the plain name where `buckets`
-/// has one length or none.
-std::string name_at(std::string_view name, int64_t length, std::span<const int64_t> buckets);
 
 struct ScheduledPrograms;
 struct ProgramCache;
@@ -113,7 +110,7 @@ struct CachedUpdate {
 
 /// A training program up to where it begins to matter what is computed again and what lies elsewhere.
 struct CachedBeginning {
-  std::string name;
+  passes::ProgramId id;
   int64_t micro_batch_size = 0, length = 0, chunk_tokens = 0;
   ir::Graph graph;
   passes::PipelineProgress progress;

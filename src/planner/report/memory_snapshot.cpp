@@ -234,10 +234,10 @@ class Snapshot {
 
 std::vector<ProgramRun> planned_runs(const passes::SessionPlan& session) {
   std::vector<ProgramRun> runs;
-  const auto draws = [](const passes::Program& p) { return p.graph.name.starts_with("init"); };
   for (const bool first : {true, false})
     for (size_t i = 0; i < session.programs.size(); ++i)
-      if (draws(session.programs[i]) == first) runs.push_back({static_cast<int32_t>(i), 0});
+      if (passes::draws_parameters(session.programs[i].id.role) == first)
+        runs.push_back({static_cast<int32_t>(i), 0});
   return runs;
 }
 

@@ -237,10 +237,10 @@ MemoryTimeline memory_timeline(const passes::SessionPlan& session, size_t index)
   timeline.peak = static_cast<size_t>(peak - timeline.points.begin());
   if (peak != timeline.points.end()) timeline.alive = alive_at(session, program, peak->position);
   add_phases(timeline, timeline.phases);
-  const int update = session.find_program("update");
-  if (update >= 0 && timeline.program.starts_with("micro_")) {
+  const int update = session.find_program({passes::ProgramRole::kUpdate});
+  if (update >= 0 && passes::accumulates(program.id.role)) {
     MemoryTimeline other;
-    other.program = "update";
+    other.program = passes::name(passes::ProgramRole::kUpdate);
     other.points = sweep(session, session.programs[static_cast<size_t>(update)]);
     add_phases(other, timeline.phases);
   }

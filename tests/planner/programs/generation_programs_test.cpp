@@ -20,10 +20,10 @@ GenerationPrograms programs_of(const char* name, const GenerationOptions& option
   return std::move(*programs);
 }
 
-std::map<std::string_view, int> count_ops(const GenerationPrograms& programs, std::string_view program) {
+std::map<std::string_view, int> count_ops(const GenerationPrograms& programs, passes::ProgramRole role) {
   std::map<std::string_view, int> count;
   const ir::Graph& graph =
-      programs.session.programs[static_cast<size_t>(programs.session.find_program(program))].graph;
+      programs.session.programs[static_cast<size_t>(programs.session.find_program({role}))].graph;
   for (const ir::OpId id : graph.order()) ++count[graph.op(id).def->name];
   return count;
 }
@@ -48,7 +48,7 @@ TEST(GenerationProgramsTest, ClassesAddUpAndTheCacheIsExact) {
 TEST(GenerationProgramsTest, PrefillEndsWithTheLastLayersKeysAndValues) {
   const auto programs =
       programs_of("smollm-135m", {.batch_size = 2, .cache_tokens = 300, .chunk_tokens = 128});
-  auto prefill = count_ops(programs, kPrefillProgram);
+  auto prefill = count_ops(programs, passes::ProgramRole::kPrefill);
   EXPECT_EQ(prefill["cache_update"], 60);
   EXPECT_EQ(prefill["attention_cached"], 29);
   EXPECT_EQ(prefill["swiglu"], 29);
@@ -59,7 +59,7 @@ TEST(GenerationProgramsTest, PrefillEndsWithTheLastLayersKeysAndValues) {
 TEST(GenerationProgramsTest, DecodingReadsEachWeightOnceAndCopiesNothing) {
   for (const char* name : {"smollm-135m", "gpt2"}) {
     const auto programs = programs_of(name, {.batch_size = 2, .cache_tokens = 300, .chunk_tokens = 128});
-    auto decode = count_ops(programs, kDecodeProgram);
+    auto decode = count_ops(programs, passes::ProgramRole::kDecode);
     EXPECT_EQ(decode["linear"], 0);
     EXPECT_EQ(decode["copy"], 0);
     EXPECT_EQ(decode["add"], 0);
@@ -71,7 +71,7 @@ TEST(GenerationProgramsTest, DecodingReadsEachWeightOnceAndCopiesNothing) {
 TEST(GenerationProgramsTest, OnePromptTokenNeedsNoPrefill) {
   const auto programs = programs_of("gpt2", {.cache_tokens = 10});
   EXPECT_EQ(programs.session.programs.size(), 1U);
-  EXPECT_EQ(programs.session.find_program(kPrefillProgram), -1);
+  EXPECT_EQ(programs.session.find_program({passes::ProgramRole::kPrefill}), -1);
 }
 
 }  // namespace

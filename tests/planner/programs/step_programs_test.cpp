@@ -260,7 +260,8 @@ TEST(StepProgramsTest, WeightsAreDrawnInTheirDtype) {
   const auto programs = build_training_programs(*model, o, target);
   ASSERT_TRUE(programs.ok());
   const passes::Program& init =
-      programs->session.programs[static_cast<size_t>(programs->session.find_program("init"))];
+      programs->session
+          .programs[static_cast<size_t>(programs->session.find_program({passes::ProgramRole::kInit}))];
   EXPECT_LT(init.plan.device().arena_bytes, 4 * model->num_parameters() / 1000);
 }
 

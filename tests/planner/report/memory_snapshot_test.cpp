@@ -118,7 +118,7 @@ TEST(MemorySnapshotTest, FramesNameOpLayerAndProgram) {
 TEST(MemorySnapshotTest, RunsAreShownAsOftenAsTheyRan) {
   const TrainingPrograms programs = planned_small({});
   const passes::SessionPlan& session = programs.session;
-  const int step = session.find_program("step");
+  const int step = session.find_program({passes::ProgramRole::kStep});
   const auto entries = [&](const std::vector<ProgramRun>& runs) {
     return static_cast<int64_t>(snapshot_of(session, runs).find("device_traces")->items[0].items.size());
   };

@@ -105,12 +105,12 @@ std::vector<std::string> phase_names(const MemoryTimeline& timeline) {
 }
 
 TEST(MemoryTimelineTest, PhasesAreThoseOfAStep) {
-  const auto of_program = [](const SmallPlan& options, std::string_view program) {
+  const auto of_program = [](const SmallPlan& options, passes::ProgramRole role) {
     const TrainingPrograms programs = planned_small(options);
-    const auto index = static_cast<size_t>(programs.session.find_program(program));
+    const auto index = static_cast<size_t>(programs.session.find_program({role}));
     return memory_timeline(programs.session, index);
   };
-  const MemoryTimeline step = of_program({}, "step");
+  const MemoryTimeline step = of_program({}, passes::ProgramRole::kStep);
   EXPECT_THAT(phase_names(step),
               testing::ElementsAre("step forward", "step loss", "step backward", "step update"));
   EXPECT_EQ(step.phases[1].peak.op, "head_loss");
@@ -121,9 +121,10 @@ TEST(MemoryTimelineTest, PhasesAreThoseOfAStep) {
   EXPECT_EQ(most, step.at_peak().total_bytes);
   EXPECT_EQ(ops, static_cast<int64_t>(step.points.size()));
   EXPECT_THAT(
-      phase_names(of_program({.accumulate = true}, "micro_next")),
+      phase_names(of_program({.accumulate = true}, passes::ProgramRole::kMicroNext)),
       testing::ElementsAre("micro_next forward", "micro_next loss", "micro_next backward", "update update"));
-  EXPECT_THAT(phase_names(of_program({}, "eval")), testing::ElementsAre("eval forward", "eval loss"));
+  EXPECT_THAT(phase_names(of_program({}, passes::ProgramRole::kEval)),
+              testing::ElementsAre("eval forward", "eval loss"));
 }
 
 TEST(MemoryTimelineTest, TheFormulaAndWhatItLeavesOutAreThePlan) {

@@ -15,9 +15,11 @@
 #include <vector>
 
 #include "base/caught.h"
+#include "base/process_memory.h"
 #include "base/thread.h"
 #include "corpora/batch_memory.h"
 #include "corpora/token_batch.h"
+#include "corpora/tokenizing_memory.h"
 
 namespace plimsoll::corpora {
 namespace {
@@ -88,12 +90,13 @@ class Consumer {
 class Crew {
  public:
   Crew(ExampleReader& reader, const ExampleEncoder& encoder, const TokenSink& sink,
-       const TokenizeOptions& options)
+       const TokenizeOptions& options, const TokenizingMemory& memory)
       : reader_(reader),
         encoder_(encoder),
         options_(options),
+        memory_(memory),
         consumer_(sink, reader.total_bytes(), options.max_documents),
-        ring_(2 * static_cast<size_t>(options.num_threads) + 2) {
+        ring_(2 * static_cast<size_t>(memory.num_threads) + 2) {
     counts_ = consumer_.counts;
     for (Slot& slot : ring_) slot.batch = std::make_unique<TokenBatch>();
     reader_.records().set_stop([this] {
@@ -109,7 +112,7 @@ class Crew {
     {
       std::vector<Thread> helpers;
       std::unique_lock lock(mutex_);  // nobody begins before all are there
-      for (int i = 1; i < options_.num_threads; ++i) {
+      for (int i = 1; i < memory_.num_threads; ++i) {
         auto started = Thread::start("tokenizing", [this] { work(); });
         if (!started) {
           stopping_ = true;
@@ -139,7 +142,7 @@ class Crew {
   bool can_read() const {
     const size_t under_way = num_filled_ - num_emptied_;
     return !reading_ && !all_read_ &&
-           (under_way == 0 || (under_way < ring_.size() && bytes_under_way_ < corpora::kMostBytesUnderWay));
+           (under_way == 0 || (under_way < ring_.size() && bytes_under_way_ < memory_.most_bytes_under_way));
   }
 
   /// What is thrown here, for want of memory, ends the others too.
@@ -230,6 +233,7 @@ class Crew {
   ExampleReader& reader_;
   const ExampleEncoder& encoder_;
   const TokenizeOptions& options_;
+  const TokenizingMemory memory_;
   const std::thread::id caller_ = std::this_thread::get_id();
   steady_clock::time_point reported_ = steady_clock::now();
   Consumer consumer_;  // of the thread that hands on
@@ -249,7 +253,9 @@ class Crew {
 Result<TokenizeCounts> tokenize_files(ExampleReader& reader, const ExampleEncoder& encoder,
                                       const TokenSink& sink, const TokenizeOptions& options) {
   PLIMSOLL_CHECK(options.num_threads >= 1, "no thread to encode on");
-  return Crew(reader, encoder, sink, options).run();
+  PLIMSOLL_ASSIGN(const TokenizingMemory memory,
+                  tokenizing_memory(options.budget_bytes, resident_bytes(), options.num_threads));
+  return Crew(reader, encoder, sink, options, memory).run();
 }
 
 }  // namespace plimsoll::corpora

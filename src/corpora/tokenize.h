@@ -40,15 +40,17 @@ using TokenSink =
 struct TokenizeOptions {
   /// Ends behind so many documents, as if the files did; 0: all. A few more examples may have been looked at.
   int64_t max_documents = 0;
-  int num_threads = 1;                                       ///< in all, the caller's among them
+  int num_threads = 1;  ///< in all, the caller's among them
+  /// What the process may hold of memory, as far as that is bounded: fewer threads work then. 0: no bound.
+  int64_t budget_bytes = 0;
   std::function<void(const TokenizeCounts&)> progress = {};  ///< a few times a second, on the caller's thread
   std::function<bool()> stop = {};  ///< asked often, on the caller's thread; true ends with kInterrupted
 };
 
 /// Reads, encodes and hands to `sink`. The reader's on_error decides about bad examples.
 /// Determinism: the calls of `sink`, the counts and the error do not depend on the number of threads.
-/// Errors: kBadData of the first bad example, whatever sink says, kInterrupted, kIo (also where a thread
-/// cannot be started).
+/// Errors: as tokenizing_memory; kBadData of the first bad example, whatever sink says, kInterrupted, kIo
+/// (also where a thread cannot be started).
 Result<TokenizeCounts> tokenize_files(ExampleReader& reader, const ExampleEncoder& encoder,
                                       const TokenSink& sink, const TokenizeOptions& options);
 

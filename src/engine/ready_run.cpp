@@ -15,6 +15,7 @@
 #include "io/adapter_folder.h"
 #include "models/language_model.h"
 #include "preprocessing/run_data.h"
+#include "strategy/memory_budget.h"
 #include "strategy/run_card.h"
 #include "strategy/run_device.h"
 #include "training/model_files.h"
@@ -70,6 +71,13 @@ Result<std::vector<int32_t>> row_ends(const strategy::Prepared& prepared,
   return all;
 }
 
+/// memory.budget where one is given: tokenizing runs before the plan does, within the same memory.
+int64_t tokenizing_budget(const settings::RunConfig& config, const strategy::Prepared& prepared) {
+  const settings::MemoryBudget& budget = config.memory.budget;
+  if (budget.kind == settings::MemoryBudget::Kind::kAuto) return 0;
+  return strategy::budget_bytes(budget, prepared.memory);
+}
+
 /// Where the run goes on with an adapter of another model.
 Status tell_of_base(const settings::RunConfig& config, telemetry::Events& events) {
   if (!config.lora.enabled || config.lora.adapter.empty() || config.model.path.empty()) return Ok{};
@@ -101,6 +109,7 @@ Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::P
       preprocessing::prepare_data(config, {.train = planning.purpose == strategy::Purpose::kTrain,
                                            .vocab_size = models::language_model(*prepared.model).vocab_size(),
                                            .num_threads = planning.num_threads,
+                                           .budget_bytes = tokenizing_budget(config, prepared),
                                            .progress = progress,
                                            .note = [&](const std::string& text) { events.note(text); },
                                            .stop = stop}));

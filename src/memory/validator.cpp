@@ -60,7 +60,8 @@ Status validate(std::span<const Buffer> buffers, const Placement& placement) {
   std::sort(events.begin(), events.end());
 
   std::map<int64_t, size_t> live;  // offset -> buffer, ranges disjoint
-  for (const auto& [time, born, i] : events) {
+  for (const auto& [time, born, buffer] : events) {
+    const size_t i = buffer;
     const int64_t offset = placement.offsets[i];
     if (!born) {
       live.erase(offset);

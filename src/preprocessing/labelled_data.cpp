@@ -198,7 +198,8 @@ Result<std::string> LabelledPreparation::tokenized(const std::vector<std::string
   if (is_intact_labelled(path)) return path;
   PLIMSOLL_TRY(io::create_writable_directory(io::folder_of(path)));
   PLIMSOLL_ASSIGN(const corpora::LabelledOptions how, encoding(part.split));
-  corpora::TokenizeOptions tokenizing{.max_documents = part.most, .num_threads = options_.num_threads};
+  corpora::TokenizeOptions tokenizing{
+      .max_documents = part.most, .num_threads = options_.num_threads, .budget_bytes = options_.budget_bytes};
   tokenizing.stop = [this] { return is_asked(options_.stop); };
   if (options_.progress)
     tokenizing.progress = [&](const corpora::TokenizeCounts& counts) {

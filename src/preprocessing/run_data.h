@@ -69,6 +69,8 @@ struct PrepareDataOptions {
   bool train = true;       ///< data.train is wanted too, not only what is evaluated
   int64_t vocab_size = 0;  ///< the model's; 0: a tokenizer of any size is taken
   int num_threads = 1;
+  /// What tokenizing may hold of memory: memory.budget where one is given; 0: no bound.
+  int64_t budget_bytes = 0;
   DataProgress progress = {};
   std::function<void(const std::string&)> note = {};
   Stop stop = {};  ///< ends with kInterrupted; asked in the process that the work runs in

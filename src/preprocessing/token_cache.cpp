@@ -101,7 +101,9 @@ Status TokenCache::tokenize(const std::vector<std::string>& texts, const corpora
   PLIMSOLL_ASSIGN(corpora::TextInput input,
                   corpora::TextInput::open(files, texts, text_options(config_.data)));
   PLIMSOLL_ASSIGN(corpora::TokenOutput output, corpora::TokenOutput::create(path, input.shard));
-  corpora::TokenizeOptions options{.max_documents = max_documents, .num_threads = options_.num_threads};
+  corpora::TokenizeOptions options{.max_documents = max_documents,
+                                   .num_threads = options_.num_threads,
+                                   .budget_bytes = options_.budget_bytes};
   options.stop = [this] { return is_asked(options_.stop); };
   if (options_.progress)
     options.progress = [&](const corpora::TokenizeCounts& counts) {

@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/process_memory.h"
 #include "corpora/labelled/label_file.h"
 #include "corpora/reasons.h"
 #include "corpora/record_reader.h"
+#include "corpora/tokenizing_memory.h"
 #include "io/parallel.h"
 
 namespace plimsoll::corpora {
@@ -189,6 +191,10 @@ std::string labels_beside(const std::string& shard_path) {
 
 Result<TokenizeCounts> tokenize_labelled(std::span<const std::string> paths, const LabelledOptions& options,
                                          const std::string& shard_path, const TokenizeOptions& tokenizing) {
+  PLIMSOLL_ASSIGN(const TokenizingMemory memory,
+                  tokenizing_memory(tokenizing.budget_bytes, resident_bytes(), tokenizing.num_threads));
+  TokenizeOptions within = tokenizing;
+  within.num_threads = memory.num_threads;
   ReaderOptions reading;
   reading.on_error = options.on_error;
   PLIMSOLL_ASSIGN(const auto reader, RecordReader::open(paths, reading));
@@ -202,7 +208,7 @@ Result<TokenizeCounts> tokenize_labelled(std::span<const std::string> paths, con
   PLIMSOLL_ASSIGN(datasets::ShardWriter writer, datasets::ShardWriter::create(shard_path, shard));
   PLIMSOLL_ASSIGN(LabelFileWriter labels,
                   LabelFileWriter::create(labels_beside(shard_path), reader->files()));
-  return Run(options, *reader, std::move(writer), std::move(labels), tokenizing)();
+  return Run(options, *reader, std::move(writer), std::move(labels), within)();
 }
 
 }  // namespace plimsoll::corpora

@@ -1,5 +1,5 @@
 // The module for Parquet and Arrow files: Arrow's C++ library behind the few C functions of
-// data/text/column_module.h. A batch of rows is read at a time, on the caller's thread.
+// corpora/column_module.h. A batch of rows is read at a time, on the caller's thread.
 #include <arrow/api.h>
 #include <arrow/io/api.h>
 #include <arrow/ipc/api.h>

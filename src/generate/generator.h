@@ -62,7 +62,7 @@ int64_t cache_tokens(int64_t longest_prompt, int64_t max_new_tokens);
 /// prompt has more than one token.
 int64_t chunk_tokens(int64_t longest_prompt, int64_t batch_size, int64_t cache_tokens);
 
-/// Drives a session of planner/generation_programs.h. Allocates nothing after construction, where the
+/// Drives a session of planner/programs/generation_programs.h. Allocates nothing after construction, where the
 /// sequences have reserved their ids.
 class Generator {
  public:

@@ -18,7 +18,7 @@ namespace plimsoll::training {
 ///   generation_config.json   the model's; with another tokenizer or template, or where there is none, eos is
 ///                            what ends a text and what the template ends a turn with, pad as the tokenizer
 ///                            says, else eos
-/// A classifier whose config names no pad token gets one with its tokenizer (data/text/pad_token.h), and so
+/// A classifier whose config names no pad token gets one with its tokenizer (corpora/pad_token.h), and so
 /// does its tokenizer: none of `row_ends`, which examples end with. `notes` say where data.tokenizer has
 /// another vocabulary than the pretrained model's own one. Errors: kBadData of these files, kIo.
 Result<checkpoints::ModelFileSet> model_files(const settings::RunConfig& config, const io::ConfigJson& model,

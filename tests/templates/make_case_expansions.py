@@ -11,7 +11,7 @@ def escaped(text):
 def main():
     print("// Characters whose upper or title case is more than one character (Unicode's SpecialCasing, the rows without\n"
           "// a condition): code point, upper case, title case, in UTF-8. Made by\n// tests/templates/make_case_expansions.py.\n"
-          '#include "data/chat/text.h"\n\nnamespace plimsoll::chat {\nnamespace {\n\nconstexpr CaseExpansion kExpansions[] = {')
+          '#include "templates/text.h"\n\nnamespace plimsoll::chat {\nnamespace {\n\nconstexpr CaseExpansion kExpansions[] = {')
     for code in range(0x110000):
         if 0xD800 <= code < 0xE000:
             continue

@@ -117,7 +117,7 @@ def main():
     with open(sys.argv[1], "w") as out:
         out.write(f"// Made by tests/tokenizers/make_unicode_tables.py from tokenizers {tokenizers.__version__}: runs of code points\n"
                   "// with the same properties, each as start << 8 | properties.\n"
-                  '#include "data/tokenizer/unicode.h"\n\nnamespace plimsoll::tokenizer {\n\n// clang-format off\n'
+                  '#include "tokenizers/unicode.h"\n\nnamespace plimsoll::tokenizer {\n\n// clang-format off\n'
                   f"static constexpr uint32_t kRuns[] = {{\n" + "\n".join("    " + text for text in lines) +
                   "\n};\n// clang-format on\n\nstd::span<const uint32_t> property_runs() { return kRuns; }\n\n}  // namespace plimsoll::tokenizer\n")
     print(len(runs), "runs")

@@ -1,4 +1,4 @@
-// What a scheduled program takes with this or that elsewhere, in figures (passes/offload_outline.h): it is
+// What a scheduled program takes with this or that elsewhere, in figures (passes/offload/offload_outline.h): it is
 // not written anew for each.
 #pragma once
 

@@ -56,6 +56,7 @@ BUILD ?= build
 campaign: $(if $(filter build,$(BUILD)),all) ## all that tests take a sample of: each fault at each call, hundreds of kills, instruction sets (hours; BUILD=build-asan)
 	PLIMSOLL_WHOLE_CAMPAIGN=1 ctest --test-dir $(BUILD) --output-on-failure --timeout 100000 -j $(JOBS) -L campaign
 	$(if $(filter build,$(BUILD)),python3 tests/each_isa.py --shards 1)
+	$(if $(filter build,$(BUILD)),tools/campaign)
 
 tools-test:
 	python3 tests/tools/tools_test.py

@@ -114,6 +114,23 @@ class CheckIncludes(Scratch):
         self.assertEqual([line.split(": ")[0] for line in out.splitlines()], ["src/strategy/e.cpp:1", "src/training/d.h:1"])
 
 
+class CheckSkips(Scratch):
+    def check(self, log, *options):
+        write(self.dir / "log", log)
+        result = self.run_tool("check_skips", *options, self.dir / "log")
+        return result.returncode, result.stdout
+
+    def test_a_skip_that_is_not_in_the_list_is_named(self):
+        code, out = self.check("[  SKIPPED ] Loss.IsRight (0 ms)\n[  SKIPPED ] Completion.OfZshCompletesInZsh (0 ms)\n")
+        self.assertEqual(code, 1)
+        self.assertEqual(out, "Loss.IsRight was skipped, and tools/skips.txt does not say why\n")
+
+    def test_some_are_allowed_under_a_sanitizer_alone(self):
+        log = "[  SKIPPED ] OutOfMemory.Ends (0 ms)\n[  SKIPPED ] 1 test, listed below:\n"
+        self.assertEqual(self.check(log)[0], 1)
+        self.assertEqual(self.check(log, "--sanitized"), (0, ""))
+
+
 class CheckTests(Scratch):
     def check(self, *files):
         for path in files:

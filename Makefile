@@ -105,6 +105,7 @@ format-check:
 includes:
 	tools/check_includes
 	tools/check_tests
+	tools/check_words
 
 lint: build ## clang-tidy on what changed since main (ALL=1: on everything)
 	tools/lint $(if $(ALL),--all)

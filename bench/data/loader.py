@@ -118,10 +118,10 @@ def best_of(sides):
 def page(r):
     figures, ladder, peers = [], [], []
     for kind, rounds in r["rounds"].items():
-        ratio = statistics.median(best_of(mine[name] for name in mine if name != "made ready on the way") / best_of(other.values())
+        ratio = statistics.median(best_of(mine[name] for name in mine if name != "prepared on the way") / best_of(other.values())
                                   for mine, other in rounds)
         figures.append([f"{kind}, ready, best setting against best", *against(ratio, 5)])
-        first = "ready, warm cache" if kind == "shard" else "made ready on the way"
+        first = "ready, warm cache" if kind == "shard" else "prepared on the way"
         for rung in (first,) if kind == "shard" else (first, "ready, warm cache"):
             for workers in (2, 0):
                 ratio = statistics.median(mine[rung][1] / other[workers][1] for mine, other in rounds)

@@ -59,7 +59,7 @@ PLANTS = [
     Plant("cold cache", "waiting for data: cold cache", "as the slow disk, the first 48 reads alone",
           Side(environment={"PLANT_SECONDS": "0.02", "PLANT_DROP": "1", "PLANT_READS": "48"}), model=SMALL, settings=ONE_WORKER),
     Plant("busy neighbour", "CPUs taken by others", "four other processes that compute", Side(neighbours=4)),
-    Plant("tiny batch", "products of too few rows", "one sequence of 4 tokens, against 8 of 64",
+    Plant("tiny batch", "products with too few rows", "one sequence of 4 tokens, against 8 of 64",
           Side({**ONE_ROW, "data.sequence_length": 4}), Side({"data.sequence_length": 64}),
           model={"hidden_size": 1024, "intermediate_size": 4096},
           settings={"training.optimizer": "sgd", "training.freeze": '["*"]', "training.unfreeze": '["*norm*"]'}),

@@ -39,9 +39,7 @@ strategy::SettingTexts settings_of(const Card& card) {
   return settings;
 }
 
-std::string learns(const Card& card) {
-  return card.rank > 0 ? fmt::format("LoRA r={}", card.rank) : "all of it";
-}
+std::string learns(const Card& card) { return card.rank > 0 ? fmt::format("LoRA r={}", card.rank) : "full"; }
 
 /// What of it the report's classes come to, summed up as guides do.
 int64_t class_bytes(const planner::PlanReport& report, std::initializer_list<std::string_view> names) {
@@ -67,12 +65,12 @@ std::string lines_of(const CardRow& row) {
                   gigabytes(gradients), gigabytes(main_peak_bytes(r) - weights - states - gradients),
                   gigabytes(main_peak_bytes(r)), gigabytes(row.least_bytes));
   if (r.fits)
-    return out + fmt::format("      fits: {} x {} sequences, recompute {}\n", r.micro_batch_size,
-                             r.grad_accum_steps, r.recompute);
-  out += fmt::format("      does NOT fit: {} GB too much, {:.1f} bytes a parameter\n",
+    return out + fmt::format("      fits: {}, recompute {}\n",
+                             planner::split_text(r.micro_batch_size, r.grad_accum_steps), r.recompute);
+  out += fmt::format("      does NOT fit: {} GB too much, {:.1f} bytes per parameter\n",
                      gigabytes(main_peak_bytes(r) - row.card.bytes),
                      static_cast<double>(main_peak_bytes(r)) / static_cast<double>(row.num_parameters));
-  if (r.remedies.empty()) out += "      no setting was found with which it does\n";
+  if (r.remedies.empty()) out += "      no setting was found that makes it fit\n";
   for (const planner::Remedy& remedy : r.remedies)
     out += fmt::format("      fits with {}: {} GB\n", remedy.text(), gigabytes(remedy.peak_bytes));
   return out;
@@ -159,10 +157,10 @@ std::string card_table(const std::vector<CardRow>& rows) {
   if (rows.empty()) return {};
   const planner::PlanReport& r = rows.front().report;
   std::string out = fmt::format(
-      "What guides say fits a card, planned: {} tokens a step, products in bf16\n"
-      "In GB of 10^9 bytes; a card of N GB counts as N x 10^9, the rest is the driver's\n\n",
+      "Models for each card, planned: {} tokens per step, products in bf16\n"
+      "In GB of 10^9 bytes; of a card of N GB a run may use N x 10^9 bytes\n\n",
       grouped(r.tokens));
-  out += fmt::format("  {:<8} {:<12} {:<9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}\n", "card", "model", "learns",
+  out += fmt::format("  {:<8} {:<12} {:<9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}\n", "card", "model", "method",
                      "weights", "states", "grads", "rest", "peak", "least");
   for (const CardRow& row : rows) out += lines_of(row);
   return wrapped(out, kCardColumns);

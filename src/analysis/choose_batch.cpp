@@ -39,12 +39,11 @@ io::Tree batches_event(const BatchChoice& choice) {
 
 std::string batches_table(const BatchChoice& choice) {
   const SweepRow& row = choice.curve.rows[choice.chosen];
-  return sweep_table(choice.curve) +
-         fmt::format(
-             "training.global_batch_size: auto is {}, the least within 2 % of the fastest: throughput does "
-             "not "
-             "grow beyond it.\nThat is no advice on training, where 8 to 64 sequences a step are usual.\n",
-             row.values[0]);
+  return sweep_table(choice.curve) + fmt::format(
+                                         "training.global_batch_size: auto is {}, the smallest within 2 % of "
+                                         "the fastest: throughput does not grow beyond it.\nThis is about "
+                                         "speed only; for training 8 to 64 sequences per step are usual.\n",
+                                         row.values[0]);
 }
 
 }  // namespace plimsoll::analysis

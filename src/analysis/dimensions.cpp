@@ -99,7 +99,7 @@ class Dimensions {
 
   void one_more_sequence() {
     const int64_t micro = base_.split.micro_batch_size, count = base_.split.grad_accum_steps;
-    add("one more sequence", "number of sequences at once", 1.0 / static_cast<double>(micro),
+    add("one more sequence", "micro-batch size", 1.0 / static_cast<double>(micro),
         {{"training.global_batch_size", std::to_string((micro + 1) * count)},
          {"training.micro_batch_size", std::to_string(micro + 1)}});
   }

@@ -1,4 +1,4 @@
-// Which dimension of a run its memory grows by: each made larger and planned.
+// Shows how the memory of a run grows with each dimension: each made larger and planned.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What training data is, by a look at its first examples.
+// Inspects the first examples of training data for `plimsoll init`.
 #pragma once
 
 #include <cstdint>

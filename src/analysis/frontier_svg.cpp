@@ -122,8 +122,8 @@ class Picture {
     text((kLeft + kRight) / 2, kBottom + 38, "middle",
          frontier_.budget == "memory.budget" ? "planned peak of the process" : "planned peak of the device");
     out_ += fmt::format(
-        "<text transform=\"translate(16 {:.0f}) rotate(-90)\" text-anchor=\"middle\">seconds a step, "
-        "estimated</text>\n",
+        "<text transform=\"translate(16 {:.0f}) rotate(-90)\" text-anchor=\"middle\">estimated seconds per "
+        "step</text>\n",
         (kTop + kBottom) / 2);
   }
 

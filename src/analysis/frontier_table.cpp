@@ -59,7 +59,7 @@ std::vector<const FrontierPoint*> shown(const Frontier& frontier) {
 }  // namespace
 
 std::string frontier_table(const Frontier& frontier) {
-  std::string out = fmt::format("Step time against memory: {}, planned under {} budgets\n", frontier.model,
+  std::string out = fmt::format("Step time against memory: {}, planned with {} budgets\n", frontier.model,
                                 frontier.num_plans);
   out += fmt::format("  {:>17} {:>10} {:>8} {:>9}  {:<8} {}\n", frontier.budget, "peak", "seconds",
                      "tokens/s", "batch", "recompute");
@@ -80,7 +80,7 @@ std::string frontier_table(const Frontier& frontier) {
                        to_string(Bytes(frontier.chosen->budget_bytes)));
   else
     out += "This run's own budget is below all of them: it does not fit.\n";
-  out += "\nWhat people set by hand, for comparison\n";
+  out += "\nFor comparison, settings by hand (micro-batch x accumulation steps)\n";
   for (const FixedPolicy& policy : frontier.policies)
     out += fmt::format("  {:<34} {:>10} {:>8}\n", policy.name, to_string(Bytes(policy.peak_bytes)),
                        seconds_text(policy.seconds));

@@ -82,7 +82,7 @@ class List {
          {"none", "auto", "attention", "mlp", "selective", "{every: 2}", "segments", "full"})
       if (value != current)
         add(kRecompute, "recompute " + (value.starts_with('{') ? "every 2" : value),
-            {{"memory.recompute", value}}, value == "none" ? "what is nearly free is kept too" : "");
+            {{"memory.recompute", value}}, value == "none" ? "keeps outputs of cheap ops too" : "");
   }
 
   /// The first row says what stands against it, the second what it comes to without that.
@@ -107,7 +107,7 @@ class List {
     std::string all;
     for (const char* part : {"optimizer", "masters", "activations", "gradients", "parameters"})
       all += fmt::format("{}{}: {}", all.empty() ? "" : ", ", part, place);
-    const std::string note = "seconds are without the copies";
+    const std::string note = "the time does not include copies";
     add(kStep, "optimizer states" + where,
         {{"memory.offload", fmt::format("{{optimizer: {0}, masters: {0}}}", place)}}, note);
     add(kStep, "activations" + where, {{"memory.offload", fmt::format("{{activations: {}}}", place)}}, note);
@@ -220,7 +220,7 @@ class List {
 
   void add_lora() {
     if (config_.lora.enabled) {
-      add(kFrozen, "all of the model trained, no adapters", {{"lora", "null"}});
+      add(kFrozen, "full fine-tuning, no adapters", {{"lora", "null"}});
       return;
     }
     add(kFrozen, "LoRA, r 8, on all linear layers", {{"lora.r", "8"}, {"lora.target_modules", "all-linear"}});

@@ -92,13 +92,14 @@ void add_model(RunDraft& draft, const RunRequest& request) {
   const bool has_weights =
       std::filesystem::exists(request.model, ignored) || io::find_cached_model(request.model).ok();
   if (!preset || has_weights)
-    return draft.add("model.path", text_of(request.model), "goes on from its weights");
-  draft.add("model.preset", std::string(*preset), "the architecture alone: it begins with random weights");
+    return draft.add("model.path", text_of(request.model), "training continues from its weights");
+  draft.add("model.preset", std::string(*preset),
+            "the architecture only: training begins with random weights");
   const auto known = models::presets();
   const auto info = std::ranges::find(known, *preset, &models::PresetInfo::name);
   note(fmt::format(
-      "{} is neither a folder nor in the local Hugging Face cache: its architecture is taken, with random "
-      "weights and without a tokenizer; hf download {} brings both",
+      "{} is neither a folder nor in the local Hugging Face cache: its architecture is used, with random "
+      "weights and without a tokenizer; hf download {} fetches both",
       request.model, request.model.find('/') != std::string::npos ? request.model : info->hub_id));
 }
 
@@ -112,10 +113,10 @@ void add_data(RunDraft& draft, const RunRequest& request, const DataLook& look, 
   if (!look.lengths.empty() && (look.labelled || look.kind != DataKind::kTexts))
     why = fmt::format("99 of 100 examples are within {} tokens, the longest seen has {}", usual_length(look),
                       look.lengths.back());
-  if (look.labelled && look.lengths.back() > length) why += "; longer rows are cut at their end";
+  if (look.labelled && look.lengths.back() > length) why += "; longer rows are truncated";
   draft.add("data.sequence_length", std::to_string(length), std::move(why));
   if (look.kind == DataKind::kConversations)
-    draft.add("data.loss", "auto", "the assistant's turns; trl: whole conversations, as TRL's default");
+    draft.add("data.loss", "auto", "assistant turns; trl: whole conversations, as TRL's default");
 }
 
 /// What the labels that were seen make of the task.
@@ -150,11 +151,12 @@ void add_precision(RunDraft& draft, const settings::RunConfig& config, bool adap
   const std::string_view isa = target.instruction_set();
   const bool on_card = settings::is_for_card(config);
   const bool fast = on_card || isa == "avx512_bf16" || isa == "amx";
-  const char* why = on_card ? "products; what learns stays fp32"
-                            : "this machine multiplies bf16 faster; what learns stays fp32";
+  const char* why = on_card ? "precision of products; trained parameters stay fp32"
+                            : "bf16 is faster on this machine; trained parameters stay fp32";
   draft.add("training.precision", fast ? "bf16" : "fp32", fast ? why : "bf16 is no faster on this machine");
   if (fast && adapts)
-    draft.add("training.state.weights", "bf16", "of the frozen base: 2 bytes a parameter; adapters are fp32");
+    draft.add("training.state.weights", "bf16",
+              "the frozen base model takes 2 bytes per parameter; adapters are fp32");
 }
 
 void add_training(RunDraft& draft, const settings::RunConfig& config, const DataLook& look,
@@ -162,8 +164,8 @@ void add_training(RunDraft& draft, const settings::RunConfig& config, const Data
   const bool pretrained = settings::starts_pretrained(config.model);
   const bool small = look.examples < 2000;
   draft.add("training.global_batch_size", small ? "8" : "16",
-            "sequences a step; how many at once follows from memory");
-  draft.add("training.num_epochs", pretrained && small ? "3" : "1", "times over the data; or max_steps");
+            "sequences per step; the micro-batch follows from memory");
+  draft.add("training.num_epochs", pretrained && small ? "3" : "1", "epochs over the data; or max_steps");
   const bool tiny = parameters < 50'000'000, large = parameters >= 1'000'000'000;
   const char* rate = pretrained ? (tiny    ? "1.0e-3"
                                    : large ? "2.0e-5"
@@ -173,7 +175,7 @@ void add_training(RunDraft& draft, const settings::RunConfig& config, const Data
     draft.add("training.learning_rate", "2.0e-4", "usual for adapters");
   else
     draft.add("training.learning_rate", rate,
-              pretrained ? "usual for all weights of a trained model" : "usual for random weights");
+              pretrained ? "usual for full fine-tuning" : "usual for random weights");
   draft.add("training.lr_scheduler", "cosine", "");
   draft.add("training.warmup_ratio", "0.03", "");
   draft.add("training.weight_decay", "0.01", "");
@@ -185,7 +187,8 @@ std::string header(const RunProposal& proposal, const settings::RunConfig& confi
                             : settings::names_profile(config) ? "for " + config.runtime.profile
                                                               : "for " + config.runtime.device;
   return "# Written by plimsoll init, planned " + where + ":\n# " + verdict +
-         "# plimsoll plan says what is used where; every setting: plimsoll train --help, docs/settings.md\n";
+         "# plimsoll plan shows memory and time; plimsoll train --help and docs/settings.md list every "
+         "setting\n";
 }
 
 Result<strategy::Prepared> plan(const std::string& yaml, int num_threads) {
@@ -205,7 +208,7 @@ void take_overrides(const std::vector<std::string>& overrides, RunDraft& draft) 
     if (path == "training.max_steps" || path == "max_steps") draft.remove("training.num_epochs");
     const std::string value = text.substr(equals + 1);
     if (path.find('.') == std::string::npos) draft.remove(path);  // a whole section
-    draft.change(path, value.empty() ? "null" : value, "as the command line says");
+    draft.change(path, value.empty() ? "null" : value, "from the command line");
   }
 }
 
@@ -220,11 +223,10 @@ void note_adapters(const RunRequest& request, const planner::PlanReport& report)
   const bool is_large = report.num_parameters >= 1'000'000'000;
   if (!is_large && report.disk_bytes == 0) return;
   note(fmt::format(
-      "all {} parameters are trained{}; adapters beside them (LoRA) need far less: plimsoll init --model {} "
-      "--data {} "
-      "--lora",
+      "all {} parameters are trained{}; LoRA adapters need far less memory: plimsoll init --model {} --data "
+      "{} --lora",
       grouped(report.num_parameters),
-      report.disk_bytes > 0 ? fmt::format(", with {} on the disk", to_string(Bytes(report.disk_bytes))) : "",
+      report.disk_bytes > 0 ? fmt::format(", with {} on disk", to_string(Bytes(report.disk_bytes))) : "",
       request.model, request.data.front()));
 }
 
@@ -237,7 +239,7 @@ Result<RunProposal> propose_run(const RunRequest& request) {
   first.add("data.train", list(request.data), "");
   if (!request.tokenizer.empty()) first.add("data.tokenizer", text_of(request.tokenizer), "");
   PLIMSOLL_ASSIGN(const settings::RunConfig config,
-                  settings::parse_run_config(first.yaml(), "what was asked for", request.overrides));
+                  settings::parse_run_config(first.yaml(), "given on the command line", request.overrides));
   PLIMSOLL_ASSIGN(const io::ConfigJson model_config, settings::load_model_config(config.model));
   PLIMSOLL_ASSIGN(const auto model, models::make_language_model(model_config));
   PLIMSOLL_ASSIGN(const auto stored, models::read_quantization_config(model_config));
@@ -246,15 +248,15 @@ Result<RunProposal> propose_run(const RunRequest& request) {
     add_lora(draft, request.lora_rank.value_or(kUsualRank),
              stored
                  ? fmt::format("adapters, beside weights that are {}", models::quantized_name(stored->dtype))
-                 : "rank of the adapters that are trained; the model's weights stay");
+                 : "rank of the trained adapters; the model's weights are frozen");
   PLIMSOLL_ASSIGN(const DataLook look, look_at_data(config));
   if (look.labelled) add_labels(draft, look);
   add_data(draft, request, look, model->max_positions());
   add_training(draft, config, look, model->num_parameters(), adapts);
   add_precision(draft, config, adapts && !stored, *strategy::make_target(config, request.num_threads));
-  draft.add("training.logging_steps", "20", "a line every so many steps");
+  draft.add("training.logging_steps", "20", "report every N steps");
   if (!settings::is_for_card(config))
-    draft.add("memory.budget", "auto", "what is free now, less a reserve; or 8GiB, 80%");
+    draft.add("memory.budget", "auto", "the memory that is free now, less a reserve; or 8GiB, 80%");
   RunProposal proposal;
   proposal.output_dir = request.output_dir.empty()
                             ? "runs/" + stem(request.model, false) + "-" + stem(request.data.front(), true)
@@ -268,7 +270,7 @@ Result<RunProposal> propose_run(const RunRequest& request) {
   PLIMSOLL_ASSIGN(strategy::Prepared prepared, plan(draft.yaml(), request.num_threads));
   if (!prepared.report.fits && !prepared.report.remedies.empty()) {
     for (const auto& [path, value] : prepared.report.remedies.front().settings)
-      draft.change(path, value, "so that it fits: " + prepared.report.remedies.front().note);
+      draft.change(path, value, "added so that the run fits: " + prepared.report.remedies.front().note);
     PLIMSOLL_ASSIGN(prepared, plan(draft.yaml(), request.num_threads));
   }
   if (!prepared.report.fits) return strategy::does_not_fit(prepared);

@@ -18,10 +18,10 @@ struct Candidate {
   std::string_view note;
 };
 
-constexpr std::string_view kSameBits = "the same bits";
-constexpr std::string_view kNarrow = "other numbers: 16 bits in place of 32";
-constexpr std::string_view kAdapters = "adapters learn, the model stays as it is";
-constexpr std::string_view kShorter = "documents are cut at a shorter length";
+constexpr std::string_view kSameBits = "bit-identical results";
+constexpr std::string_view kNarrow = "changes the results: 16 bits instead of 32";
+constexpr std::string_view kAdapters = "trains adapters, the model is frozen";
+constexpr std::string_view kShorter = "shorter sequences";
 constexpr int64_t kLeastLength = 64;
 constexpr size_t kMostRemedies = 6;
 /// What changes a peak by less does nothing for it.
@@ -40,11 +40,12 @@ void add_same_bits(const settings::RunConfig& config, bool trains, std::vector<C
     list.push_back({{{"memory.optimizer_in_backward", "auto"}}, kSameBits});
   if (config.clip_norm() && !config.memory.second_backward)
     list.push_back({{{"memory.optimizer_in_backward", "true"}, {"memory.second_backward", "true"}},
-                    "the same bits; backward runs twice"});
+                    "bit-identical results; backward runs twice"});
   if (settings::is_for_card(config) && config.memory.offload.text == "none")
-    list.push_back({{{"memory.offload", "auto"}}, "what the card does not hold lies in the host's memory"});
+    list.push_back({{{"memory.offload", "auto"}}, "offloads to host memory what the card does not hold"});
   if (config.evaluates_while_training())
-    list.push_back({{{"training.eval_strategy", "no"}}, "the same bits; plimsoll eval evaluates"});
+    list.push_back(
+        {{{"training.eval_strategy", "no"}}, "bit-identical results; use plimsoll eval to evaluate"});
 }
 
 /// Narrower numbers. What turns out to change nothing, such as moments where there are none, is not offered.
@@ -60,7 +61,7 @@ void add_narrower(const settings::TrainingSettings& t, bool trains, std::vector<
   if (t.state.moments == settings::StateWord::kFp32 && !has_codes)
     list.push_back({{{"training.state.moments", "bf16"}}, kNarrow});
   if (t.optimizer == "adamw")
-    list.push_back({{{"training.optimizer", "adamw_8bit"}}, "other numbers: moments of 8 bits"});
+    list.push_back({{{"training.optimizer", "adamw_8bit"}}, "changes the results: 8-bit moments"});
   if (t.state.weights == settings::StateWord::kFp32) {
     strategy::SettingTexts all = {{"training.precision", "bf16"},
                                   {"training.state.weights", "bf16"},
@@ -68,12 +69,12 @@ void add_narrower(const settings::TrainingSettings& t, bool trains, std::vector<
                                   {"training.state.gradients", "bf16"}};
     if (!has_codes) all.emplace_back("training.state.moments", "bf16");
     list.push_back(
-        {std::move(all), has_codes ? "other numbers: weights and gradients of 16 bits, rounded stochastically"
-                                   : "other numbers: 8 bytes a parameter, rounded stochastically"});
+        {std::move(all), has_codes ? "changes the results: 16-bit weights and gradients, stochastic rounding"
+                                   : "changes the results: 8 bytes per parameter, stochastic rounding"});
   }
   if (t.optimizer != "adafactor" && t.optimizer != "sgd")
-    list.push_back(
-        {{{"training.optimizer", "adafactor"}}, "another update: no first moment, the second factored"});
+    list.push_back({{{"training.optimizer", "adafactor"}},
+                    "another optimizer: no first moment, factored second moment"});
 }
 
 bool is_available(std::string_view path) {
@@ -92,12 +93,12 @@ void add_adapters(const settings::RunConfig& config, std::vector<Candidate>& lis
       strategy::SettingTexts narrow = lora;
       narrow.emplace_back("training.precision", "bf16");
       narrow.emplace_back("training.state.weights", "bf16");
-      list.push_back({std::move(narrow), "adapters learn beside weights of 16 bits"});
+      list.push_back({std::move(narrow), "trains adapters beside 16-bit weights"});
     }
   }
   if (config.quantization.enabled || !is_available("quantization.load_in_4bit")) return;
   lora.emplace_back("quantization.load_in_4bit", "true");
-  list.push_back({std::move(lora), "adapters learn beside weights of 4 bits"});
+  list.push_back({std::move(lora), "trains adapters beside 4-bit weights"});
 }
 
 /// In the order to try them.
@@ -201,7 +202,7 @@ class Search {
     }
     const strategy::SettingTexts all = without_idle(all_of(chosen));
     std::vector<planner::Remedy> found;
-    take(plan(all), all, "all of it together; nothing of it does alone", found);
+    take(plan(all), all, "all of these together; none is enough alone", found);
     return found;
   }
 

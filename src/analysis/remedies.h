@@ -1,4 +1,4 @@
-// Where a plan does not fit, or what it needs is no longer there: what to try for this run, in order, each
+// Finds settings that would make a plan fit: what to try for this run, in order, each
 // planned.
 #pragma once
 

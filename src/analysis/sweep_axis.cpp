@@ -81,7 +81,7 @@ Result<SweepAxis> parse_sweep(const std::string& text, const settings::RunConfig
   if (axis.values == std::vector<std::string>{"max"}) {
     if (setting == nullptr || setting->field == nullptr ||
         !(is_integer(*setting) || axis.setting == "model.preset"))
-      return wrong("'max' is for settings that are whole numbers, and for model.preset", text,
+      return wrong("'max' needs a setting that is a whole number, or model.preset", text,
                    "give values: --sweep " + axis.path + "=V1,V2");
     axis.values.clear();
     axis.finds_largest = true;
@@ -94,9 +94,9 @@ Result<SweepAxis> parse_sweep(const std::string& text, const settings::RunConfig
   }
   for (const std::string& value : axis.values)
     if (value == "max" || value == "all")
-      return wrong("'" + value + "' stands alone", text, "--sweep " + axis.path + "=" + value);
+      return wrong("'" + value + "' is unmatched", text, "--sweep " + axis.path + "=" + value);
     else if (value.empty())
-      return wrong("a value is missing", text, "values stand between commas: A,B,C");
+      return wrong("a value is missing", text, "separate values by commas: A,B,C");
   return axis;
 }
 

@@ -34,7 +34,7 @@ class Table {
                          report->process_peak_bytes() != base_.process_peak_bytes() ||
                          std::abs(report->seconds_estimated - base_.seconds_estimated) >
                              kNoticedTime * base_.seconds_estimated;
-    if (!changes) return idle(technique, "planned: neither bytes nor time change here");
+    if (!changes) return idle(technique, "planned: changes neither memory nor time");
     TechniqueRow row{technique};
     row.peak_bytes = planner::bounded_bytes(*report, bounded_);
     row.saved_bytes = peak_ - row.peak_bytes;
@@ -67,18 +67,17 @@ class Table {
 
  private:
   [[nodiscard]] std::string note_of(const Technique& technique, const planner::PlanReport& report) const {
-    std::string note = keeps_bits(technique.group) ? "the same bits" : "other numbers";
+    std::string note = keeps_bits(technique.group) ? "bit-identical results" : "changes the results";
     note = joined(note, technique.note);
     if (technique.group == TechniqueGroup::kRecompute && report.flops > 0)
-      note = joined(
-          note, fmt::format("{:.1f} % of the operations again", 100 * report.recompute_flops / report.flops));
+      note = joined(note, fmt::format("{:.1f} % of the operations recomputed",
+                                      100 * report.recompute_flops / report.flops));
     else if (report.recompute_set != base_.recompute_set)
       note = joined(note, report.recompute_set.empty()
-                              ? "nothing of it is computed again"
-                              : fmt::format("{} layers computed again", report.recompute_set.size()));
+                              ? "recomputes nothing"
+                              : fmt::format("recomputes {} layers", report.recompute_set.size()));
     if (report.micro_batch_size != base_.micro_batch_size && technique.group != TechniqueGroup::kBatch)
-      note =
-          joined(note, fmt::format("as {} x {} sequences", report.micro_batch_size, report.grad_accum_steps));
+      note = joined(note, planner::split_text(report.micro_batch_size, report.grad_accum_steps));
     return report.fits || !base_.fits ? note : joined(note, "does not fit");
   }
 

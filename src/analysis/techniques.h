@@ -1,4 +1,4 @@
-// What each technique of the field would save of this run's memory, and cost or gain in time: each planned,
+// Plans what each memory technique would save in this run, and what it would cost in time: each planned,
 // none guessed.
 #pragma once
 

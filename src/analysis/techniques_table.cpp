@@ -19,25 +19,25 @@ constexpr int kColumns = 80;
 const char* heading_of(TechniqueGroup group) {
   switch (group) {
     case TechniqueGroup::kBatch:
-      return "The same bits: the batch in parts";
+      return "Bit-identical: micro-batches";
     case TechniqueGroup::kRecompute:
-      return "The same bits: computed again in backward";
+      return "Bit-identical: recompute in backward";
     case TechniqueGroup::kStep:
-      return "The same bits: the step";
+      return "Bit-identical: order of the step";
     case TechniqueGroup::kPrecision:
-      return "Other numbers: what products are computed in";
+      return "Changes the results: precision of products";
     case TechniqueGroup::kState:
-      return "Other numbers: what the state is kept in";
+      return "Changes the results: precision of state";
     case TechniqueGroup::kOptimizer:
-      return "Other numbers: the update";
+      return "Changes the results: optimizer";
     case TechniqueGroup::kFrozen:
-      return "Other numbers: what learns";
+      return "Changes the results: trained parameters";
     case TechniqueGroup::kData:
-      return "Other numbers: the data";
+      return "Changes the results: data";
     case TechniqueGroup::kIdle:
       break;
   }
-  return "Nothing to do here";
+  return "Always on, or no effect here";
 }
 
 std::string signed_bytes(int64_t bytes) {
@@ -55,7 +55,7 @@ std::string time_change(double seconds, double base) {
 /// What stands in the heading already is left out.
 std::string own_note(const TechniqueRow& row) {
   std::string note = row.note;
-  for (const std::string_view said : {"the same bits", "other numbers"})
+  for (const std::string_view said : {"bit-identical results", "changes the results"})
     if (note.starts_with(said)) note.erase(0, std::min(note.size(), said.size() + 2));
   return note;
 }
@@ -77,7 +77,7 @@ std::string line_of(const TechniqueRow& row, const planner::PlanReport& base) {
 std::string techniques_table(const std::vector<TechniqueRow>& rows, const planner::PlanReport& base) {
   const planner::Bounded bounded = binding_pool(base);
   std::string out =
-      fmt::format("What each technique would do here, planned, over a peak of {}{}\n",
+      fmt::format("Techniques, each planned for this run, over a peak of {}{}\n",
                   to_string(Bytes(planner::bounded_bytes(base, bounded))),
                   base.device_is_process ? "" : fmt::format(" of {}", planner::pool_name(base, bounded)));
   out += fmt::format("  {:<36}{:>12}{:>12}{:>10}\n", "technique", "peak", "saves", "time");
@@ -92,7 +92,7 @@ std::string techniques_table(const std::vector<TechniqueRow>& rows, const planne
 
 std::string dimensions_table(const std::vector<DimensionRow>& rows, const planner::PlanReport& base) {
   if (rows.empty()) return {};
-  std::string out = "What the peak grows by, planned\n";
+  std::string out = "Growth of the peak by dimension, planned\n";
   out += fmt::format("  {:<36}{:>12}{:>12}{:>18}\n", "dimension", "peak", "adds", "bytes");
   for (const DimensionRow& row : rows)
     out += fmt::format("  {:<36}{:>12}{:>12}{:>18}\n", row.name, to_string(Bytes(row.peak_bytes)),
@@ -104,8 +104,8 @@ std::string dimensions_table(const std::vector<DimensionRow>& rows, const planne
       rows.begin(), rows.end(),
       [&](const DimensionRow& a, const DimensionRow& b) { return per_share(a) < per_share(b); });
   const double percent = per_share(*most) / 100;
-  out += fmt::format("The {} dominates: a percent more of it adds {}, {:.2f} % of the peak\n",
-                     most->dimension, to_string(Bytes(static_cast<int64_t>(percent))),
+  out += fmt::format("The {} dominates: one percent more adds {}, {:.2f} % of the peak\n", most->dimension,
+                     to_string(Bytes(static_cast<int64_t>(percent))),
                      100 * percent / static_cast<double>(main_peak_bytes(base)));
   return wrapped(out, kColumns);
 }

@@ -18,7 +18,7 @@ Error caught_error() {
             "close other programs, raise the limit (ulimit -v), or lower memory.budget"};
   } catch (const std::filesystem::filesystem_error& refused) {
     return {ErrorCode::kIo, "the operating system refused: " + refused.code().message(),
-            refused.path1().string(), "check that the path is right and its disk is well"};
+            refused.path1().string(), "check that the path is right and that its disk works"};
   } catch (const std::system_error& refused) {
     return {ErrorCode::kIo,
             "the operating system refused: " + refused.code().message(),
@@ -26,9 +26,9 @@ Error caught_error() {
             "raise the limits on memory, files and processes (ulimit -a), or try again"};
   } catch (const std::exception& other) {
     return {ErrorCode::kBadData,
-            std::string("a value that was not foreseen: ") + other.what(),
+            std::string("unexpected value: ") + other.what(),
             {},
-            "look for an unusual number or name in the run file and its data; please report this"};
+            "look for an unusual number or name in the run file and its data, and report this"};
   } catch (...) {
     return {ErrorCode::kBadData, "a library failed without a reason", {}, "please report this"};
   }

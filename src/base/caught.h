@@ -1,4 +1,4 @@
-// What libraries throw, as the errors that this project returns.
+// Converts exceptions of libraries into this project's errors.
 #pragma once
 
 #include <utility>

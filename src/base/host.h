@@ -1,5 +1,5 @@
-// What the program around these modules does for them. It concerns the whole process, so a module asks for it
-// here and does not do it by itself: within a library nothing is printed, forked or trimmed.
+// Services of the program around these modules. They concern the whole process, so a module asks for them
+// here and does not do them by itself: within a library nothing is printed, forked or trimmed.
 #pragma once
 
 #include <functional>

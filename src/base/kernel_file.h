@@ -1,4 +1,4 @@
-// What the kernel tells of itself in files, read without the heap.
+// Reads files of /proc and /sys without heap allocations.
 #pragma once
 
 #include <fcntl.h>

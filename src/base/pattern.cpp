@@ -1,4 +1,4 @@
-// From a text to a program.
+// Compiles a regular expression to a program.
 #include "base/pattern.h"
 
 #include <cctype>

@@ -1,4 +1,4 @@
-// What the operating system knows of this process and its machine, and a watch on allocations.
+// Facts about this process and its machine from the operating system, and counters of allocations.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What of this process lies in memory now, and what of it the system has moved out.
+// Resident and swapped bytes of this process.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the kernel counts of a process: getrusage(2), as values.
+// Resource counters of a process: getrusage(2), as values.
 #pragma once
 
 #include <sys/resource.h>

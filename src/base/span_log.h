@@ -1,4 +1,4 @@
-// What the process did and when, by name: the host's part of a trace. While nobody asks, a span costs the
+// A log of named time spans: the host's part of a trace. While nobody asks, a span costs the
 // reading of a flag.
 #pragma once
 

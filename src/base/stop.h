@@ -1,4 +1,4 @@
-// How a caller asks work that takes long to stop where it can be taken up again.
+// Lets a caller stop long work at a point from which it can be resumed.
 #pragma once
 
 #include <functional>

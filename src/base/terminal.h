@@ -1,5 +1,5 @@
-// What people see on a terminal: its width, messages that fit it, a line that rewrites itself. No escape
-// sequence is ever written; a line is rewritten by a carriage return and blanks.
+// Terminal properties and display widths: its width, messages that fit it, a line that rewrites itself. No
+// escape sequence is ever written; a line is rewritten by a carriage return and blanks.
 #pragma once
 
 #include <string>

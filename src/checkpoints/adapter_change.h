@@ -1,4 +1,4 @@
-// What an adapter does to a tensor of its base, block of rows by block of rows: what merging adds up.
+// Applies an adapter to a tensor of its base model in blocks of rows: what merging adds up.
 #pragma once
 
 #include <cstdint>

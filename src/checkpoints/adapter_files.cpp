@@ -64,7 +64,7 @@ class Misfits {
     const std::string base = io::base_named_by(io::folder_of(file));
     return Error{ErrorCode::kBadData, "the adapter does not fit the model: " + text, file,
                  base.empty() ? "an adapter belongs to the base that it was trained on; this one names none"
-                              : "this adapter was trained on " + base + ": name that as the model"};
+                              : "this adapter was trained on " + base + ": name that model"};
   }
 
  private:
@@ -177,8 +177,9 @@ Status check_adapter(const models::Model& model, const io::SafetensorsFile& file
     if (!used.contains(&tensor) && !is_copy_of_base(model, tensor)) {
       const Unasked what = unasked(model, tensor);
       if (what == Unasked::kTiedHead) continue;
-      misfits.add(what == Unasked::kOfBase ? "of the base that adapter_config.json does not say are saved"
-                                           : "that the model does not have",
+      misfits.add(what == Unasked::kOfBase
+                      ? "of the base model that adapter_config.json does not list as saved"
+                      : "that the model does not have",
                   io::shown_name(tensor.name));
     }
   return misfits.result(file.path());

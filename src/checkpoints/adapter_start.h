@@ -1,4 +1,4 @@
-// What adapters begin as where the base says it: DoRA's magnitudes, the rows of tokens that learn, the
+// Initialises adapters from the base weights: DoRA's magnitudes, the rows of tokens that learn, the
 // factors that PiSSA and OLoRA take from the base.
 #pragma once
 

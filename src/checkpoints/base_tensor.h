@@ -1,4 +1,4 @@
-// A tensor of a base that adapters are merged into: as its files have it, or in few bits and dequantised.
+// A base tensor that adapters are merged into: in its stored dtype, or quantized and then dequantized.
 #pragma once
 
 #include <cstdint>

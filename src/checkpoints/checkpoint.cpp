@@ -90,9 +90,9 @@ Error broken(std::string what) {
 Error of_another_version(int64_t version) {
   return Error{
       ErrorCode::kInvalidArgument,
-      fmt::format("written as version {}, this build reads {} and {}", version, kVersion, kVersionWithBest),
+      fmt::format("written in version {}, this build reads {} and {}", version, kVersion, kVersionWithBest),
       {},
-      "go on with the build that wrote it, or start anew with --resume never or another output.dir"};
+      "resume with the build that wrote it, or start a new run with --resume never or another output.dir"};
 }
 
 bool has_twins(const std::vector<CheckpointTensor>& tensors) {
@@ -179,7 +179,7 @@ class ManifestReader {
       CheckpointFile file;
       if (!this->file(file)) return false;
       if (std::any_of(files.begin(), files.end(), [&](const auto& f) { return f.name == file.name; }))
-        return cursor_.fail("a file stands twice");
+        return cursor_.fail("a file is listed twice");
       files.push_back(std::move(file));
     } while (cursor_.take(','));
     return cursor_.expect(']');
@@ -193,7 +193,7 @@ class ManifestReader {
     if (!next_integer("bytes", file.bytes, 0) || !next_integer("header_bytes", file.header_bytes, 0) ||
         !next_checksum("checksum", file.checksum) || !tensors(file) || !cursor_.expect('}'))
       return false;
-    if (has_twins(file.tensors)) return cursor_.fail("a tensor stands twice");
+    if (has_twins(file.tensors)) return cursor_.fail("a tensor is listed twice");
     const int64_t end =
         file.tensors.empty() ? file.header_bytes : file.tensors.back().offset + file.tensors.back().bytes;
     return end == file.bytes || cursor_.fail("a file's tensors do not cover it");

@@ -1,4 +1,4 @@
-// What checkpoints and the final model directory consist of, and how it is written into a folder. Everything
+// Writes the files of checkpoints and of the final model directory. Everything
 // is laid out once: a save allocates nothing of note, and reads the tensors where they lie.
 #pragma once
 

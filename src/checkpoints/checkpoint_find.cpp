@@ -1,4 +1,4 @@
-// Which folders are checkpoints, by their names.
+// Finds checkpoint folders by their names.
 #include <fmt/format.h>
 
 #include <algorithm>

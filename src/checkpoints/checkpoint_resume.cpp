@@ -103,7 +103,7 @@ Status read_file(const Checkpoint& checkpoint, std::string_view name, const Plac
                  runtime::Session& session, int num_threads) {
   const auto not_there = [&](const std::string& what) {
     return Error{ErrorCode::kBadData, what, checkpoint.path + "/" + std::string(name),
-                 "start anew with --resume never or another output.dir"};
+                 "start a new run with --resume never or another output.dir"};
   };
   const CheckpointFile* file = checkpoint.manifest.find_file(name);
   if (file == nullptr) return not_there("the checkpoint lacks a file");
@@ -121,7 +121,7 @@ Status read_file(const Checkpoint& checkpoint, std::string_view name, const Plac
                    "the checkpoint keeps its state in another layout than this version: it has no " + wanted +
                        " of that shape",
                    checkpoint.path + "/" + std::string(name),
-                   "go on with the version that made it, or start anew with --resume never or another "
+                   "resume with the version that made it, or start a new run with --resume never or another "
                    "output.dir"};
   const TakeTensorPiece take = [&](const CheckpointTensor& stored, int64_t at,
                                    std::span<const std::byte> piece) -> Status {
@@ -149,21 +149,22 @@ Result<ResumeChoice> choose_checkpoints(const std::string& resume, const std::st
   PLIMSOLL_ASSIGN(auto found, list_checkpoints(folder));
   ResumeChoice choice{std::move(found)};
   if (!choice.candidates.empty()) return choice;
-  return Error{ErrorCode::kBadData, "no checkpoint lies there", resume,
+  return Error{ErrorCode::kBadData, "there is no checkpoint", resume,
                "--resume takes auto, never or a checkpoint's folder"};
 }
 
 Status pass_over(const ResumeChoice& choice, size_t at, Error error, const Note& note) {
   const bool unread = error.code == ErrorCode::kIo;
   if ((!unread && error.code != ErrorCode::kBadData) || choice.only_this) return error;
-  note((unread ? "passed over, because it cannot be read: " : "passed over, because it is damaged: ") +
+  note((unread ? "skipped, because it cannot be read: " : "skipped, because it is damaged: ") +
        error.message());
   if (at + 1 < choice.candidates.size()) return Ok{};
   const std::string folder = io::folder_of(choice.candidates.front().path);
   if (unread)
     return Error{ErrorCode::kIo, "every checkpoint is damaged or cannot be read", folder,
-                 "check permissions and the disk, or start anew with --resume never"};
-  return Error{ErrorCode::kBadData, "every checkpoint is damaged", folder, "start anew with --resume never"};
+                 "check permissions and the disk, or start a new run with --resume never"};
+  return Error{ErrorCode::kBadData, "every checkpoint is damaged", folder,
+               "start a new run with --resume never"};
 }
 
 Result<std::optional<Checkpoint>> open_first_intact(const ResumeChoice& choice, size_t& from,
@@ -172,7 +173,7 @@ Result<std::optional<Checkpoint>> open_first_intact(const ResumeChoice& choice, 
     auto opened = open_checkpoint(choice.candidates[from].path);
     if (opened && !choice.only_this && opened->manifest.step != choice.candidates[from].step)
       opened = Error{ErrorCode::kBadData, "the folder is named for another step than it holds",
-                     choice.candidates[from].path, "give it its name back"};
+                     choice.candidates[from].path, "restore its name"};
     if (opened) return std::optional(std::move(*opened));
     PLIMSOLL_TRY(pass_over(choice, from, std::move(opened).error(), note));
   }

@@ -1,4 +1,4 @@
-// Which checkpoint a run goes on from, and how its state is read.
+// Selects the checkpoint that a run resumes from, and reads its state.
 #pragma once
 
 #include <optional>

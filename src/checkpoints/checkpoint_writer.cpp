@@ -143,7 +143,7 @@ Result<SaveReport> CheckpointWriter::save() {
   const std::string path = checkpoint_path(config_.output.dir, step);
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored) && !is_checkpoint(path))
-    return io::io_error("another program's folder is in the way", path, EEXIST);
+    return io::io_error("the path is occupied by a folder that Plimsoll did not create", path, EEXIST);
   PLIMSOLL_ASSIGN(io::AtomicDirectory directory, io::AtomicDirectory::create(path));
   PLIMSOLL_TRY(files_->write_checkpoint(directory, [this] { release_sources(); }));
   PLIMSOLL_TRY(publish(directory));

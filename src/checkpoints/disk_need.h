@@ -1,5 +1,5 @@
-// What a run's checkpoints and its final directory take of the disk at most, known before step 1: the new one
-// has to be whole before an older one goes, so `save_total_limit: n` needs room for n + 1.
+// Computes, before step 1, the most disk space that a run's checkpoints and its final directory take: the new
+// one has to be whole before an older one goes, so `save_total_limit: n` needs room for n + 1.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The weights of the final model directory where they are not the checkpoint's own file: in another dtype, in
 // several files with an index, or both. Laid out once, as transformers' save_pretrained would; written, or
-// held against what lies there, piece by piece.
+// compared with existing files, piece by piece.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ Error blame_weights(Error error, const std::string& directory, int num_threads) 
     return {ErrorCode::kBadData,
             fmt::format("{}: the weights that were loaded hold NaN or infinities, {} of {} numbers of {}",
                         error.what, s.elements - s.finite, s.elements, tensors[i].tensor->name),
-            directory, "take weights that are whole; plimsoll inspect --tensors shows each tensor"};
+            directory, "use intact weights; plimsoll inspect --tensors shows each tensor"};
   }
   return error;
 }

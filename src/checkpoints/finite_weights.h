@@ -1,4 +1,4 @@
-// Whether weights hold numbers alone, looked up where a loss does not.
+// Finds NaN and infinities in loaded weights after a loss was not finite.
 #pragma once
 
 #include <string>

@@ -182,8 +182,8 @@ Error beyond_fp16(const std::string& tensor, float value, Fp16Use use) {
       {"as a weight in fp16 it",
        "set training.precision=bf16 training.state.weights=bf16, whose range is that of fp32"},
       {"products with it in fp16",
-       "set training.precision=bf16, whose range is that of fp32, or give what multiplies "
-       "with it another one in training.precision_overrides"},
+       "set training.precision=bf16, whose range is that of fp32, or set another precision for the ops that "
+       "read it in training.precision_overrides"},
       {"products with it in fp16",
        "drop the overrides to fp16 in training.precision_overrides, or make them bf16, "
        "whose range is that of fp32"},

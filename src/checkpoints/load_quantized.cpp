@@ -33,7 +33,7 @@ Look finite_scales(const io::WeightRef& ref, float offset) {
       if (!std::isfinite(std::fabs(scale) + std::fabs(offset)))
         return Error{ErrorCode::kBadData,
                      fmt::format("{} has a scale that is not finite", io::shown_name(ref.tensor->name)),
-                     ref.file->path(), "save the model again, or quantise the original: plimsoll quantize"};
+                     ref.file->path(), "save the model again, or quantize the original: plimsoll quantize"};
     }
     return Ok{};
   };

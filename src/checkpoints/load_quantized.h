@@ -1,4 +1,4 @@
-// A matrix that the model's files have in few bits into a parameter of that type, its codes as they are.
+// Loads a matrix that the model's files have quantized into a parameter of that type, without rounding again.
 #pragma once
 
 #include "base/result.h"

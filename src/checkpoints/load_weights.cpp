@@ -55,7 +55,7 @@ std::string hint_for(const WeightMatch& match) {
   if (!match.otherwise.empty())
     return "quantization_config in config.json must be that of these weights: take both from the same place";
   if (std::ranges::any_of(match.extra, is_of_bitsandbytes))
-    return "bitsandbytes quantised these weights, and config.json has no quantization_config: take both from "
+    return "bitsandbytes quantized these weights, and config.json has no quantization_config: take both from "
            "the same place";
   if (!match.unreadable.empty())
     return "weights are read from F32, F16, BF16 and F64: save the model in one of these";

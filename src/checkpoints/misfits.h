@@ -1,4 +1,4 @@
-// What of a file does not fit a model, in words.
+// Describes the tensors of a file that do not fit a model.
 #pragma once
 
 #include <fmt/ranges.h>

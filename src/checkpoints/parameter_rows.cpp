@@ -21,8 +21,8 @@ Result<ParameterPlace> place_of(const models::Model& model, const runtime::Sessi
       const ir::DType dtype = type.dtype;
       if (dtype != ir::DType::kF32 && !ir::is_half_precision(dtype) && !ir::is_block(dtype))
         return Error{ErrorCode::kInvalidArgument,
-                     fmt::format("{} is kept in {}, and its adapter begins with what the base holds", view,
-                                 ir::name(dtype)),
+                     fmt::format("{} is kept in {}, and its adapter is initialised from the base weights",
+                                 view, ir::name(dtype)),
                      {},
                      "keep the base in fp32, bf16 or fp16, or take plain adapters"};
       return ParameterPlace{p.name, v.row, v.shape.dim(0), v.shape.num_elements() / v.shape.dim(0), type};

@@ -78,7 +78,7 @@ std::vector<std::byte> as_bytes_of(std::span<const T> values) {
 Error not_finite(const io::WeightRef& ref, std::string_view what) {
   return {ErrorCode::kBadData,
           fmt::format("{} has values that are {}", io::shown_name(ref.tensor->name), what), ref.file->path(),
-          "such a matrix cannot be quantised; is the model whole?"};
+          "such a matrix cannot be quantized; is the model intact?"};
 }
 
 /// Codes and absmax of whole pieces.

@@ -43,7 +43,7 @@ Status not_finite(const WeightSource& source, int64_t element) {
   return Error{ErrorCode::kBadData,
                fmt::format("{} has a value that is not finite or too large, at element {}", source.view->name,
                            element),
-               source.weight.file->path(), "such a weight cannot be quantised: mend the model's files"};
+               source.weight.file->path(), "such a weight cannot be quantized: repair the model's files"};
 }
 
 /// Elements [first, first + x) as f32, by way of `raw`; each such that it can be quantised.

@@ -1,4 +1,4 @@
-// Weights of a model directory into a parameter that is kept in few bits, quantised while they are read.
+// Loads weights of a model directory into a quantized parameter, quantizing them while they are read.
 #pragma once
 
 #include <cstdint>

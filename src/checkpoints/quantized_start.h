@@ -1,4 +1,4 @@
-// Matrices that adapters begin with and that are kept in few bits: what adapter and codes become of W's own
+// Quantized matrices from which adapters are initialised: what adapter and codes become of W's own
 // numbers, while these are there.
 #pragma once
 

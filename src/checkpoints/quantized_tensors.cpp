@@ -23,7 +23,7 @@ namespace bnb = numerics::bitsandbytes;
 constexpr int64_t kMaxStateBytes = 4096;
 constexpr std::string_view kState = ".quant_state.bitsandbytes__";
 constexpr const char* kSaveAgain =
-    "save it again with transformers and bitsandbytes, or quantise the original: plimsoll quantize";
+    "save it again with transformers and bitsandbytes, or quantize the original: plimsoll quantize";
 
 Error damaged(std::string what, const std::string& where = {}, std::string hint = kSaveAgain) {
   return {ErrorCode::kBadData, std::move(what), where, std::move(hint)};
@@ -56,7 +56,7 @@ Result<std::vector<int64_t>> matrix_shape(const io::Tree& state) {
 Status check_block(int64_t size, int64_t expected, std::string_view what) {
   if (size == expected) return Ok{};
   return damaged(fmt::format("{} is {}, and only {} is supported", what, size, expected), {},
-                 "quantise the original model: plimsoll quantize");
+                 "quantize the original model: plimsoll quantize");
 }
 
 /// The tensors by name, and what is found among them.
@@ -124,7 +124,7 @@ class Finder {
       type = each;
     }
     if (ref.tensor == nullptr)
-      return damaged("it has parts of a quantised matrix and no quant state of nf4 or fp4");
+      return damaged("it has parts of a quantized matrix and no quant state of nf4 or fp4");
     if (ref.tensor->dtype != "U8" || ref.tensor->bytes > kMaxStateBytes)
       return damaged(fmt::format("its quant state is {}, expected at most {} bytes of text",
                                  to_string(*ref.tensor), kMaxStateBytes));

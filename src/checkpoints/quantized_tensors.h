@@ -1,5 +1,5 @@
 // Weights that transformers saved with bitsandbytes: which tensors of a model directory belong together, and
-// whether they are what they say. Everything is held against everything else before a value is believed.
+// whether they are what they say. All parts are checked against each other before a value is used.
 //
 //   4 bits   W.weight u8 [n/2, 1], W.weight.absmax f32 [blocks] (nested: u8), W.weight.quant_map f32 [16],
 //            nested: W.weight.nested_absmax f32, W.weight.nested_quant_map f32 [256];

@@ -16,9 +16,10 @@
 namespace plimsoll::checkpoints {
 namespace {
 
-constexpr const char* kAnew = "set it back, or start anew with --resume never or another output.dir";
+constexpr const char* kAnew = "set it back, or start a new run with --resume never or another output.dir";
 constexpr const char* kReplace =
-    "choose another output.dir, or train anew with --resume never, which replaces final/ when it is done";
+    "choose another output.dir, or start a new run with --resume never, which replaces final/ when it is "
+    "finished";
 
 /// What today's run is held against.
 struct Recorded {
@@ -53,14 +54,14 @@ std::string hint_for(const Recorded& recorded, const std::string& path) {
   if (recorded.finished) return kReplace;
   const settings::Setting* setting = settings::find_setting(path);
   if (setting == nullptr || !setting->is_of_rate) return kAnew;
-  return fmt::format("set it back, or go on with it: --resume-with {}=…", path);
+  return fmt::format("set it back, or resume with it: --resume-with {}=…", path);
 }
 
 Error changed(const Recorded& recorded, const std::string& setting, const std::string& now,
               const std::string& then, size_t others = 0) {
   std::string what =
       fmt::format("{} is {}, but the {} was made with {}", setting, shortened(now),
-                  recorded.finished ? "finished run that lies there" : "checkpoint", shortened(then));
+                  recorded.finished ? "finished run in this folder" : "checkpoint", shortened(then));
   if (others > 0) what += fmt::format(" (and {} more settings differ)", others);
   return Error{ErrorCode::kInvalidArgument, what, recorded.place(), hint_for(recorded, setting)};
 }
@@ -139,7 +140,7 @@ Result<std::vector<std::string>> check_settings(const Checkpoint& from, const se
   if (!exact) return std::move(exact).error().at(from.path);
   for (const std::string& changed_path : paths)
     if (note)
-      note(fmt::format("{} is {}, and the checkpoint was made with {}: its state is taken over exactly",
+      note(fmt::format("{} is {}, and the checkpoint was made with {}: its state is converted exactly",
                        changed_path, text_of(changed_path, now), text_of(changed_path, then)));
   for (const std::string& change : changes)
     if (note) note("after " + change);
@@ -235,10 +236,10 @@ Status check_finished_run(const Checkpoint& record, const settings::RunConfig& c
   if (now.total_steps < then) return other_steps(recorded, config, now);
   if (now.total_steps == then || may_grow) return Ok{};
   Error error = other_steps(recorded, config, now);
-  error.what += ", and no checkpoint is left to go on from";
+  error.what += ", and no checkpoint is left to resume from";
   error.hint =
-      "train anew in another output.dir, or with --resume never; a run with output.save_steps can be gone on "
-      "with";
+      "start a new run in another output.dir, or with --resume never; a run with output.save_steps can be "
+      "resumed";
   return error;
 }
 

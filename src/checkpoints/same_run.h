@@ -1,4 +1,4 @@
-// Whether a run is the one that a checkpoint, or a finished run's record, was made by.
+// Checks that a run is the one that wrote a checkpoint or a finished run's record.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What a save tells of itself.
+// The report of one save.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// What a session holds as the tensors of safetensors files: debug dumps step by step, and the lists that
-// checkpoints and the final model directory are written and read by. Everything is streamed from the session
-// in pieces, through the run's scratch buffer where gradients must be summed.
+// Maps the states of a session to the tensors of safetensors files: debug dumps step by step, and the lists
+// that checkpoints and the final model directory are written and read by. Everything is streamed from the
+// session in pieces, through the run's scratch buffer where gradients must be summed.
 #pragma once
 
 #include <functional>

@@ -30,7 +30,7 @@ struct CalibrateArguments {
 Result<planner::MachineProfile> corrected(const std::vector<std::string>& folders) {
   const std::string path = strategy::calibrated_path();
   if (path.empty() || access(path.c_str(), F_OK) != 0)
-    return Error{ErrorCode::kInvalidArgument, "there is no profile to correct", "--from",
+    return Error{ErrorCode::kInvalidArgument, "there is no profile that could be corrected", "--from",
                  "run 'plimsoll calibrate' first, then the runs, then this"};
   PLIMSOLL_ASSIGN(planner::MachineProfile profile, planner::load_profile(path));
   std::vector<planner::StepTimes> runs;
@@ -67,7 +67,7 @@ std::string rates_text(const planner::MachineProfile& p) {
       giga(p.attention_flops[0]), giga(p.attention_flops[2]), giga(p.attention_flops[3]),
       giga(p.memory_bandwidth), giga(p.cache_bandwidth), giga(p.optimizer_bandwidth), 1e6 * p.launch_seconds);
   for (const planner::ThreadShares& s : p.fewer_threads)
-    text += fmt::format("  {:<14}{:.2f} of it in products, {:.2f} attention, {:.2f} sweeps\n",
+    text += fmt::format("  {:<14}{:.2f} of it in products, {:.2f} attention, {:.2f} memory-bound\n",
                         fmt::format("{} thread{}", s.threads, s.threads == 1 ? "" : "s"), s.products,
                         s.attention, s.sweeps);
   return text + copies_text(p);
@@ -118,22 +118,22 @@ Status calibrate(const CalibrateArguments& arguments) {
 
 Command add_calibrate(Parser app) {
   return add_command<CalibrateArguments>(
-      app, "calibrate", "measure this machine, so that plans know how long a step takes",
+      app, "calibrate", "measure this machine, so that plans can estimate the time of a step",
       [](Parser command, CalibrateArguments& a) {
         command
-            .add_option("--from", a.from,
-                        "measure nothing: correct the profile by what the run or profile in this folder took")
+            .add_option(
+                "--from", a.from,
+                "measure nothing: correct the profile by the step times of the run or profile in this folder")
             .type_name("DIR");
         command
             .add_option("--output", a.output,
-                        "write the profile here and nowhere else; runtime.profile=FILE uses it")
+                        "write the profile only to this file; runtime.profile=FILE uses it")
             .type_name("FILE");
         command
-            .add_option(
-                "--disk", a.disk,
-                "measure the disk of this folder, where offload is to lie; else of the one that this runs in")
+            .add_option("--disk", a.disk,
+                        "measure the disk of this folder (for offload); default: the working folder")
             .type_name("DIR");
-        command.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+        command.add_flag("--json", a.json, "print one JSON object on stdout and nothing else");
         command.footer(
             "Takes up to a minute, on a quiet machine. Without --output the profile is kept in\n"
             "$XDG_CACHE_HOME/plimsoll (or ~/.cache/plimsoll) and used by plan, train and eval from then on.\n"

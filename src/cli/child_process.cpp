@@ -128,7 +128,7 @@ Result<std::string> answer_of(pid_t child, int input) {
     const ssize_t n = ::read(input, buffer.data(), buffer.size());
     if (n == 0) return text;
     if (n < 0 && errno != EINTR && errno != EAGAIN)
-      return no_child("cannot read the answer of a process of its own");
+      return no_child("cannot read the answer of a child process");
     if (n > 0) text.append(buffer.data(), static_cast<size_t>(n));
   }
 }
@@ -136,11 +136,11 @@ Result<std::string> answer_of(pid_t child, int input) {
 Error no_answer(int status) {
   if (!WIFSIGNALED(status))
     return {ErrorCode::kIo,
-            "a process of this program's own ended before its answer was whole",
+            "a child process ended before its answer was complete",
             {},
             "see what it printed, and run again"};
   return {ErrorCode::kIo,
-          "a process of this program's own was ended by signal " + std::to_string(WTERMSIG(status)),
+          "a child process was ended by signal " + std::to_string(WTERMSIG(status)),
           {},
           WTERMSIG(status) == SIGKILL ? "memory may have run out: lower runtime.threads" : "run again"};
 }
@@ -151,13 +151,13 @@ Result<std::string> in_child_process(const std::function<Result<std::string>()>&
   // The child would have the locks of the other threads as they were held at that moment, for good.
   if (Thread::num_running() > 0) return caught(work);
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return no_child("no pipe to a process of its own");
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return no_child("cannot create a pipe to a child process");
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) be_child(ends[1], parent, work);
   ::close(ends[1]);
   if (child < 0) {
-    Error refused = no_child("no process of its own");
+    Error refused = no_child("cannot start a child process");
     ::close(ends[0]);
     return refused;
   }

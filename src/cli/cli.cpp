@@ -86,8 +86,7 @@ void end_uncaught() {
         "(ulimit -a)\n",
         ErrorCode::kIo);
   } catch (...) {
-    leave("error: a value that was not foreseen\nhint: please report this with the run file\n",
-          ErrorCode::kBadData);
+    leave("error: unexpected value\nhint: please report this with the run file\n", ErrorCode::kBadData);
   }
 }
 
@@ -105,17 +104,17 @@ constexpr const char* kCliFooter = R"(examples:
   plimsoll plan run.yaml                              what a run needs, before it starts
   plimsoll plan run.yaml model.preset=llama-3-8b      the same for a public model, without files
   plimsoll train run.yaml training.max_steps=100      later key=value win over the file
-  plimsoll train run.yaml --json > events.jsonl       one JSON object a line
+  plimsoll train run.yaml --json > events.jsonl       one JSON object per line
   plimsoll generate --model DIR --prompt "Once"       text from a model
-  plimsoll merge --model DIR --adapter runs/lora/final --output merged    a LoRA into its model
+  plimsoll merge --model DIR --adapter runs/lora/final --output merged    merges a LoRA adapter into its model
   plimsoll quantize --model DIR --format nf4 --output model-nf4      4 or 8 bits, for transformers too
   plimsoll export --model DIR --format gguf --output model.gguf      for llama.cpp
   plimsoll data tokenize --tokenizer DIR --input "corpus/*.txt" --output train.shard
-                                                      text and conversations to tokens, once
-  plimsoll import sft.yaml --output run.yaml          transformers', TRL's, torchtune's, … configuration
-  plimsoll bench offsets cases/*.csv                  the offset search on recorded lifetimes
-  plimsoll report runs/one                            a run as a page to look at
-  plimsoll watch runs/one                             how far a run of another process is
+                                                      tokenizes text and conversations once
+  plimsoll import sft.yaml --output run.yaml          from transformers, TRL, torchtune, axolotl, DeepSpeed
+  plimsoll bench offsets cases/*.csv                  the search for arena offsets on recorded lifetimes
+  plimsoll report runs/one                            an HTML page about a run
+  plimsoll watch runs/one                             the progress of a run of another process
   plimsoll doctor                                     this machine: what is fast, what is missing
 )";
 
@@ -124,9 +123,10 @@ constexpr const char* kCliFooter = R"(examples:
 void add_run_arguments(Parser command, RunArguments& arguments, bool required) {
   const Option run = command.add_option("run", arguments.file, "the run file (YAML)").type_name("RUN.yaml");
   if (required) Option(run).required();
-  command.add_option("overrides", arguments.overrides, "settings over the file: dotted.path=yaml value")
+  command
+      .add_option("overrides", arguments.overrides, "settings that override the file: dotted.path=YAML value")
       .type_name("key=value");
-  command.add_flag("--json", arguments.json, "one JSON object a line on stdout and nothing else");
+  command.add_flag("--json", arguments.json, "print one JSON object per line on stdout and nothing else");
 }
 
 namespace {
@@ -135,10 +135,10 @@ namespace {
 Status run_command(int argc, char** argv) {
   const Environment environment{now_seconds()};
   PLIMSOLL_TRY(cpu::select_isa(std::getenv("PLIMSOLL_ISA")));
-  CommandLine command_line(
-      {"plimsoll",
-       "Plimsoll trains neural networks inside the memory at hand: it says the peak first, to the byte.",
-       "plimsoll " PLIMSOLL_VERSION, kCliFooter});
+  CommandLine command_line({"plimsoll",
+                            "Plimsoll trains neural networks within a memory budget; it plans the peak "
+                            "memory before the first step.",
+                            "plimsoll " PLIMSOLL_VERSION, kCliFooter});
   Parser app = command_line.parser();
   app.require_subcommand();
   const std::pair<const char*, Command> commands[] = {

@@ -67,8 +67,9 @@ void look_at_rates(Report& r) {
     r.copies = copies_text(**calibrated);
   } else {
     if (strategy::first_rates(isa)) r.rates = "measured at first use, " + strategy::first_rates_path(isa);
-    r.advice.emplace_back(is_there ? "run 'plimsoll calibrate' again: it was measured with other instructions"
-                                   : "run 'plimsoll calibrate' so that plans know how fast this machine is");
+    r.advice.emplace_back(is_there
+                              ? "run 'plimsoll calibrate' again: it was measured with another instruction set"
+                              : "run 'plimsoll calibrate' so that plans can estimate times for this machine");
   }
 }
 
@@ -91,7 +92,7 @@ Report look_at_machine() {
       r.huge_pages.find("[never]") != std::string::npos,
       "transparent huge pages are off: start-up touches memory several times slower (set them to madvise)");
   advise(!r.overhead.measured,
-         "run 'plimsoll doctor --measure-overhead' so that plans know what the process itself costs");
+         "run 'plimsoll doctor --measure-overhead' so that plans include the memory of the process itself");
   return r;
 }
 
@@ -229,11 +230,11 @@ Command add_doctor(Parser app) {
     bool measure = false, json = false;
   };
   return add_command<Arguments>(
-      app, "doctor", "this machine, what is fast on it and what is missing",
+      app, "doctor", "show this machine: what is fast on it and what is missing",
       [](Parser command, Arguments& a) {
         command.add_flag("--measure-overhead", a.measure,
-                         "measure what a process costs beyond its plan; done once by the build");
-        command.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+                         "measure the memory of a process outside its plan; the build does this once");
+        command.add_flag("--json", a.json, "print one JSON object on stdout and nothing else");
       },
       [](const Arguments& a) -> Status {
         if (a.measure) return measure_overhead(planner::overhead_path());

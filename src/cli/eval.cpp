@@ -11,14 +11,14 @@
 namespace plimsoll::cli {
 
 Command add_eval(Parser app) {
-  Parser command = app.add_subcommand("eval", "loss and perplexity of a model on data.eval");
+  Parser command = app.add_subcommand("eval", "compute loss and perplexity of a model on data.eval");
   auto arguments = std::make_shared<RunArguments>();
   auto dump_ir = std::make_shared<std::string>();
   add_run_arguments(command, *arguments);
-  command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")
+  command.add_option("--dump-ir", *dump_ir, "write the text of each program after each pass to this folder")
       .type_name("DIR");
   auto adapter = std::make_shared<std::string>();
-  command.add_option("--adapter", *adapter, "a LoRA of the model: PEFT's directory, as lora.adapter")
+  command.add_option("--adapter", *adapter, "LoRA adapter of the model (a PEFT directory), as lora.adapter")
       .type_name("DIR");
   command.footer(
       "examples: plimsoll eval run.yaml model.path=runs/one/final\n"

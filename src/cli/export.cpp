@@ -15,13 +15,13 @@ namespace {
 
 constexpr const char* kExportFooter =
     R"(gguf is llama.cpp's format: one file with weights, tokenizer and chat template. Norms, biases and positions
-are f32 whatever --dtype says; q8_0 is f16 where a row is no multiple of 32. Families: gpt2, llama, mistral,
+are always f32; q8_0 falls back to f16 if a row is not a multiple of 32. Families: gpt2, llama, mistral,
 qwen2, qwen3, smollm3.
 
 examples:
   plimsoll export --model runs/one/final --format gguf --output one.gguf
   plimsoll export --model DIR --format gguf --dtype q8_0 --output small.gguf
-exit codes: 0 done, 2 usage, or a model that the format has no place for, 65 model files, 74 I/O)";
+exit codes: 0 done, 2 usage, or a model that the format does not support, 65 model files, 74 I/O)";
 
 struct ExportArguments {
   gguf::ExportRequest request;
@@ -59,14 +59,15 @@ Command add_export(Parser app) {
     c.add_option("--model", a.request.model, "a model directory, or a hub id of the local cache")
         .required()
         .type_name("DIR|ID");
-    c.add_option("--format", a.format, "what to write").required().one_of({"gguf"});
+    c.add_option("--format", a.format, "format of the file").required().one_of({"gguf"});
     c.add_option("--output", a.request.output, "the file").required().type_name("FILE");
-    c.add_option("--dtype,--type", a.dtype, "of the matrices (as they are stored)")
+    c.add_option("--dtype,--type", a.dtype, "dtype of the matrices (default: as stored)")
         .one_of({"f32", "f16", "bf16", "q8_0"});
-    c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+    c.add_flag("--json", a.json, "print one JSON object on stdout and nothing else");
     c.footer(kExportFooter);
   };
-  return add_command<ExportArguments>(app, "export", "a model for other programs: GGUF", declare, run_export);
+  return add_command<ExportArguments>(app, "export", "export a model for other programs: GGUF", declare,
+                                      run_export);
 }
 
 }  // namespace plimsoll::cli

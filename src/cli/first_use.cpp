@@ -119,10 +119,10 @@ void measure_at_first_use(const settings::RunConfig& config,
     note("this machine is not measured: " + kept.error().message());
   else if (kept->is_busy != 0)
     note(
-        "measured this machine beside other work, which took its processors away: estimates may be too long; "
-        "it is measured again in ten minutes, or by 'plimsoll calibrate'");
+        "measured this machine while other processes used its CPUs, so estimated times may be too long; "
+        "Plimsoll measures again after ten minutes, or by 'plimsoll calibrate'");
   else
-    note(fmt::format("measured this machine in {:.1f} s, once; 'plimsoll calibrate' measures all",
+    note(fmt::format("measured this machine once in {:.1f} s; 'plimsoll calibrate' measures it in detail",
                      now_seconds() - start));
 }
 

@@ -1,4 +1,4 @@
-// What the command line does for the modules below it (base/host.h).
+// The services of the command line for the modules below it (base/host.h).
 #pragma once
 
 namespace plimsoll::cli {

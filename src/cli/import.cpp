@@ -41,15 +41,15 @@ void tell(const importing::Imported& imported) {
   for (const auto& report : imported.keys)
     if (report.fate == Fate::kNoEqual)
       print_message(
-          printable(fmt::format("no equal: {}: {}: {}", report.key.name,
+          printable(fmt::format("not supported: {}: {}: {}", report.key.name,
                                 io::to_yaml_flow(importing::shown_value(report.key)), report.note)));
   for (const auto& [setting, line] : imported.defaults)
     if (line.is_other)
-      print_message(
-          printable(fmt::format("no equal: {} {}: {}", setting, io::to_yaml_flow(line.value), line.comment)));
+      print_message(printable(
+          fmt::format("not supported: {} {}: {}", setting, io::to_yaml_flow(line.value), line.comment)));
   for (const auto& [setting, why] : imported.fill_in)
     print_message(printable(fmt::format("fill in: {}: {}", setting, why)));
-  print_message(fmt::format("{} mapped, {} harmless, {} without an equal, {} defaults written down",
+  print_message(fmt::format("{} mapped, {} without effect, {} not supported, {} differing defaults written",
                             imported.count(Fate::kMapped), imported.count(Fate::kHarmless),
                             imported.count(Fate::kNoEqual), imported.defaults.size()));
 }
@@ -70,32 +70,31 @@ Status import(const ImportArguments& a) {
 }
 
 void add_import_options(Parser command, ImportArguments& a) {
-  command.add_option("files", a.files, "YAML or JSON; with a DeepSpeed configuration beside it two files")
+  command.add_option("files", a.files, "YAML or JSON; two files with a DeepSpeed configuration")
       .required()
       .type_name("FILE…");
-  command.add_option("--from", a.from, "whose it is; told by its keys where this is not given")
+  command.add_option("--from", a.from, "format of the file; default: detected from its keys")
       .one_of({"transformers", "trl", "torchtune", "axolotl", "deepspeed"});
-  command.add_option("--output", a.output, "the run file to write; without it, stdout").type_name("RUN.yaml");
-  command.add_flag("--json", a.json,
-                   "what became of each key as one JSON object on stdout, and nothing else");
+  command.add_option("--output", a.output, "the run file to write (default: stdout)").type_name("RUN.yaml");
+  command.add_flag("--json", a.json, "print one JSON object about all keys on stdout and nothing else");
   command.footer(
-      "Each setting of the run file says which key it comes from; keys that are harmless or have no equal "
-      "here\n"
-      "stand below as comments. stderr names the latter, what is still to say, and counts.\n"
+      "Each setting of the run file names the key that it comes from; keys without effect and keys that are "
+      "not\n"
+      "supported follow as comments. stderr lists the latter, and the settings that you have to fill in.\n"
       "examples: plimsoll import training_args.json --output run.yaml\n"
       "          plimsoll import sft.yaml --from trl | less\n"
-      "          plimsoll import args.yaml ds_config.json --output run.yaml      DeepSpeed's \"auto\" is of "
+      "          plimsoll import args.yaml ds_config.json --output run.yaml      \"auto\" is filled in from "
       "args.yaml\n"
       "          plimsoll plan run.yaml\n"
-      "exit codes: 0 done, 2 a file that is no configuration, bad values (no file is written), 74 I/O");
+      "exit codes: 0 done, 2 not a configuration, or bad values (no file is written), 74 I/O");
 }
 
 }  // namespace
 
 Command add_import(Parser app) {
-  return add_command<ImportArguments>(app, "import",
-                                      "a run file from transformers, TRL, torchtune, axolotl or DeepSpeed",
-                                      add_import_options, import);
+  return add_command<ImportArguments>(
+      app, "import", "convert a configuration of transformers, TRL, torchtune, axolotl or DeepSpeed",
+      add_import_options, import);
 }
 
 }  // namespace plimsoll::cli

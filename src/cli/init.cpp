@@ -35,21 +35,22 @@ void declare(Parser command, InitArguments& a) {
   command.add_option("--data", a.data, "training data: text, JSON lines, tokens; files or globs")
       .required()
       .type_name("FILE");
-  command.add_option("--tokenizer", a.tokenizer, "in place of the model's: a folder or a tokenizer.json")
+  command
+      .add_option("--tokenizer", a.tokenizer,
+                  "tokenizer instead of the model's: a folder or a tokenizer.json")
       .type_name("DIR");
   command.add_option("--output", a.output, "the run file to write; - for stdout")
       .type_name("RUN.yaml")
       .show_default();
-  command
-      .add_option("--output-dir", a.output_dir,
-                  "output.dir of the run; runs/<model>-<data> where it is not given")
+  command.add_option("--output-dir", a.output_dir, "output.dir of the run (default: runs/<model>-<data>)")
       .type_name("DIR");
-  command.add_option("--lora", a.lora, "train adapters (LoRA) of that rank beside the model's weights; 16")
+  command.add_option("--lora", a.lora, "train LoRA adapters of this rank instead of all weights (16)")
       .type_name("[R]")
       .optional_value();
-  command.add_option("overrides", a.overrides, "settings for the run file: path=value, the value in YAML")
+  command
+      .add_option("overrides", a.overrides, "settings for the run file: path=value, with the value in YAML")
       .type_name("key=value");
-  command.add_flag("--force", a.force, "replace a run file that is there");
+  command.add_flag("--force", a.force, "replace an existing run file");
   command.footer(
       "example: plimsoll init --model HuggingFaceTB/SmolLM2-135M --data chats.jsonl\n"
       "         plimsoll train run.yaml\n"
@@ -86,7 +87,7 @@ Result<std::optional<int64_t>> lora_rank(InitArguments& a) {
 Status run_init(InitArguments& a) {
   std::error_code ignored;
   if (a.output != "-" && !a.force && std::filesystem::exists(a.output, ignored))
-    return Error{ErrorCode::kInvalidArgument, "the file is there already", a.output,
+    return Error{ErrorCode::kInvalidArgument, "the file exists already", a.output,
                  "name another with --output, or replace it with --force"};
   part_settings_from_files(a);
   if (a.data.empty())
@@ -106,7 +107,7 @@ Status run_init(InitArguments& a) {
   }
   PLIMSOLL_TRY(io::write_file_atomically(a.output, proposal.yaml));
   std::string text = planner::headline(proposal.report);
-  text += fmt::format("wrote {}; next:\n  plimsoll plan {}     what is used where\n  plimsoll train {}\n",
+  text += fmt::format("wrote {}; next:\n  plimsoll plan {}     shows memory and time\n  plimsoll train {}\n",
                       a.output, a.output, a.output);
   print_text(text);
   return Ok{};
@@ -115,7 +116,7 @@ Status run_init(InitArguments& a) {
 }  // namespace
 
 Command add_init(Parser app) {
-  return add_command<InitArguments>(app, "init", "write a run file for a model and data, planned", declare,
+  return add_command<InitArguments>(app, "init", "write a planned run file for a model and data", declare,
                                     run_init);
 }
 

@@ -15,9 +15,9 @@ namespace plimsoll::cli {
 namespace {
 
 constexpr const char* kMergeFooter =
-    R"(each adapted matrix becomes W + scale B A in the dtype that it is stored in; files and names stay the model's. Rows
-of every changed matrix are read again and held against model and adapter before the folder has its name. A model in
-4 or 8 bits is dequantised: the result is a whole one.
+    R"(Each adapted matrix becomes W + scale B A in its stored dtype; files and names stay those of the model. Rows of
+every changed matrix are read again and compared with model and adapter before the folder gets its name. A model in
+4 or 8 bits is dequantized.
 
 examples:
   plimsoll merge --model DIR --adapter runs/lora/final --output merged
@@ -58,7 +58,7 @@ Status run_merge(MergeArguments& a) {
   }
   std::string changed = fmt::format("{} of them changed", report.num_changed);
   if (report.num_dequantized > 0)
-    changed += fmt::format(", {} dequantised from {}", report.num_dequantized, report.dequantized_from);
+    changed += fmt::format(", {} dequantized from {}", report.num_dequantized, report.dequantized_from);
   print_text(fmt::format("{}: {} tensors, {}, {} rows verified, {} in {:.2f} s\n", a.request.output,
                          report.num_tensors, changed, report.num_proven, to_string(Bytes(report.bytes)),
                          report.seconds));
@@ -73,16 +73,15 @@ Command add_merge(Parser app) {
         .required()
         .type_name("DIR|ID");
     c.add_option("--adapter", a.adapters,
-                 "a LoRA, PEFT's directory, with a weight (1); may be given several times")
+                 "LoRA adapter (a PEFT directory) with a weight (1); may be given several times")
         .required()
         .type_name("DIR[:W]")
         .repeatable();
-    c.add_option("--output", a.request.output, "the folder to make").required().type_name("DIR");
-    c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+    c.add_option("--output", a.request.output, "the folder to create").required().type_name("DIR");
+    c.add_flag("--json", a.json, "print one JSON object on stdout and nothing else");
     c.footer(kMergeFooter);
   };
-  return add_command<MergeArguments>(app, "merge", "a model and adapters of it as one model", declare,
-                                     run_merge);
+  return add_command<MergeArguments>(app, "merge", "merge adapters into a model", declare, run_merge);
 }
 
 }  // namespace plimsoll::cli

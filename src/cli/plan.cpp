@@ -55,8 +55,8 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
     return Error{ErrorCode::kInvalidArgument, "the run file is missing", "plimsoll plan",
                  "see plimsoll plan --help"};
   if (!output.svg.empty() && output.explain != "memory" && !output.frontier)
-    return Error{ErrorCode::kInvalidArgument, "--svg draws what --explain memory or --frontier tells",
-                 output.svg, "give one of them too"};
+    return Error{ErrorCode::kInvalidArgument, "--svg needs --explain memory or --frontier", output.svg,
+                 "add one of them"};
   PLIMSOLL_ASSIGN(settings::RunConfig config, load_run(arguments));
   for (const std::string& line : preprocessing::missing_data(config.data)) note(line);
   if (const std::string line = preprocessing::unasked_bytes_note(config); !line.empty()) note(line);
@@ -138,8 +138,7 @@ Status diff(const std::string& file_a, const RunArguments& arguments) {
 }  // namespace
 
 Command add_plan(Parser app) {
-  Parser command =
-      app.add_subcommand("plan", "say what a run needs: bytes by class and phase, the peak, the time");
+  Parser command = app.add_subcommand("plan", "plan a run: memory by class and phase, peak, time");
   auto arguments = std::make_shared<RunArguments>();
   auto other = std::make_shared<std::string>();
   auto output = std::make_shared<PlanOutput>();
@@ -148,34 +147,36 @@ Command add_plan(Parser app) {
       command.add_option("--diff", *other, "compare the plan of this run file (A) with that of RUN.yaml (B)")
           .type_name("A.yaml");
   command
-      .add_option(
-          "--explain", output->explain,
-          "precision: what ops compute in and store, and why, what is cast, how weights are kept; memory: "
-          "what is alive while the ops run, the peak and its tensors, the phases, what each technique "
-          "would save and cost, which dimension dominates")
+      .add_option("--explain", output->explain,
+                  "precision: show the dtype of every op, all casts and the dtype of weights; memory: show "
+                  "live bytes over the ops, the peak and its tensors, the phases, and what each technique "
+                  "would save and cost")
       .one_of({"precision", "memory"})
       .excludes(diff_option);
-  command.add_flag("--frontier", output->frontier,
-                   "step time against memory, from the least budget to the most useful one");
+  command.add_flag(
+      "--frontier", output->frontier,
+      "show step time against memory, from the smallest budget that fits to the largest that is useful");
   command.add_flag("--table", output->table,
-                   "which model fits which card, of the table that guides give; without a run file, of 8 "
-                   "sequences of 2,048 tokens");
+                   "show which model fits which card; without a run file for 8 sequences of 2,048 tokens");
   command
       .add_option("--sweep", output->sweep,
-                  "plan each of these values, of several settings each combination: what fits, from which "
-                  "budget on, how fast; KEY=max finds the largest that fits, KEY=all takes every one")
+                  "plan each of these values (with several --sweep each combination) and show whether it "
+                  "fits, the smallest budget and the time; KEY=max finds the largest value that fits, "
+                  "KEY=all plans every value")
       .repeatable()
       .type_name("KEY=V1,V2")
       .excludes(diff_option);
-  command.add_option("--svg", output->svg, "with --explain memory or --frontier: the same as a picture")
+  command.add_option("--svg", output->svg, "with --explain memory or --frontier: write a picture")
       .type_name("FILE")
       .excludes(diff_option);
   command
       .add_option("--snapshot", output->snapshot,
-                  "write what each program will allocate, as a memory snapshot for pytorch.org/memory_viz")
+                  "write the planned allocations as a memory snapshot for pytorch.org/memory_viz")
       .type_name("FILE")
       .excludes(diff_option);
-  command.add_option("--dump-ir", output->dump_ir, "write each program's text after each pass under DIR")
+  command
+      .add_option("--dump-ir", output->dump_ir,
+                  "write the text of each program after each pass to this folder")
       .type_name("DIR")
       .excludes(diff_option);
   command.footer(
@@ -188,7 +189,7 @@ Command add_plan(Parser app) {
       "          plimsoll plan run.yaml --sweep data.sequence_length=max      the longest that fits\n"
       "          plimsoll plan run.yaml --sweep model.preset=max --sweep lora.r=8,64    the largest model\n"
       "          plimsoll plan --table                       which model fits which card\n"
-      "          plimsoll plan --diff a.yaml b.yaml          two plans side by side, overrides go over both\n"
+      "          plimsoll plan --diff a.yaml b.yaml          compare two plans; overrides apply to both\n"
       "exit codes: 0 fits (--diff: whatever fits), 2 run file, 65 model files, 69 does not fit, 74 I/O");
   return [arguments, other, output](const Environment&) -> Status {
     return other->empty() ? plan(*arguments, *output) : diff(*other, *arguments);

@@ -10,9 +10,9 @@ namespace plimsoll::cli {
 namespace {
 
 constexpr const char* kPredictFooter =
-    R"(a line of --data: {"text": …, "text_pair"?: …} or {"input_ids": […]}; labels in it are not looked at
-a line of the result, in the same order:
-  one label a sequence   {"label": "pos", "score": its probability, "logits": […]}
+    R"(a line of --data: {"text": …, "text_pair"?: …} or {"input_ids": […]}; labels in it are ignored
+one line per example, in the same order:
+  one label              {"label": "pos", "score": its probability, "logits": […]}
   several                {"label": [those above 0.5], "score": [all probabilities], "logits": […]}
   numbers                {"label": null, "score": the value, "logits": […]}
 
@@ -25,25 +25,24 @@ exit codes: 0 done, 2 usage, 65 model or data, 69 does not fit, 74 I/O, 75 stopp
 }  // namespace
 
 Command add_predict(Parser app) {
-  Parser c = app.add_subcommand("predict", "labels of sequences, from a classifier");
+  Parser c = app.add_subcommand("predict", "predict labels of sequences with a classifier");
   auto request = std::make_shared<engine::PredictRequest>();
   engine::PredictRequest& r = *request;
   c.add_option("--model", r.model, "a classifier's directory, or a hub id of the local cache")
       .required()
       .type_name("DIR|ID");
-  c.add_option("--adapter", r.adapter, "a LoRA over it, PEFT's directory").type_name("DIR");
+  c.add_option("--adapter", r.adapter, "LoRA adapter of the model (a PEFT directory)").type_name("DIR");
   c.add_option("--data", r.data, "JSON lines; a file or a glob, may be given several times")
       .required()
       .type_name("FILE")
       .repeatable();
-  c.add_option("--output", r.output, "write the lines there; else to stdout").type_name("FILE");
-  c.add_option("--text-key", r.text_key, "the member that holds the text (text)").type_name("KEY");
-  c.add_option("--max-length", r.max_length, "cut longer rows (the model's positions)")
+  c.add_option("--output", r.output, "output file (default: stdout)").type_name("FILE");
+  c.add_option("--text-key", r.text_key, "member that holds the text (text)").type_name("KEY");
+  c.add_option("--max-length", r.max_length, "truncate longer rows (default: the model's positions)")
       .range(1, int64_t{1} << 28);
-  c.add_option("--batch-size", r.batch_size, "at most so many examples at once (16)")
-      .range(1, int64_t{1} << 16);
-  c.add_option("--threads", r.threads, "threads (the CPUs at hand)").range(1, int64_t{1} << 12);
-  c.add_option("--memory-budget", r.memory_budget, "auto, 6GiB, 80%: what the process may take")
+  c.add_option("--batch-size", r.batch_size, "largest batch (16)").range(1, int64_t{1} << 16);
+  c.add_option("--threads", r.threads, "threads (default: all available CPUs)").range(1, int64_t{1} << 12);
+  c.add_option("--memory-budget", r.memory_budget, "memory budget of the process: auto, 6GiB, 80%")
       .type_name("SIZE");
   c.footer(kPredictFooter);
   return [request](const Environment&) -> Status {

@@ -64,7 +64,7 @@ Status run_presets(const PresetsArguments& arguments) {
                std::string(row.preset.licence), std::string(row.preset.hub_id)});
   print_text(table.text());
   print_text(
-      "\nA preset is an architecture, without weights: model.preset=NAME plans it, or trains it from random "
+      "\nA preset is an architecture without weights: model.preset=NAME plans it, or trains it from random "
       "weights.\n"
       "The licence is that of the weights on the hub; read it there before you use them.\n");
   return Ok{};
@@ -76,7 +76,7 @@ Command add_presets(Parser app) {
   return add_command<PresetsArguments>(
       app, "presets", "list the model families and sizes that are known by name",
       [](Parser command, PresetsArguments& arguments) {
-        command.add_flag("--json", arguments.json, "one JSON object a preset");
+        command.add_flag("--json", arguments.json, "print one JSON object per preset");
         command.footer(
             "examples: plimsoll presets\n"
             "          plimsoll plan run.yaml model.preset=qwen3-4b\n"

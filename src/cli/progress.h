@@ -1,4 +1,4 @@
-// How far something has come, on stderr: a line that rewrites itself on a terminal, plain lines elsewhere.
+// A progress line on stderr: a line that rewrites itself on a terminal, plain lines in files and pipes.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// plimsoll quantize: a model directory with its linear maps in 4 or 8 bits.
+// plimsoll quantize: a model directory with linear layers in 4 or 8 bits.
 #include <fmt/format.h>
 
 #include "base/process.h"
@@ -13,8 +13,8 @@ namespace plimsoll::cli {
 namespace {
 
 constexpr const char* kQuantizeFooter =
-    R"(the matrices of the model's layers become codes and scales, with bitsandbytes' rounding and in its layout, so that
-transformers opens the result; embeddings, head, norms and biases stay. int8: rows, without outlier columns.
+    R"(The linear layers become codes and scales, with the rounding and layout of bitsandbytes, so that transformers
+opens the result; embeddings, head, norms and biases are unchanged. int8 has a scale per row and no outlier columns.
 
 examples:
   plimsoll quantize --model DIR --format nf4 --output model-nf4
@@ -46,7 +46,7 @@ Status read_choices(QuantizeArguments& a) {
 
 void print_report(const QuantizeArguments& a, const model_tools::QuantizeReport& report) {
   Table table({{"", Table::Align::kLeft}, {"", Table::Align::kRight}});
-  table.add({"tensors", fmt::format("{}, {} of them quantised", report.num_tensors, report.num_quantized)});
+  table.add({"tensors", fmt::format("{}, {} of them quantized", report.num_tensors, report.num_quantized)});
   table.add({"before", to_string(Bytes(report.bytes_before))});
   table.add({"after", to_string(Bytes(report.bytes))});
   table.add(
@@ -82,21 +82,22 @@ Command add_quantize(Parser app) {
     c.add_option("--model", a.request.model, "a model directory, or a hub id of the local cache")
         .required()
         .type_name("DIR|ID");
-    c.add_option("--format", a.format, "4 bits in blocks of 64 (nf4, fp4), or 8 bits by rows (int8)")
+    c.add_option("--format", a.format,
+                 "4 bits in blocks of 64 (nf4, fp4), or 8 bits with a scale per row (int8)")
         .required()
         .type_name("nf4|fp4|int8");
-    c.add_option("--double-quant", a.double_quant, "4 bits: quantise the blocks' scales too (true)")
+    c.add_option("--double-quant", a.double_quant, "4 bits: quantize the block scales, too (true)")
         .type_name("true|false");
     c.add_option("--skip-modules", a.request.skip_modules,
-                 "linear maps that stay whole, by name or what it ends with; may be given several times")
+                 "linear layer that is not quantized, by name or end of name; may be given several times")
         .type_name("NAME")
         .repeatable();
-    c.add_option("--output", a.request.output, "the folder to make").required().type_name("DIR");
-    c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+    c.add_option("--output", a.request.output, "the folder to create").required().type_name("DIR");
+    c.add_flag("--json", a.json, "print one JSON object on stdout and nothing else");
     c.footer(kQuantizeFooter);
   };
-  return add_command<QuantizeArguments>(app, "quantize", "a model with its linear maps in 4 or 8 bits",
-                                        declare, run_quantize);
+  return add_command<QuantizeArguments>(
+      app, "quantize", "quantize the linear layers of a model to 4 or 8 bits", declare, run_quantize);
 }
 
 }  // namespace plimsoll::cli

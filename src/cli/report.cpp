@@ -41,22 +41,22 @@ Status run_report(const ReportArguments& arguments) {
 
 Command add_report(Parser app) {
   return add_command<ReportArguments>(
-      app, "report", "runs as one HTML page: curves, memory, time, settings",
+      app, "report", "write an HTML page about runs: curves, memory, time, settings",
       [](Parser command, ReportArguments& arguments) {
-        command
-            .add_option("folders", arguments.folders,
-                        "runs: their output.dir; several are laid over each other")
+        command.add_option("folders", arguments.folders, "output.dir of a run; several are compared")
             .type_name("DIR")
             .required();
-        command.add_option("--output", arguments.output, "the page").type_name("FILE.html").show_default();
+        command.add_option("--output", arguments.output, "the page to write")
+            .type_name("FILE.html")
+            .show_default();
         command.add_flag("--techniques", arguments.techniques,
-                         "plan what each technique would save, however long that takes");
+                         "plan what each technique would save, even if that takes long");
         command.add_flag("--no-plan", arguments.plan,
-                         "leave out what has to be planned again: memory over a step, techniques", false);
+                         "leave out parts that need planning: memory over a step, techniques", false);
         command.footer(
             "examples: plimsoll report runs/one\n"
             "          plimsoll report runs/* --output compare.html\n\n"
-            "The page needs no network. With a profile in the folder it says which op takes how long:\n"
+            "The page needs no network. With a profile in the folder it shows the time of each op:\n"
             "  plimsoll profile runs/one/run.yaml --output runs/one/profile");
       },
       run_report);

@@ -19,12 +19,11 @@ struct StopSignal {
   const char* line;
 };
 constexpr std::array kStop = {
-    StopSignal{SIGTERM, "SIGTERM",
-               "SIGTERM: stopping as soon as that is safe; a second one leaves at once\n"},
-    StopSignal{SIGINT, "SIGINT", "SIGINT: stopping as soon as that is safe; a second one leaves at once\n"},
-    StopSignal{SIGHUP, "SIGHUP", "SIGHUP: stopping as soon as that is safe; a second one leaves at once\n"},
+    StopSignal{SIGTERM, "SIGTERM", "SIGTERM: stopping as soon as that is safe; a second one exits at once\n"},
+    StopSignal{SIGINT, "SIGINT", "SIGINT: stopping as soon as that is safe; a second one exits at once\n"},
+    StopSignal{SIGHUP, "SIGHUP", "SIGHUP: stopping as soon as that is safe; a second one exits at once\n"},
     StopSignal{SIGUSR1, "SIGUSR1",
-               "SIGUSR1: stopping as soon as that is safe; a second one leaves at once\n"}};
+               "SIGUSR1: stopping as soon as that is safe; a second one exits at once\n"}};
 
 /// A terminal that goes is told by the shell and by the kernel, one after the other.
 constexpr int64_t kSameHangupNanoseconds = 1'000'000'000;

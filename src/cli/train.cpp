@@ -26,7 +26,7 @@ Result<std::vector<std::string>> settings_of_rate(const std::vector<std::string>
         return Error{
             ErrorCode::kInvalidArgument,
             "--resume-with takes the learning rate and its schedule, not " + path, text,
-            "another value of it is another run: start anew with --resume never or another output.dir"};
+            "another value is another run: start a new run with --resume never or another output.dir"};
       paths.push_back(path);
     }
   }
@@ -40,30 +40,30 @@ Command add_train(Parser app) {
   auto arguments = std::make_shared<RunArguments>();
   auto dump_ir = std::make_shared<std::string>();
   add_run_arguments(command, *arguments);
-  command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")
+  command.add_option("--dump-ir", *dump_ir, "write the text of each program after each pass to this folder")
       .type_name("DIR");
   auto snapshot = std::make_shared<std::string>();
   command
       .add_option("--snapshot", *snapshot,
-                  "write what ran and what it allocated, as a memory snapshot for pytorch.org/memory_viz")
+                  "write the actual allocations as a memory snapshot for pytorch.org/memory_viz")
       .type_name("FILE");
   auto memory_summary = std::make_shared<int64_t>(0);
   command
       .add_option("--memory-summary", *memory_summary,
-                  "a table of the memory, planned and taken, every N steps; SIGUSR2 prints one at any time")
+                  "print planned and used memory every N steps; SIGUSR2 prints it at any time")
       .type_name("N")
       .range(1, int64_t{1} << 40);
   auto resume = std::make_shared<std::string>("auto");
   command
-      .add_option(
-          "--resume", *resume,
-          "auto: go on from the newest intact checkpoint of output.dir; never; or a checkpoint's folder")
+      .add_option("--resume", *resume,
+                  "auto: resume from the newest intact checkpoint of output.dir; never; or the folder of a "
+                  "checkpoint")
       .type_name("auto|never|DIR")
       .show_default();
   auto resume_with = std::make_shared<std::vector<std::string>>();
   command
       .add_option("--resume-with", *resume_with,
-                  "go on with another learning rate or schedule than the checkpoint was made with")
+                  "resume with another learning rate or schedule than the checkpoint's")
       .repeatable()
       .type_name("KEY=VALUE");
   command.footer([] {

@@ -127,7 +127,7 @@ Status run_watch(const WatchArguments& arguments) {
     return Error{ErrorCode::kInterrupted,
                  end,
                  {},
-                 "the same plimsoll train command again goes on from its checkpoint"};
+                 "run the same plimsoll train command again to resume from its checkpoint"};
   print_line(end);
   return Ok{};
 }
@@ -136,15 +136,15 @@ Status run_watch(const WatchArguments& arguments) {
 
 Command add_watch(Parser app) {
   return add_command<WatchArguments>(
-      app, "watch", "follow a run of another process by its folder",
+      app, "watch", "follow a run of another process through its folder",
       [](Parser command, WatchArguments& arguments) {
         command.add_option("folder", arguments.folder, "the run's output.dir").type_name("DIR").required();
-        command.add_flag("--once", arguments.once, "say how far it is, and leave");
+        command.add_flag("--once", arguments.once, "print the progress once and exit");
         command.footer(
             "examples: plimsoll watch runs/one\n"
             "          plimsoll watch runs/one --once\n\n"
-            "Leaves with 0 when the run has ended, with 75 where it was stopped or its process is gone.\n"
-            "Ctrl-C ends the watching alone.");
+            "exit codes: 0 the run has finished, 75 it was stopped or its process is gone\n"
+            "Ctrl-C stops watching and does not stop the run.");
       },
       run_watch);
 }

@@ -1,4 +1,4 @@
-// Which of Arrow's types have a spelling in JSON lines, and what extension types stand for.
+// The Arrow types that have a JSON form, and the storage of extension types.
 #pragma once
 
 #include <arrow/api.h>

@@ -1,4 +1,4 @@
-// What keeps the memory of batches of records bounded, whatever the files hold.
+// Bounds the memory of record batches, whatever the files hold.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// What the module for Parquet and Arrow files offers (src/columnar/module.cpp): rows as lines of JSON. It is
-// loaded when the first such file is read, so that nobody else pays for its libraries, and a program without
-// it works but for those files. Plain C, as it crosses the border of a shared object.
+// The interface of the module for Parquet and Arrow files (src/columnar/module.cpp): rows as lines of JSON.
+// It is loaded when the first such file is read, so that nobody else pays for its libraries, and a program
+// without it works but for those files. Plain C, as it crosses the border of a shared object.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What encoding needs from a model's directory: the tokenizer, the chat template where there is one, the
-// token that ends a document.
+// The files of a model directory that encoding needs: the tokenizer, the chat template where there is one,
+// the token that ends a document.
 #pragma once
 
 #include <cstdint>

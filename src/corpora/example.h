@@ -1,4 +1,4 @@
-// What the files of a data set hold, one piece at a time: a text, a prompt with its completion, a
+// One example of a data set: a text, a prompt with its completion, a
 // conversation, or tokens. How it becomes tokens is example_encoder.h.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Files of text, one after the other, as examples: .jsonl line by line, .json (a list of objects, or lines),
 // .csv and .tsv row by row (the first names the members), everything else as one document a file, its bytes
-// as they are (a byte order mark and \r\n included). Plain, gzip and zstd, told apart by their first bytes.
+// as they are (a byte order mark and \r\n included). Plain, gzip and zstd files are recognised by content.
 //
 //   files ─► InputStream ─► RecordReader (lines, elements, pieces of text) ─► parse_example ─► Example
 //

@@ -1,4 +1,4 @@
-// Where the documents of a row begin that was packed before it came here, by any of the members that say it.
+// Finds the document boundaries of a row that was packed before, from any of the members that state them.
 #pragma once
 
 #include <cstdint>

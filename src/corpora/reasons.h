@@ -24,7 +24,6 @@ inline constexpr std::string_view kUnencodable = "no tokens for it";
 
 namespace plimsoll::corpora {
 
-inline constexpr const char* kSkipHint =
-    "correct it, or pass over such examples and count them: --on-error skip";
+inline constexpr const char* kSkipHint = "correct it, or skip such examples and count them: --on-error skip";
 
 }  // namespace plimsoll::corpora

@@ -1,4 +1,4 @@
-// Whether what is named a text is one: a look at its first bytes.
+// Detects files that are not text although their name says so: a look at its first bytes.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Where tokens go: an array of NumPy's, or a token shard. Either is there whole at the end, or not at all.
+// Writes tokens to a NumPy array or a token shard; the file is complete at the end, or not there at all.
 #pragma once
 
 #include <cstdint>

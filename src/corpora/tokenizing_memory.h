@@ -1,4 +1,4 @@
-// How many threads tokenize, and how much text they hold at once, within a budget of memory.
+// The threads that tokenize, and how much text they hold at once, within a budget of memory.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a batch is made of, as bytes: for each of its tensors what a sequence has of it. Whoever reads, loads
+// The byte layout of a batch: for each of its tensors what a sequence has of it. Whoever reads, loads
 // and feeds batches knows this alone; a task says what the tensors mean.
 #pragma once
 

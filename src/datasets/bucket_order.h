@@ -1,5 +1,5 @@
-// Which sequence stands where, so that each effective batch holds sequences of about one length: the order of
-// the run, rearranged within windows.
+// The order of sequences with length buckets; each effective batch holds sequences of similar length: the
+// order of the run, rearranged within windows.
 //
 //   an epoch:   | window | window | … |           each window: sorted by bucket, cut into effective batches,
 //   a window:   | 1 1 1 1 | 2 2 2 2 | 2 2 3 3 |   the batches drawn in an order of the window's own

@@ -1,4 +1,4 @@
-// Which blocks of a file have been held against their checksums since it was opened: a bit each.
+// Tracks the blocks of a file whose checksums were verified since it was opened: a bit each.
 #pragma once
 
 #include <atomic>

@@ -91,7 +91,7 @@ Error nothing_left(const PackReport& report, const std::string& setting) {
   const bool untaught = report.no_target_documents > 0 && rest == 0;
   return {ErrorCode::kBadData,
           fmt::format("{} gives no sequence of {}: of {} documents {} are kept, {} are too long, {} have no "
-                      "target, {} are excluded by the train/eval split",
+                      "target, {} are held out by the train/eval split",
                       setting, report.sequence_length, report.documents, report.kept_documents,
                       report.too_long_documents, report.no_target_documents, report.other_side_documents),
           {},

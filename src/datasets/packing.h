@@ -1,4 +1,4 @@
-// Which tokens stand in which sequence: documents of one or more shards laid into sequences of one length.
+// Assigns tokens to sequences: documents of one or more shards laid into sequences of one length.
 // The result is a file - the pack index - and is looked up by position, so that memory does not grow with the
 // data.
 //
@@ -59,7 +59,7 @@ struct PackReport {
   int64_t too_long_documents = 0, too_long_tokens = 0;       ///< left out as told
   int64_t no_target_documents = 0, no_target_tokens = 0;     ///< left out: nothing in them is learnt
   int64_t no_target_pieces = 0, no_target_piece_tokens = 0;  ///< the same of pieces of cut documents
-  int64_t other_side_documents = 0, other_side_tokens = 0;   ///< excluded by the train/eval split
+  int64_t other_side_documents = 0, other_side_tokens = 0;   ///< held out by the train/eval split
   int64_t tail_tokens = 0;                                   ///< kStream: dropped at the end
   int64_t truncated_documents = 0, truncated_tokens = 0;     ///< kept but for these tokens
   int64_t beyond_documents = 0, beyond_tokens = 0;           ///< behind max_documents

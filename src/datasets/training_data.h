@@ -1,5 +1,5 @@
-// What a run reads: streams of tokens or packed documents, one source or several by weight, and which of
-// their sequences stands at which position of the run.
+// The training data of a run: streams of tokens or packed documents, one source or several by weight, and
+// which of their sequences stands at which position of the run.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// How a card is doing, as NVIDIA's management library (NVML) tells. The library comes with the driver and is
+// Reads load, clocks, power and temperature of a card through NVML. The library comes with the driver and is
 // loaded when it is first asked for.
 #pragma once
 

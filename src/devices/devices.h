@@ -23,7 +23,7 @@ struct DiscreteSpec {
   Bytes memory = {};                  ///< 0: as much as the process is given
   double copy_bandwidth = 0;          ///< bytes a second in each direction; 0: memory speed
   std::optional<uint64_t> seed = {};  ///< of the adversary; nothing: nothing is delayed or split
-  bool check = false;                 ///< device memory faults when the host touches it
+  bool check = false;                 ///< make device memory fault if the host touches it, for tests
 };
 
 /// A CUDA card as planning knows it.

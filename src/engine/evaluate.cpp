@@ -33,7 +33,7 @@ Status check_finite(const settings::RunConfig& config, double loss) {
                fmt::format("the loss is {}", loss),
                {},
                config.computes_in(settings::Precision::kFp16)
-                   ? "fp16 ends at 65504, which activations may have left: evaluate in bf16 or fp32"
+                   ? "activations may exceed 65504, the largest fp16 number: evaluate in bf16 or fp32"
                    : "the weights may have diverged: evaluate those of an earlier step"};
 }
 
@@ -70,7 +70,7 @@ Status run_evaluation(const settings::RunConfig& given, const EvaluationOptions&
   events.end_progress();
   if (!event)
     return Error{ErrorCode::kInterrupted,
-                 fmt::format("stopped by {} before the evaluation was through", options.stop()),
+                 fmt::format("stopped by {} before the evaluation was finished", options.stop()),
                  {},
                  "run the same command again; there was nothing to save"};
   if (options.json)

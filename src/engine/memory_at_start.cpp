@@ -28,7 +28,7 @@ MemoryNow memory_now(const planner::PlanReport& report) {
   const int64_t reservable = reservable_bytes(blocks + stacks) - stacks;
   MemoryNow now{resident_bytes(), memory.available_bytes, memory.limited_by};
   if (reservable < blocks && reservable < now.left_bytes)
-    now = {now.held_bytes, std::max<int64_t>(0, reservable), "what this process may reserve (ulimit -v)"};
+    now = {now.held_bytes, std::max<int64_t>(0, reservable), "this process may not reserve more (ulimit -v)"};
   return now;
 }
 

@@ -1,5 +1,5 @@
-// Whether what a plan needs is still there when the run takes it: data may have been made ready for hours,
-// and other processes have come.
+// Checks before allocation that the memory of the plan is still available: data may have been made ready for
+// hours, and other processes have come.
 #pragma once
 
 #include "strategy/prepare.h"

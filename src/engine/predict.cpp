@@ -158,7 +158,8 @@ class Prediction {
     });
     if (done) return Ok{};
     Error error = std::move(done).error();
-    if (error.hint == corpora::kSkipHint) error.hint = "correct it: each line is answered, none passed over";
+    if (error.hint == corpora::kSkipHint)
+      error.hint = "correct it: every line needs an answer, none is skipped";
     return error;
   }
 

@@ -13,7 +13,7 @@ namespace plimsoll::engine {
 
 struct PredictRequest {
   std::string model = {};                  ///< a directory, or a hub id of the local cache
-  std::string adapter = {};                ///< a LoRA over it, PEFT's directory; empty: none
+  std::string adapter = {};                ///< LoRA adapter of the model (a PEFT directory); empty: none
   std::vector<std::string> data = {};      ///< JSON lines; labels in them are not looked at
   std::string output = {};                 ///< empty: stdout
   std::string text_key = {};               ///< as data.text_key

@@ -1,4 +1,4 @@
-// From a run file to a run that may take its memory: its plan fits and its data lies ready.
+// Prepares a run up to the point where it allocates its memory: its plan fits and its data lies ready.
 #pragma once
 
 #include <memory>

@@ -92,7 +92,7 @@ Status run_training(const settings::RunConfig& given, const RunOptions& options)
       training::Trainer::create(config, std::move(ready.prepared), *ready.device, trainer_options));
   if (trainer->was_finished()) {
     events.note(training::nothing_left(*trainer));
-    if (snapshot) events.note("the snapshot is not written: no program has run");
+    if (snapshot) events.note("no snapshot is written: no program has run");
     events.summary(telemetry::RunRecord(options.process_start_seconds).summary(*trainer));
     return Ok{};
   }

@@ -54,7 +54,7 @@ int64_t Chat::memory_bytes(int64_t context_tokens) {
 
 Status Chat::run() {
   if (is_terminal_)
-    print_message("/clear begins a new conversation, /exit or Ctrl-D ends; a line that ends in \\ goes on");
+    print_message("/clear begins a new conversation, /exit or Ctrl-D ends; a line that ends in \\ continues");
   LineReader lines(options_.context_tokens * kLineBytesPerToken, options_.stop);
   while (true) {
     PLIMSOLL_ASSIGN(const auto line, read_turn(lines, is_terminal_));

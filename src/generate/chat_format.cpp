@@ -61,20 +61,20 @@ Result<ChatFormat> ChatFormat::open(const std::string& folder, const Request& re
   auto found = templates::ChatTemplate::open_if_any(folder, {.template_file = request.chat_template});
   if (!found) {
     Error error = std::move(found).error();
-    if (request.chat_template.empty()) error.hint += "; --raw does without the template";
+    if (request.chat_template.empty()) error.hint += "; --raw turns the template off";
     return error;
   }
   format.template_ = std::move(*found);
   if (format.template_ == nullptr && (request.chat || !request.system.empty()))
     return Error{ErrorCode::kInvalidArgument, "the model has no chat template", folder,
-                 "name one with --chat-template FILE, or leave --chat and --system away"};
+                 "name one with --chat-template FILE, or leave out --chat and --system"};
   return format;
 }
 
 Result<std::string> ChatFormat::render(io::Tree record) const {
   if (template_ == nullptr)
     return Error{ErrorCode::kInvalidArgument, "messages need a chat template", folder_,
-                 raw_ ? "leave --raw away, or give prompts" : "name one with --chat-template FILE"};
+                 raw_ ? "leave out --raw, or give prompts" : "name one with --chat-template FILE"};
   if (!system_.empty())
     for (auto& [name, value] : record.members)
       if (name == "messages" && !has_system(value))
@@ -88,8 +88,8 @@ Result<std::string> ChatFormat::render(io::Tree record) const {
   const size_t end = end_of_unfinished(chat.text);
   if (end == std::string::npos)
     return Error{ErrorCode::kBadData,
-                 "the last message is the assistant's, and the chat template does not write it, so that it "
-                 "cannot be gone on with",
+                 "the last message is the assistant's, and the chat template does not write it, so it cannot "
+                 "be continued",
                  folder_, "end with a message of the user's"};
   return chat.text.substr(0, end);
 }

@@ -1,4 +1,4 @@
-// The model's chat template at work: conversations to the text that the model goes on from.
+// The model's chat template at work: renders conversations to the text that the model continues.
 #pragma once
 
 #include <memory>

@@ -62,8 +62,8 @@ int64_t cache_tokens(int64_t longest_prompt, int64_t max_new_tokens);
 /// prompt has more than one token.
 int64_t chunk_tokens(int64_t longest_prompt, int64_t batch_size, int64_t cache_tokens);
 
-/// Drives a session of planner/programs/generation_programs.h. Allocates nothing after construction, where the
-/// sequences have reserved their ids.
+/// Drives a session of planner/programs/generation_programs.h. Allocates nothing after construction, where
+/// the sequences have reserved their ids.
 class Generator {
  public:
   /// Called with each new token, and once more per sequence when it has finished (`id` -1). False ends the

@@ -1,4 +1,4 @@
-// What a model's folder gives to a generation: the model, how it samples and ends, its text, its template,
+// Opens a model directory for generation: the model, how it samples and ends, its text, its template,
 // its weights' files.
 #pragma once
 

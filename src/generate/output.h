@@ -1,4 +1,4 @@
-// What a generation tells while it goes: text as it comes, or one JSON object a line with --json; figures for
+// Prints generated text and events: text as it comes, or one JSON object a line with --json; figures for
 // people on stderr.
 #pragma once
 

@@ -57,7 +57,7 @@ class Reader {
     for (const int64_t id : ids) {
       if (id < 0 || id >= reading_.vocab_size)
         return Error{code, fmt::format("the id {} is not in the model's vocabulary", id), where,
-                     fmt::format("ids go from 0 to {}", reading_.vocab_size - 1)};
+                     fmt::format("ids range from 0 to {}", reading_.vocab_size - 1)};
       prompt.ids.push_back(static_cast<int32_t>(id));
     }
     if (prompt.ids.empty())

@@ -49,11 +49,11 @@ Error usage(std::string what, std::string hint) {
 /// Flags that contradict each other.
 Status check_together(const Request& r) {
   if (r.raw && (r.chat || !r.system.empty() || !r.chat_template.empty()))
-    return usage("--raw leaves the chat template away, which --chat, --system and --chat-template need",
+    return usage("--raw turns the chat template off, which --chat, --system and --chat-template need",
                  "give one or the other");
   if (r.context && !is_interactive(r))
-    return usage("--context is of a chat from standard input",
-                 "prompts take the memory that they and --max-new-tokens need");
+    return usage("--context is for a chat from standard input",
+                 "prompts use the memory that they and --max-new-tokens need");
   for (const std::string& stop : r.stops)
     if (stop.empty()) return usage("a --stop text is empty", "name the text that ends an answer");
   const auto from_stdin = std::ranges::count(r.prompts, "-") + std::ranges::count(r.messages_files, "-");

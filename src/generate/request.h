@@ -1,4 +1,4 @@
-// What the user asks of a generation, and how the model's generation_config.json fills in what was not said.
+// The options of a generation, with defaults from the model's generation_config.json.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The next token from a row of logits: greedily, or drawn after the filters that transformers knows.
+// Chooses the next token from a row of logits: greedy, or sampled after transformers' filters.
 #pragma once
 
 #include <cstdint>

@@ -76,7 +76,7 @@ Status check_fixed(const models::DecoderConfig& c, const std::string& model_type
   for (size_t i = 0; i < c.rope_layers.size(); ++i)
     if (c.rope_layers[i] != ((i + 1) % 4 != 0))
       return no_place(
-          "llama.cpp's smollm3 leaves positions out in each fourth layer",
+          "llama.cpp's smollm3 leaves out positions in every fourth layer",
           "no_rope_layers or no_rope_layer_interval says otherwise: it would compute another model");
   return Ok{};
 }
@@ -191,8 +191,8 @@ Result<Architecture> Architecture::of_decoder(const io::ConfigJson& config, cons
   });
   if (slides)
     a.notes_.emplace_back(
-        "llama.cpp lets every layer of this family see all positions: beyond sliding_window "
-        "it computes otherwise");
+        "llama.cpp lets every layer of this family see all positions: beyond sliding_window its results "
+        "differ");
   return a;
 }
 

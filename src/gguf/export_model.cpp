@@ -140,11 +140,11 @@ class Exporting {
     PLIMSOLL_ASSIGN(const Architecture architecture, Architecture::create(config));
     PLIMSOLL_ASSIGN(const auto model, models::make_model(config));
     if (model->num_labels() > 0)
-      return Error{ErrorCode::kInvalidArgument, "gguf: a classifier of sequences has no place there", folder_,
+      return Error{ErrorCode::kInvalidArgument, "gguf: sequence classifiers are not supported", folder_,
                    "language models can be exported"};
     if (config.has("quantization_config"))
-      return Error{ErrorCode::kInvalidArgument, "gguf: the model is quantised by bitsandbytes", folder_,
-                   "export the original; plimsoll merge makes a whole one of this and an adapter"};
+      return Error{ErrorCode::kInvalidArgument, "gguf: the model is quantized by bitsandbytes", folder_,
+                   "export the original; plimsoll merge dequantizes it while merging an adapter"};
     PLIMSOLL_ASSIGN(const io::ModelWeights weights, io::ModelWeights::open(folder_));
     PLIMSOLL_ASSIGN(const checkpoints::WeightMatch match, checkpoints::match_weights(*model, weights));
     PLIMSOLL_TRY(checkpoints::check_match(match, weights));

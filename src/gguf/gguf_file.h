@@ -1,4 +1,4 @@
-// What stands before the tensors of a GGUF file, version 3: metadata and the list of tensors.
+// The header of a GGUF file, version 3: metadata and the list of tensors.
 //
 //   "GGUF" | version | tensors | entries | key type value … | name dims type offset … | pad | tensor | pad |
 //   …

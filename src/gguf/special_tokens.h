@@ -1,4 +1,4 @@
-// Which tokens begin, end and pad a text, whether a text gets them, and the chat template: from
+// Special tokens and chat template for GGUF: from
 // tokenizer_config.json, tokenizer.json, config.json and chat_template.jinja, in the order of llama.cpp's
 // converter.
 #pragma once

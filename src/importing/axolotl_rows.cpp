@@ -31,18 +31,18 @@ constexpr Name kNames[] = {
 };
 
 constexpr std::string_view kKernels = "it chooses kernels";
-constexpr std::string_view kReport = "nothing is reported elsewhere; train --json writes each step";
+constexpr std::string_view kReport = "no other tracker is supported; train --json writes each step";
 constexpr std::string_view kTokenizer = "tokenizer.json of the model's folder is read";
-constexpr std::string_view kOther = "it is another way of training than the next token's";
+constexpr std::string_view kOther = "this training method is not supported";
 
 constexpr Row kAxolotlRows[] = {
     {"train_on_inputs", "data.loss", Rule::kLater},
     {"adapter", "lora.r", Rule::kLater},
     {"excess_length_strategy", "data.long_documents", Rule::kLater},
     {"evals_per_epoch", "training.eval_steps", Rule::kNoEqual, "",
-     "an epoch's steps follow from the data: set training.eval_steps"},
+     "the steps per epoch follow from the data: set training.eval_steps"},
     {"saves_per_epoch", "output.save_steps", Rule::kNoEqual, "",
-     "an epoch's steps follow from the data: set output.save_steps"},
+     "the steps per epoch follow from the data: set output.save_steps"},
     {"batch_size", "training.global_batch_size", Rule::kLater},
     {"datasets[].type", "data.train", Rule::kHarmless,
      "chat_template|alpaca|completion|pretrain|sharegpt|input_output|\"\"|null",
@@ -70,13 +70,13 @@ constexpr Row kAxolotlRows[] = {
     {"dataset_prepared_path", "data.cache_dir"},
     {"shuffle_merged_datasets", "", Rule::kHarmless, "*", "data.shuffle draws the order of an epoch"},
     {"shuffle_before_merging_datasets", "", Rule::kHarmless, "*", "data.shuffle draws the order of an epoch"},
-    {"dataset_exact_deduplication", "", Rule::kNoEqual, "", "remove what stands twice from the data itself"},
+    {"dataset_exact_deduplication", "", Rule::kNoEqual, "", "remove duplicates from the data itself"},
     {"dataset_keep_in_memory", "", Rule::kHarmless, "*", "it is how data is read"},
     {"skip_prepare_dataset", "", Rule::kHarmless, "*", "tokens are known by their format"},
     {"max_prompt_len", "", Rule::kNoEqual, "", "an example is cut at data.sequence_length alone"},
     {"min_sample_len", "", Rule::kNoEqual, "", "short documents are kept"},
     {"pad_to_sequence_len", "", Rule::kHarmless, "*", "padding is no target"},
-    {"sample_packing_group_size", "", Rule::kHarmless, "*", "data.packing_window says it"},
+    {"sample_packing_group_size", "", Rule::kHarmless, "*", "data.packing_window sets it"},
     {"sample_packing_bin_size", "", Rule::kHarmless, "*", "a sequence takes what fits"},
     {"sample_packing_sequentially", "", Rule::kHarmless, "*", "packing is best-fit decreasing"},
     {"sample_packing_eff_est", "", Rule::kHarmless, "*", "packing is computed, not estimated"},
@@ -91,7 +91,7 @@ constexpr Row kAxolotlRows[] = {
     {"added_tokens_overrides.*", "", Rule::kNoEqual, "", "no token is added to the vocabulary"},
     {"eot_tokens", "", Rule::kNoEqual, "", "the template's own end of a turn is used"},
     {"resize_token_embeddings_to_32x", "", Rule::kNoEqual, "", "the vocabulary is the model's"},
-    {"model_type", "", Rule::kHarmless, "*", "config.json says it"},
+    {"model_type", "", Rule::kHarmless, "*", "config.json decides it"},
     {"tokenizer_type", "", Rule::kHarmless, "*", kTokenizer},
     {"tokenizer_use_fast", "", Rule::kHarmless, "*", kTokenizer},
     {"tokenizer_legacy", "", Rule::kHarmless, "*", kTokenizer},
@@ -99,11 +99,11 @@ constexpr Row kAxolotlRows[] = {
     {"base_model_config", "", Rule::kNoEqual, "", "model.path is read"},
     {"revision_of_model", "", Rule::kNoEqual, "",
      "download that revision, and give its folder as model.path"},
-    {"is_falcon_derived_model", "", Rule::kHarmless, "*", "config.json says it"},
-    {"is_llama_derived_model", "", Rule::kHarmless, "*", "config.json says it"},
-    {"is_mistral_derived_model", "", Rule::kHarmless, "*", "config.json says it"},
-    {"is_qwen_derived_model", "", Rule::kHarmless, "*", "config.json says it"},
-    {"strict", "", Rule::kHarmless, "*", "unknown keys are told of"},
+    {"is_falcon_derived_model", "", Rule::kHarmless, "*", "config.json decides it"},
+    {"is_llama_derived_model", "", Rule::kHarmless, "*", "config.json decides it"},
+    {"is_mistral_derived_model", "", Rule::kHarmless, "*", "config.json decides it"},
+    {"is_qwen_derived_model", "", Rule::kHarmless, "*", "config.json decides it"},
+    {"strict", "", Rule::kHarmless, "*", "unknown keys are reported"},
     {"rl", "", Rule::kNoEqual, "", kOther},
     {"reward_model", "", Rule::kNoEqual, "", kOther},
     {"plugins", "", Rule::kHarmless,
@@ -131,8 +131,8 @@ constexpr Row kAxolotlRows[] = {
     {"lora_o_kernel", "", Rule::kHarmless, "*", kKernels},
     {"lora_target_linear", "lora.target_modules", Rule::kLater},
     {"lora_model_dir", "lora.adapter", Rule::kLater},
-    {"lora_fan_in_fan_out", "", Rule::kHarmless, "*", "config.json says it"},
-    {"lora_on_cpu", "", Rule::kHarmless, "*", "memory is the planner's"},
+    {"lora_fan_in_fan_out", "", Rule::kHarmless, "*", "config.json decides it"},
+    {"lora_on_cpu", "", Rule::kHarmless, "*", "the planner manages memory"},
     {"peft_layers_to_transform", "lora.layers_to_transform", Rule::kLater},
     {"peft_layers_pattern", "lora.layers_pattern", Rule::kLater},
     {"peft_init_lora_weights", "lora.init_lora_weights", Rule::kLater},
@@ -143,7 +143,7 @@ constexpr Row kAxolotlRows[] = {
     {"peft_ensure_weight_tying", "", Rule::kNoEqual, "", kAdapters},
     {"loraplus_lr_ratio", "", Rule::kNoEqual, "", kAdapters},
     {"relora", "", Rule::kNoEqual, "", kAdapters},
-    {"gptq", "", Rule::kNoEqual, "", "weights are not quantised so"},
+    {"gptq", "", Rule::kNoEqual, "", "weights are not quantized in this form"},
     {"unfrozen_parameters", "training.unfreeze", Rule::kLater},
     {"embedding_lr", "training.param_groups", Rule::kNoEqual, "", "set training.param_groups"},
     {"embedding_lr_scale", "training.param_groups", Rule::kNoEqual, "", "set training.param_groups"},
@@ -194,7 +194,7 @@ constexpr Row kAxolotlRows[] = {
     {"eval_causal_lm_metrics", "", Rule::kHarmless, "*", "loss and perplexity are evaluated"},
     {"eval_table_size", "", Rule::kHarmless, "*", "no table of predictions is made"},
     {"eval_max_new_tokens", "", Rule::kHarmless, "*", "no table of predictions is made"},
-    {"debug", "", Rule::kHarmless, "*", "what is printed is decided here"},
+    {"debug", "", Rule::kHarmless, "*", "Plimsoll decides what it prints"},
 };
 
 }  // namespace

@@ -5,7 +5,7 @@ namespace plimsoll::importing {
 namespace {
 
 constexpr std::string_view kZero = "a run is one process: nothing is sharded, memory.budget bounds it";
-constexpr std::string_view kLog = "what is printed and logged is decided here";
+constexpr std::string_view kLog = "Plimsoll decides what it prints and logs";
 constexpr std::string_view kMachine = "it is how several processes and their disks work together";
 
 constexpr Row kDeepspeedRows[] = {
@@ -38,7 +38,7 @@ constexpr Row kDeepspeedRows[] = {
     {"optimizer.params.bias_correction", "", Rule::kHarmless, "true", "moments are corrected for their start",
      "moments are corrected for their start"},
     {"optimizer.params.amsgrad", "", Rule::kNoEqual, "", "the second moment is not kept at its largest"},
-    {"optimizer.params.*", "", Rule::kNoEqual, "", "it is of a rule that has no equal"},
+    {"optimizer.params.*", "", Rule::kNoEqual, "", "it belongs to an optimizer that is not supported"},
     {"optimizer.legacy_fusion", "", Rule::kHarmless, "*", "it chooses kernels"},
     // The schedule.
     {"scheduler.type", "training.lr_scheduler", Rule::kLater},
@@ -51,7 +51,7 @@ constexpr Row kDeepspeedRows[] = {
      "num_decay_steps"},
     {"scheduler.params.warmup_num_steps", "training.warmup_steps", Rule::kLater},
     {"scheduler.params.total_num_steps", "training.max_steps", Rule::kLater},
-    {"scheduler.params.*", "", Rule::kNoEqual, "", "it is of a schedule that has no equal"},
+    {"scheduler.params.*", "", Rule::kNoEqual, "", "it belongs to a schedule that is not supported"},
     // Precision.
     {"bf16.enabled", "training.precision", Rule::kLater},
     {"bfloat16.enabled", "training.precision", Rule::kLater},
@@ -65,7 +65,7 @@ constexpr Row kDeepspeedRows[] = {
     {"fp16.consecutive_hysteresis", "", Rule::kHarmless, "*", "the scale falls at the first overflow"},
     {"fp16.auto_cast", "", Rule::kHarmless, "*", "tokens are integers: nothing has to be cast"},
     {"fp16.fp16_master_weights_and_grads", "", Rule::kNoEqual, "", "masters and accumulators are fp32"},
-    {"fp16.*", "", Rule::kNoEqual, "", "nothing here does that"},
+    {"fp16.*", "", Rule::kNoEqual, "", "not available here"},
     {"bf16.immediate_grad_update", "", Rule::kHarmless, "*", "it is when gradients are added"},
     {"bf16.check_grad_overflow", "", Rule::kHarmless, "*", "a loss that is not finite stops the run"},
     {"bf16.bf16_master_weights_and_grads", "", Rule::kNoEqual, "", "masters and accumulators are fp32"},
@@ -74,21 +74,22 @@ constexpr Row kDeepspeedRows[] = {
     {"data_types.grad_accum_dtype", "", Rule::kHarmless, "fp32|null", "accumulators are fp32",
      "accumulators are fp32"},
     {"torch_autocast.enabled", "training.precision", Rule::kNoEqual, "", "set training.precision"},
-    {"torch_autocast.*", "", Rule::kHarmless, "*", "training.precision says it"},
+    {"torch_autocast.*", "", Rule::kHarmless, "*", "training.precision decides it"},
     {"amp.enabled", "training.precision", Rule::kNoEqual, "", "set training.precision"},
-    {"amp.*", "", Rule::kHarmless, "*", "training.precision says it"},
+    {"amp.*", "", Rule::kHarmless, "*", "training.precision decides it"},
     // What changes the model, the loss or the data.
     {"sparse_attention.*", "", Rule::kNoEqual, "", "attention sees the whole sequence"},
     {"compression_training.*", "", Rule::kNoEqual, "",
-     "weights are neither pruned nor quantised in training"},
+     "weights are neither pruned nor quantized in training"},
     {"curriculum_learning.enabled", "", Rule::kNoEqual, "", "sequences have their length from the start"},
-    {"curriculum_learning.*", "", Rule::kHarmless, "*", "it is told of by curriculum_learning.enabled"},
+    {"curriculum_learning.*", "", Rule::kHarmless, "*", "curriculum_learning.enabled is reported instead"},
     {"data_efficiency.enabled", "", Rule::kNoEqual, "", "all data and all layers are trained on"},
-    {"data_efficiency.*", "", Rule::kHarmless, "*", "it is told of by data_efficiency.enabled"},
+    {"data_efficiency.*", "", Rule::kHarmless, "*", "data_efficiency.enabled is reported instead"},
     {"progressive_layer_drop.enabled", "", Rule::kNoEqual, "", "no layer is dropped"},
-    {"progressive_layer_drop.*", "", Rule::kHarmless, "*", "it is told of by progressive_layer_drop.enabled"},
+    {"progressive_layer_drop.*", "", Rule::kHarmless, "*",
+     "progressive_layer_drop.enabled is reported instead"},
     {"eigenvalue.*", "", Rule::kHarmless, "*", "it is of compression_training"},
-    {"quantize_training.*", "", Rule::kNoEqual, "", "weights are not quantised in training"},
+    {"quantize_training.*", "", Rule::kNoEqual, "", "weights are not quantized in training"},
     {"sparse_gradients", "", Rule::kHarmless, "*", "it is how gradients travel"},
     // Processes, logging, measuring.
     {"prescale_gradients", "", Rule::kHarmless, "*", kMachine},
@@ -115,7 +116,7 @@ constexpr Row kDeepspeedRows[] = {
     {"tensor_parallel.*", "", Rule::kHarmless, "*", kMachine},
     {"hybrid_engine.*", "", Rule::kHarmless, "*", "it is of generation"},
     {"compile.*", "", Rule::kHarmless, "*", "it chooses kernels"},
-    {"dataloader_drop_last", "", Rule::kHarmless, "null", "it says nothing",
+    {"dataloader_drop_last", "", Rule::kHarmless, "null", "it has no effect",
      "batches run on across epochs: where the data is no multiple of the batch, an epoch's last step "
      "differs"},
     {"use_data_before_expert_parallelism", "", Rule::kHarmless, "*", kMachine},

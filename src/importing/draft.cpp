@@ -204,7 +204,7 @@ void Draft::map_words(const SourceKey& key, const std::string& setting, std::str
   const auto choice = first_available(setting, words);
   if (!choice) {
     leave_out(setting);
-    return no_equal(key, note.empty() ? "nothing here does that" : note, setting);
+    return no_equal(key, note.empty() ? "not available here" : note, setting);
   }
   if (choice->is_equal) return write(key, setting, choice->value, note, Fate::kMapped);
   write(key, setting, choice->value,

@@ -18,7 +18,7 @@ namespace plimsoll::importing {
 enum class Fate {
   kMapped,    ///< a setting says the same
   kHarmless,  ///< without it the run means the same
-  kNoEqual,   ///< nothing here does that: the note says what differs
+  kNoEqual,   ///< not available here: the note says what differs
 };
 std::string_view name_of(Fate fate);
 

@@ -70,9 +70,9 @@ void sweep(Draft& draft, const SourceKey& key, bool is_alone) {
   if (draft.is_accounted(key)) return;
   const Row* row = find_row(key.dialect, key.pattern);
   const std::string setting(row == nullptr ? "" : row->setting);
-  if (key.value.is_null()) return draft.harmless(key, "null says nothing");
+  if (key.value.is_null()) return draft.harmless(key, "null has no effect");
   if (key.value.text != "auto") return draft.no_equal(key, "other keys decide it", setting);
-  if (key.dialect != Dialect::kDeepspeed) return draft.harmless(key, "auto says nothing");
+  if (key.dialect != Dialect::kDeepspeed) return draft.harmless(key, "auto has no effect");
   if (is_alone) {
     if (!setting.empty() && !draft.has(setting))
       draft.fill_in(setting, "the arguments say it: import both files");

@@ -97,8 +97,8 @@ std::string run_file_text(const Draft& draft, const std::vector<KeyReport>& keys
     out += fmt::format(" {} ({})", one_line(source.file, 80), name_of(source.dialect));
   out += ".\n# Beside each setting stands the key that it comes from.\n\n";
   add_settings(draft, out);
-  add_keys(keys, Fate::kNoEqual, "Without an equal here, and what that changes", out);
-  add_keys(keys, Fate::kHarmless, "Harmless: the run means the same without them", out);
+  add_keys(keys, Fate::kNoEqual, "Not supported, and what that changes", out);
+  add_keys(keys, Fate::kHarmless, "Without effect: the run is the same without them", out);
   return out;
 }
 

@@ -57,7 +57,7 @@ void settle_batch(Draft& draft, const BatchKeys& keys) {
                  fmt::format("{} sequences at once make a step of {}", at_once, all));
   if (keys.micro != nullptr)
     draft.map(*keys.micro, "training.micro_batch_size", io::Tree::of(at_once),
-              "auto would be the planner's choice, with the same bits");
+              "auto would be the planner's choice, with bit-identical results");
 }
 
 void train_in_bf16(Draft& draft, const SourceKey& key, const std::string& why) {
@@ -73,7 +73,7 @@ void train_in_bf16(Draft& draft, const SourceKey& key, const std::string& why) {
 }
 
 void settle_data_file(Draft& draft, const SourceKey& key, const std::string& setting) {
-  if (key.value.is_null()) return draft.harmless(key, "null says nothing");
+  if (key.value.is_null()) return draft.harmless(key, "null has no effect");
   if (key.value.kind != io::Tree::Kind::kString && key.value.kind != io::Tree::Kind::kList)
     return draft.wrong(key, "the name of a file or a data set");
   const std::string& text = key.value.text;
@@ -104,7 +104,7 @@ void ask_for_data_and_model(Draft& draft) {
   if (!draft.has("data.train"))
     draft.fill_in("data.train", "a .jsonl, .csv, .parquet, .txt or .npy file, a list or a glob");
   if (!draft.has("data.sequence_length"))
-    draft.fill_in("data.sequence_length", "tokens a sequence; 512 where nothing is said");
+    draft.fill_in("data.sequence_length", "tokens per sequence; 512 by default");
 }
 
 }  // namespace plimsoll::importing

@@ -1,5 +1,5 @@
-// Adapters and quantised weights, as TRL's ModelConfig and axolotl say them: which linears, at which rank and
-// scale, what learns beside them.
+// Adapters and quantised weights, as TRL's ModelConfig and axolotl say them: linear layers, rank, scale, and
+// parameters that are trained beside them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ void settle_all_linear(Draft& draft, const SourceKey& all) {
 void settle_targets_of_adapters(Draft& draft, Dialect dialect, bool is_on) {
   const SourceKey* all = draft.find(dialect, "lora_target_linear");
   const bool takes_all = switch_of(draft, all).value_or(false);
-  if (all != nullptr && !takes_all) draft.harmless(*all, "lora_target_modules says which");
+  if (all != nullptr && !takes_all) draft.harmless(*all, "lora_target_modules decides it");
   if (all != nullptr && takes_all && !is_on) draft.harmless(*all, kNoAdapter);
   if (all != nullptr && takes_all && is_on) settle_all_linear(draft, *all);
   const SourceKey* modules = draft.find(dialect, "lora_target_modules");

@@ -40,7 +40,7 @@ void settle_rule(Draft& draft, bool is_alone) {
       draft.map(*type, "training.optimizer", word("adam"));
     else if (name == "adam")
       draft.map_words(*type, "training.optimizer", "!adamw",
-                      "the decay goes through the moments there, past them here");
+                      "the decay passes through the moments there, and is decoupled here");
     else if (name == "sgd")
       draft.map(*type, "training.optimizer", word("sgd"));
     else if (name == "lion" || name == "muon")
@@ -107,7 +107,7 @@ void settle_shape(Draft& draft, const SourceKey& type) {
   if (!ours && name != "OneCycle" && name != "LRRangeTest")
     return draft.wrong(type, "WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle or LRRangeTest");
   if (!ours)
-    draft.map_words(type, "training.lr_scheduler", "!constant", "it has no equal");
+    draft.map_words(type, "training.lr_scheduler", "!constant", "it is not supported");
   else if (is_linear)
     draft.map(type, "training.lr_scheduler", io::Tree::of(*ours), "its rate comes a step later");
   else
@@ -202,7 +202,7 @@ void settle_offload(Draft& draft) {
       if (has_disk && !draft.has("memory.offload_dir"))
         draft.map(*path, "memory.offload_dir", path->value);
       else
-        draft.harmless(*path, has_disk ? "one folder has all of it" : "nothing lies on the disk");
+        draft.harmless(*path, has_disk ? "one folder has all of it" : "nothing is offloaded to disk");
     }
 }
 
@@ -221,7 +221,7 @@ void settle_deepspeed(Draft& draft, bool is_alone) {
   if (is_alone) draft.set_default("training.max_grad_norm", "1", "DeepSpeed's default");
   if (!is_alone) return;
   if (!draft.has("training.max_steps"))
-    draft.fill_in("training.num_epochs", "or training.max_steps: how long the run is");
+    draft.fill_in("training.num_epochs", "or training.max_steps: the length of the run");
 }
 
 }  // namespace plimsoll::importing

@@ -1,4 +1,4 @@
-// What the Trainer saves, evaluates and logs, and when.
+// Maps the Trainer's settings for saving, evaluating and logging.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -110,7 +110,7 @@ void settle_reports(Draft& draft, Dialect dialect) {
       fmt::format("{}: docs/run-folder.md has how to send events.jsonl there", fmt::join(others, ", "));
   if (has_events)
     return draft.map(*key, "training.report_to", word("tensorboard"), others.empty() ? "" : note);
-  if (others.empty()) return draft.harmless(*key, "nothing is reported elsewhere");
+  if (others.empty()) return draft.harmless(*key, "no other tracker is supported");
   draft.no_equal(*key, note + "; training is the same", "training.report_to");
 }
 

@@ -48,7 +48,7 @@ void settle_files(Draft& draft, Dialect dialect) {
       } else if (p == "dataset_config" || p == "dataset_config_name" || p == "datasets[].name" ||
                  p == "datasets[].data_dir") {
         if (key.value.is_null())
-          draft.harmless(key, "null says nothing");
+          draft.harmless(key, "null has no effect");
         else
           draft.no_equal(key, "it is of a data set of the hub: save that part as the file", "data.train");
       }

@@ -150,7 +150,7 @@ void settle_torchtune(Draft& draft) {
       draft.no_equal(*model, "adapters without a rank: ALL parameters are trained unless lora.r is set",
                      "lora.r");
     else
-      draft.harmless(*model, "config.json of model.path says which model it is");
+      draft.harmless(*model, "config.json of model.path decides the model");
   }
   for (const Source& source : draft.sources())
     for (const SourceKey& key : source.keys)

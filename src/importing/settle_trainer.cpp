@@ -68,10 +68,10 @@ void settle_length(Draft& draft, Dialect dialect) {
   if (steps != nullptr && !count) draft.wrong(*steps, "an integer");
   if (count && *count > 0) {
     draft.map(*steps, "training.max_steps", steps->value);
-    if (epochs != nullptr) draft.harmless(*epochs, "max_steps says how long the run is");
+    if (epochs != nullptr) draft.harmless(*epochs, "max_steps says the length of the run");
     return;
   }
-  if (steps != nullptr) draft.harmless(*steps, "num_train_epochs says how long the run is");
+  if (steps != nullptr) draft.harmless(*steps, "num_train_epochs sets the length of the run");
   if (epochs != nullptr) return draft.map(*epochs, "training.num_epochs", epochs->value);
   const bool is_axolotl = dialect == Dialect::kAxolotl;
   draft.set_default("training.num_epochs", is_axolotl ? "1" : "3",
@@ -155,7 +155,7 @@ void settle_precision(Draft& draft, Dialect dialect) {
         if (key.pattern == "bf16")
           draft.map(key, "training.precision", io::Tree::of(std::string("bf16")));
         else
-          draft.harmless(key, "auto says nothing");
+          draft.harmless(key, "auto has no effect");
       }
   const bool any = draft.has("training.precision") || draft.find(dialect, "bf16") != nullptr;
   if (dialect == Dialect::kTrl && !any && !is_decided)
@@ -195,7 +195,7 @@ void leave_to_deepspeed(Draft& draft, Dialect dialect) {
 void settle_adafactor(Draft& draft, Dialect dialect) {
   const SourceKey* adafactor = draft.find(dialect, "adafactor");
   if (adafactor != nullptr && switch_of(draft, adafactor) == false)
-    draft.harmless(*adafactor, "optim says the rule");
+    draft.harmless(*adafactor, "optim decides it");
 }
 
 void settle_recompute(Draft& draft, Dialect dialect) {
@@ -205,8 +205,7 @@ void settle_recompute(Draft& draft, Dialect dialect) {
       if (on)
         draft.map_words(*key, "memory.recompute", "full,auto", "the result is the same");
       else
-        draft.harmless(*key,
-                       "what is kept is the planner's choice within memory.budget; the result is the same");
+        draft.harmless(*key, "the planner chooses it within memory.budget; the result is the same");
     }
 }
 

@@ -51,7 +51,7 @@ constexpr std::string_view kOff = "null|false|0|\"\"|[]|{}|none|no";
 void apply(const Row& row, const SourceKey& key, Draft& draft) {
   const std::string note(row.note);
   if (key.value.is_null() && row.rule != Rule::kHarmless && row.rule != Rule::kNullToo)
-    return draft.harmless(key, "null says nothing");
+    return draft.harmless(key, "null has no effect");
   switch (row.rule) {
     case Rule::kSame:
     case Rule::kNullToo:
@@ -84,8 +84,7 @@ void apply_row(const SourceKey& key, Draft& draft) {
       is_trainer ? settings::find_harmless_key(key.pattern.substr(0, key.pattern.find('.'))) : nullptr;
   if (harmless != nullptr) {
     if (is_among(harmless->values, key.value)) return draft.harmless(key, std::string(harmless->why));
-    return draft.no_equal(key,
-                          harmless->hint.empty() ? "nothing here does that" : std::string(harmless->hint));
+    return draft.no_equal(key, harmless->hint.empty() ? "not available here" : std::string(harmless->hint));
   }
   const std::string nearest = nearest_key(key.dialect, key.pattern);
   draft.no_equal(key, nearest.empty()

@@ -51,7 +51,7 @@ constexpr Row kTransformersRows[] = {
     {"lr_scheduler_kwargs.min_lr_rate", "", Rule::kNoEqual, "",
      "the rate falls to 0 at the end; training.lr_scheduler: wsd keeps a share (min_lr_ratio), given "
      "num_decay_steps"},
-    {"lr_scheduler_kwargs.timescale", "", Rule::kNoEqual, "", "the schedule that takes it has no equal"},
+    {"lr_scheduler_kwargs.timescale", "", Rule::kNoEqual, "", "its schedule is not supported"},
     // Computed together: settle_trainer.
     {"per_device_train_batch_size", "training.micro_batch_size", Rule::kLater},
     {"per_gpu_train_batch_size", "training.micro_batch_size", Rule::kLater},
@@ -76,7 +76,7 @@ constexpr Row kTransformersRows[] = {
     {"save_total_limit", "output.save_total_limit"},
     {"adafactor", "training.optimizer", Rule::kWords, "false=|true=adafactor,!adamw"},
     {"torch_empty_cache_steps", "", Rule::kHarmless, "*", "no memory is cached here"},
-    {"use_legacy_prediction_loop", "", Rule::kHarmless, "*", "how evaluation runs is decided here"},
+    {"use_legacy_prediction_loop", "", Rule::kHarmless, "*", "evaluation is planned here"},
     {"load_best_model_at_end", "training.load_best_model_at_end", Rule::kIfThere, "",
      "final/ is the last model, not the best"},
     {"metric_for_best_model", "training.metric_for_best_model", Rule::kIfThere, "",
@@ -84,7 +84,7 @@ constexpr Row kTransformersRows[] = {
     {"greater_is_better", "training.greater_is_better", Rule::kIfThere, "", "final/ is the last model"},
     {"dataloader_num_workers", "data.num_workers", Rule::kHarmless, "*", "threads read ahead as needed"},
     {"dataloader_prefetch_factor", "data.prefetch_factor"},
-    {"dataloader_drop_last", "", Rule::kHarmless, "null", "it says nothing",
+    {"dataloader_drop_last", "", Rule::kHarmless, "null", "it has no effect",
      "batches run on across epochs: where the data is no multiple of the batch, an epoch's last step "
      "differs"},
     {"data_seed", "", Rule::kNoEqual, "", "training.seed draws the order of the data"},
@@ -106,8 +106,8 @@ constexpr Row kTransformersRows[] = {
      "its settings were not given: import both files at once"},
     {"parallelism_config", "", Rule::kHarmless, "*", "a run is one process"},
     {"average_tokens_across_devices", "", Rule::kHarmless, "*",
-     "the loss is the mean over all targets of a step"},
-    {"trust_remote_code", "", Rule::kHarmless, "*", "no code of a model is run"},
+     "the loss is the mean over all loss tokens of a step"},
+    {"trust_remote_code", "", Rule::kHarmless, "*", "no model code is run"},
     {"resume_from_checkpoint", "", Rule::kHarmless, "null|true|false|\"\"", "--resume says it",
      "run: plimsoll train RUN.yaml --resume DIR, of a checkpoint of Plimsoll's"},
     // The example scripts.

@@ -220,7 +220,7 @@ Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
   if (errno != EWOULDBLOCK) return lock;
   char owner[21] = {};
   (void)!::pread(fd, owner, 20, 0);
-  return Error{ErrorCode::kIo, fmt::format("another run (process {}) is writing here", std::atol(owner)),
+  return Error{ErrorCode::kIo, fmt::format("another run (process {}) writes here", std::atol(owner)),
                directory, "wait until it has ended, or set another output.dir"};
 }
 

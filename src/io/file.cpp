@@ -60,9 +60,9 @@ Error io_error(std::string_view what, const std::string& path, int code) {
   if (code == EACCES || code == EPERM || code == EROFS)
     error.hint = "check the permissions of the file and its folder";
   if (code == ENOTDIR || code == EEXIST || code == EISDIR)
-    error.hint = "something of another kind lies there: move it away, or choose another name";
+    error.hint = "something else is at this path: move it away, or choose another name";
   if (code == EMFILE || code == ENFILE) error.hint = "raise the limit on open files (ulimit -n)";
-  if (error.hint.empty()) error.hint = "check that the path is right and its disk is well";
+  if (error.hint.empty()) error.hint = "check that the path is right and that its disk works";
   return error;
 }
 
@@ -104,7 +104,7 @@ Result<ReadFile> ReadFile::open(const std::string& path, ErrorCode missing) {
   if (!S_ISREG(info.st_mode)) {
     ::close(fd);
     if (S_ISDIR(info.st_mode))
-      return Error{missing, "a folder lies where a file is expected", path, "name a file inside it"};
+      return Error{missing, "there is a folder where a file is expected", path, "name a file inside it"};
     return Error{missing, "this is no regular file (a pipe or a device)", path,
                  "write its content to a file first"};
   }
@@ -212,7 +212,7 @@ Result<std::string> read_small_file(const std::string& path, int64_t max_bytes, 
 Result<AtomicFile> AtomicFile::create(const std::string& path) {
   // Taking its name would remove it: a device is of use to all.
   if (struct stat there = {}; ::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
-    return Error{ErrorCode::kIo, "what has the name is no file that may be replaced", path,
+    return Error{ErrorCode::kIo, "this name does not belong to a file that may be replaced", path,
                  "name a file; a device, a pipe or a folder stays as it is"};
   // Without a name until it is whole: whatever ends the process leaves nothing. Not every file system can.
   const int nameless = ::open(folder_of(path).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);

@@ -1,5 +1,5 @@
-// What a file that is no safetensors file is instead, told by its first bytes, so that a message can say what
-// to do.
+// Recognises files of other formats by their first bytes, for messages that say what to
+// do.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What a config.json says of the labels of a sequence classifier: id2label, label2id, num_labels,
+// The label fields of a classifier's config.json: id2label, label2id, num_labels,
 // problem_type, and the architecture's name, as transformers reads and writes them.
 #pragma once
 

@@ -135,7 +135,7 @@ Status ConfigJson::require(std::string_view field, const Tree& value, std::strin
 
 Status ConfigJson::require_absent(std::initializer_list<std::string_view> fields) const {
   for (const std::string_view field : fields)
-    if (has(field)) return error(field, "no such field: what it changes is not supported");
+    if (has(field)) return error(field, "no such field: its effect is not supported");
   return Ok{};
 }
 

@@ -1,5 +1,5 @@
-// NumPy's .npy header (versions 1 to 3) for integer arrays of one or two dimensions. The payload is read by
-// position elsewhere; nothing here allocates by what the file claims.
+// NumPy's .npy header (versions 1 to 3) for integer arrays of one or two dimensions. Other code reads the
+// payload by position; nothing here allocates by what the file claims.
 #pragma once
 
 #include <cstddef>

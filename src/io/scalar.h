@@ -1,4 +1,4 @@
-// What an unquoted YAML scalar means, after the core schema of YAML 1.2.
+// Resolves unquoted YAML scalars by the core schema of YAML 1.2.
 #pragma once
 
 #include <string>

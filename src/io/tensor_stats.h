@@ -1,4 +1,4 @@
-// What is in a tensor, without holding it: extent, mean and spread of its numbers, streamed through a small
+// Streaming statistics of a tensor: extent, mean and spread of its numbers, streamed through a small
 // buffer.
 #pragma once
 

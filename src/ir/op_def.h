@@ -1,5 +1,5 @@
-// What the graph knows of a kind of op. One OpDef stands in each ops/<op>.cpp; ops/op_list.cpp lists them
-// all.
+// The definition of an op type in the graph. One OpDef stands in each ops/<op>.cpp; ops/op_list.cpp lists
+// them all.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The textual form of a program, as sketched in graph.h: what --dump-ir writes, golden tests hold and the
+// The textual form of a program, as shown in graph.h: what --dump-ir writes, golden tests hold and the
 // parser reads back bit for bit.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How far a value reaches in its storage.
+// The byte range of a value in its storage.
 #pragma once
 
 #include "ir/shape.h"

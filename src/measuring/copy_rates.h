@@ -1,5 +1,5 @@
-// What copies and the disk do in a second: each way alone, both at once, and beside kernels, whose time they
-// take.
+// Measures the rates of copies and of the disk: each way alone, both at once, and beside kernels, whose time
+// they take.
 #pragma once
 
 #include <cstdint>

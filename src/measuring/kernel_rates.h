@@ -1,4 +1,4 @@
-// What the CPU's kernels do in a second, measured one op after the other.
+// Measures the rates of the CPU kernels, one op after the other.
 #pragma once
 
 #include <functional>

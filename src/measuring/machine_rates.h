@@ -1,4 +1,4 @@
-// What a machine does, measured as a whole: all that `calibrate` keeps, or the little that a first plan
+// Measures all rates of a machine: all that `calibrate` keeps, or the little that a first plan
 // needs.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Whether other work takes the processors away while something is measured.
+// Detects other work on the processors during a measurement.
 #pragma once
 
 #include <cstdint>

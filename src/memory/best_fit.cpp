@@ -1,4 +1,4 @@
-// What comes and goes in time goes where an allocator would have it: beside what was placed before all, what
+// Best-fit placement in order of allocation: beside what was placed before all, what
 // was born before the item at hand and still lives is all that it meets.
 #include <algorithm>
 #include <array>

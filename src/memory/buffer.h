@@ -1,4 +1,4 @@
-// What the memory room knows of a program: buffers with a lifetime and a size, and where a plan puts them.
+// The memory module's view of a program: buffers with a lifetime and a size, and where a plan puts them.
 // Times are positions in a schedule, sizes and offsets are bytes; nothing here knows of operations or
 // tensors.
 #pragma once

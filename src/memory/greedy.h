@@ -1,5 +1,5 @@
-// The greedy orders: first fit in a given order, the skyline, which lets the least feasible offset decide,
-// and best fit in the order of births.
+// The greedy orders: first fit in a given order, the skyline, which takes the least feasible offset, and
+// best fit in order of allocation.
 #pragma once
 
 #include <cstdint>

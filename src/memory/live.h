@@ -1,4 +1,4 @@
-// How many bytes are alive at each time: the floor under every plan, and what a report says about its peak.
+// Live bytes over time: the floor under every plan, and what a report says about its peak.
 #pragma once
 
 #include <cstdint>

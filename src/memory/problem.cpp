@@ -1,4 +1,4 @@
-// From times and bytes to sections and units.
+// Reduces times and bytes to sections and units.
 #include "memory/problem.h"
 
 #include <algorithm>

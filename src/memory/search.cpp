@@ -4,8 +4,8 @@
 // over all of its life (a valley). In any packing that is settled (no item can fall), either exactly one of
 // those items lies at this section's floor, or none does and the section wastes what is below the next
 // possible offset. These cases exclude each other, so a sub-problem is known by its items and floors alone:
-// one that failed is remembered. Choosing the section with the fewest cases makes tight packings nearly free
-// of guesses. Sub-problems that share no item to be placed are solved one by one: a failure of one fails the
+// one that failed is remembered. Choosing the section with the fewest cases leaves few guesses in tight
+// packings. Sub-problems that share no item to be placed are solved one by one: a failure of one fails the
 // node. Equal items are placed in the order of their index.
 #include "memory/search.h"
 
@@ -143,7 +143,7 @@ bool Search::solve(int32_t first, int32_t last) {
     out_of_nodes_ = true;
     return false;
   }
-  scanned_ += 16 * (last - first);  // hashing, choosing and splitting pass over the sections
+  scanned_ += 16 * (last - first);  // hashing, choosing and splitting skip the sections
   const uint64_t key = state_.hash(first, last);
   if (failed_.contains(key)) return false;
   ++depth_;

@@ -1,4 +1,4 @@
-// What the branch and bound knows at a node, with propagation and undo.
+// The state of a branch-and-bound node, with propagation and undo.
 //
 // Items are placed from the bottom up. floor[s] is the least offset that any item still to be placed in
 // section s can have, least[i] the largest floor beneath item i. A section is a machine, its items are jobs

@@ -1,4 +1,4 @@
-// How well a model's outputs meet labels, as scikit-learn and scipy count it with their defaults. Examples
+// Metrics of model outputs against labels, equal to scikit-learn's and scipy's defaults. Examples
 // are added one by one, in order, so the values depend on nothing but the examples.
 #pragma once
 

@@ -285,8 +285,7 @@ class Merger : public TensorRewrite {
       return refused(view +
                          " has a vocabulary of the adapter's own and an adapter, which is not merged in this "
                          "version",
-                     folder_,
-                     "go on with the adapter beside its base: --adapter of eval, predict and generate");
+                     folder_, "use the adapter with its base model: --adapter of eval, predict and generate");
     const auto base = find(model, view);
     if (!base)
       return Error{ErrorCode::kBadData, "the base has no tensor " + view, folder_,
@@ -325,8 +324,8 @@ class Merger : public TensorRewrite {
     if (!tied || (model.adapter_of(tied->head) == nullptr && model.adapter_of(tied->embedding) == nullptr))
       return Ok{};
     return refused(
-        fmt::format("{} is {}, and the adapter changes one of the two", tied->head, tied->embedding), folder_,
-        "go on with the adapter beside its base: --adapter of eval, predict and generate");
+        fmt::format("{} is {}, and the adapter changes only one of the two", tied->head, tied->embedding),
+        folder_, "use the adapter with its base model: --adapter of eval, predict and generate");
   }
 
   static int64_t num_elements(const io::SafetensorsEntry& entry) {

@@ -22,7 +22,7 @@ struct MergeReport {
   int64_t num_tensors = 0;
   int64_t num_changed = 0;            ///< of them
   int64_t num_dequantized = 0;        ///< of them, that the base has in few bits
-  std::string dequantized_from = {};  ///< "nf4 with double quantisation"; empty: the base is whole
+  std::string dequantized_from = {};  ///< "nf4 with double quantization"; empty: the base is whole
   int64_t num_proven = 0;             ///< rows that were read again and held against base + adapter
   int64_t bytes = 0;                  ///< written
   double seconds = 0;

@@ -43,11 +43,11 @@ class ModelQuantizer : public TensorRewrite {
   Result<QuantizeReport> operator()() {
     const auto start = std::chrono::steady_clock::now();
     PLIMSOLL_ASSIGN(folder_, io::find_whole_model(request_.model));
-    PLIMSOLL_TRY(check_rewrite_output(folder_, request_.output, "quantised model"));
+    PLIMSOLL_TRY(check_rewrite_output(folder_, request_.output, "quantized model"));
     PLIMSOLL_ASSIGN(const io::ConfigJson config, io::read_config_json(folder_ + "/config.json"));
     if (config.has("quantization_config"))
-      return Error{ErrorCode::kBadData, "the model is quantised already", folder_,
-                   "quantise the original; its config.json has no quantization_config"};
+      return Error{ErrorCode::kBadData, "the model is already quantized", folder_,
+                   "quantize the original; its config.json has no quantization_config"};
     PLIMSOLL_ASSIGN(io::ModelWeights weights, io::ModelWeights::open(folder_));
     weights_.emplace(std::move(weights));
     PLIMSOLL_TRY(choose(config));

@@ -1,4 +1,4 @@
-// A model directory with its linear maps quantised, as transformers and bitsandbytes would save it.
+// Writes a model directory with quantized linear layers, as transformers and bitsandbytes would save it.
 #pragma once
 
 #include <cstdint>

@@ -152,7 +152,7 @@ Status check_rewrite_output(const std::string& source, const std::string& output
     return Error{ErrorCode::kInvalidArgument, "the " + what + " would overwrite its source", output,
                  "name another --output"};
   if (fs::is_directory(output, code) && fs::is_empty(output, code)) return Ok{};
-  return Error{ErrorCode::kInvalidArgument, "the output is there already", output,
+  return Error{ErrorCode::kInvalidArgument, "the output exists already", output,
                "name another --output, or move it away"};
 }
 

@@ -1,5 +1,5 @@
 // A model directory written again, tensor by tensor: the weights' files keep their names, what stands beside
-// them is copied, and the folder has its name when all of it is written and proven.
+// them is copied, and the folder gets its name when everything is written and verified.
 #pragma once
 
 #include <cstdint>

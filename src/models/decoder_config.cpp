@@ -78,7 +78,7 @@ Status refuse_unsupported(const io::ConfigJson& config) {
         "mlp_bias", "attention_bias", "use_sliding_window"}) {
     const bool read_by_the_family = std::ranges::count(config.known_fields(), field) > 0;
     if (!read_by_the_family)
-      PLIMSOLL_TRY(config.require(field, io::Tree::of(false), "what it changes is not supported"));
+      PLIMSOLL_TRY(config.require(field, io::Tree::of(false), "its effect is not supported"));
   }
   if (std::ranges::count(config.known_fields(), "no_rope_layers") == 0)
     PLIMSOLL_TRY(config.require_absent({"no_rope_layers"}));
@@ -142,9 +142,9 @@ Status read_layer_types(const io::ConfigJson& config, int64_t window, std::strin
       static_cast<int64_t>(types->items.size()) != c.num_hidden_layers)
     return config.error(
         "layer_types", fmt::format("a list of {} attention types", c.num_hidden_layers),
-        fmt::format("correct layer_types, or set model.overrides.layer_types=null: then {} say which "
-                    "layers slide",
-                    otherwise));
+        fmt::format(
+            "correct layer_types, or set model.overrides.layer_types=null: then {} select the sliding layers",
+            otherwise));
   for (size_t i = 0; i < c.windows.size(); ++i) {
     const bool slides = types->items[i].text == "sliding_attention";
     if (!slides && types->items[i].text != "full_attention")

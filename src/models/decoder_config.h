@@ -1,4 +1,4 @@
-// What families of Llama's kind read from a config.json: one struct for all, whose switches hold what
+// The config.json fields of Llama-like families: one struct for all, whose switches hold what
 // differs, and a reader a family, in the family's own file.
 #pragma once
 

@@ -42,7 +42,7 @@ Status read_switches(const io::ConfigJson& config, Gpt2Config& c) {
 
 Status refuse_unsupported_gpt2(const io::ConfigJson& config) {
   for (const std::string_view field : {"add_cross_attention", "is_encoder_decoder"})
-    PLIMSOLL_TRY(config.require(field, io::Tree::of(false), "what it changes is not supported"));
+    PLIMSOLL_TRY(config.require(field, io::Tree::of(false), "its effect is not supported"));
   return Ok{};
 }
 

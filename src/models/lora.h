@@ -1,5 +1,5 @@
-// Low-rank adapters of a model's linear maps and embeddings, as PEFT's LoraConfig describes them: which
-// modules get one, of which rank and scale, and what else learns beside them. Hu et al. 2021,
+// Low-rank adapters of a model's linear layers and embeddings, as PEFT's LoraConfig describes them: the
+// adapted modules, their rank and scale, and other trained parameters. Hu et al. 2021,
 // arXiv:2106.09685; rank-stabilised scales: Kalajdzievski 2023, arXiv:2312.03732.
 #pragma once
 

@@ -86,7 +86,7 @@ Status read_init(const io::ConfigJson& config, LoraSpec& spec) {
     }
   return config.error(
       "init_lora_weights", "true, false, gaussian, pissa, olora or loftq",
-      "such an adapter belongs to a base whose weights it has changed by chance or by data; in "
+      "such an adapter belongs to a base model whose weights were changed at random or by data; in "
       "PEFT, save_pretrained(path_initial_model_for_weight_conversion=…) makes a plain one");
 }
 

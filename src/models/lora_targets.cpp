@@ -108,7 +108,7 @@ std::vector<Error> LoraTargets::unmatched(const std::set<std::string>& adapted) 
   if (!targets_.is_pattern && !all_linear_)
     for (const std::string& name : targets_.names)
       if (!matched_.contains(name))
-        errors.push_back(unmatched_name("lora.target_modules", "linear map", name, linear_names()));
+        errors.push_back(unmatched_name("lora.target_modules", "linear layer", name, linear_names()));
   const std::vector<std::string> all = modules();
   for (const std::string& name : spec_.exclude_modules.names)
     if (std::ranges::none_of(all, [&](const auto& m) {
@@ -162,7 +162,7 @@ Status LoraTargets::check_apart(const std::set<std::string>& adapted) const {
 
 Error LoraTargets::nothing_adapted() const {
   if (targets_.is_pattern && targeted_.empty())
-    return unmatched_name("lora.target_modules", "linear map", targets_.names.front(), linear_names());
+    return unmatched_name("lora.target_modules", "linear layer", targets_.names.front(), linear_names());
   return target_refused(
       "lora gives no module an adapter: what target_modules names is left out by exclude_modules, "
       "modules_to_save or layers_to_transform",

@@ -1,4 +1,4 @@
-// Which of a model's modules LoRA's settings name: those that get an adapter, those that are saved whole.
+// Resolves the modules that LoRA settings name: those that get an adapter, those that are saved whole.
 #pragma once
 
 #include <set>

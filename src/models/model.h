@@ -1,5 +1,5 @@
-// What a model family tells the rest: its parameters with the checkpoint's names and its constants. What runs
-// forward on which inputs, a kind of model says: a language model on tokens (models/language_model.h).
+// The interface of a model family: its parameters with the checkpoint's names and its constants. Kinds of
+// models define forward and its inputs: a language model runs on tokens (models/language_model.h).
 #pragma once
 
 #include <functional>

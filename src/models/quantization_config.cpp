@@ -41,7 +41,7 @@ Result<std::optional<QuantizeSpec>> read_quantization_config(const io::ConfigJso
   if (method != "bitsandbytes")
     return Error{
         ErrorCode::kBadData,
-        fmt::format("the model is quantised by {}, and only bitsandbytes is read", method.substr(0, 80)),
+        fmt::format("the model is quantized by {}, and only bitsandbytes is supported", method.substr(0, 80)),
         config.source(), kTakeOriginal};
   PLIMSOLL_ASSIGN(const bool in_4bit, fields->boolean("load_in_4bit", false));
   PLIMSOLL_ASSIGN(const bool in_8bit, fields->boolean("load_in_8bit", false));
@@ -61,11 +61,11 @@ std::string_view quantized_name(ir::DType dtype) {
     case ir::DType::kNf4:
       return "nf4";
     case ir::DType::kNf4Double:
-      return "nf4 with double quantisation";
+      return "nf4 with double quantization";
     case ir::DType::kFp4:
       return "fp4";
     case ir::DType::kFp4Double:
-      return "fp4 with double quantisation";
+      return "fp4 with double quantization";
     case ir::DType::kI8Rows:
       return "int8 by rows";
     default:

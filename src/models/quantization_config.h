@@ -1,4 +1,4 @@
-// quantization_config of a config.json: a model whose files have its linear maps in few bits already.
+// quantization_config of a config.json: a model whose files already have quantized linear layers.
 #pragma once
 
 #include <optional>

@@ -21,7 +21,7 @@ Error wrong(std::string what, std::string hint) {
 Status check_loftq(const Loftq& loftq, const QuantizeSpec& spec) {
   const int64_t bits = spec.dtype == ir::DType::kI8Rows ? 8 : 4;
   if (loftq.bits != 0 && loftq.bits != bits)
-    return wrong(fmt::format("lora.loftq_config.loftq_bits is {}, and the weights are quantised to {} bits",
+    return wrong(fmt::format("lora.loftq_config.loftq_bits is {}, and the weights are quantized to {} bits",
                              loftq.bits, bits),
                  loftq.bits == 8 ? "set quantization={load_in_8bit: true}, or loftq_bits to 4"
                                  : "set quantization={load_in_4bit: true}, or loftq_bits to 8");
@@ -29,15 +29,16 @@ Status check_loftq(const Loftq& loftq, const QuantizeSpec& spec) {
       "take the base as the adapter_config.json's loftq_config says: quantization with that code, or the "
       "original";
   if (loftq.dtype && *loftq.dtype != spec.dtype)
-    return wrong(fmt::format("the adapter began by LoftQ beside weights in {}, and they are in {}",
+    return wrong(fmt::format("the adapter was initialised with LoftQ for weights in {}, and they are in {}",
                              quantized_name(*loftq.dtype), quantized_name(spec.dtype)),
                  kAsItSays);
   if (loftq.dtype && !spec.stored && loftq.skip_modules != spec.skip_modules)
-    return wrong("the adapter began by LoftQ beside another list of quantization.llm_int8_skip_modules",
-                 kAsItSays);
+    return wrong(
+        "the adapter was initialised with LoftQ for another list of quantization.llm_int8_skip_modules",
+        kAsItSays);
   if (spec.stored && loftq.iterations > 1)
     return wrong(
-        fmt::format("LoftQ in {} iterations rounds the original weights, and the model's files have codes",
+        fmt::format("LoftQ in {} iterations rounds the original weights, and the model's files are quantized",
                     loftq.iterations),
         "take the original model with quantization");
   return Ok{};
@@ -49,8 +50,8 @@ Status check_adapters(const Adapters& adapters, const QuantizeSpec& spec) {
   if (adapters.factors == Factors::kLoftq) return check_loftq(adapters.loftq, spec);
   if (!spec.stored) return Ok{};
   return wrong(
-      "lora.init_lora_weights takes the adapters from the original weights, and the model's files have "
-      "codes",
+      "lora.init_lora_weights computes the adapters from the original weights, and the model's files are "
+      "quantized",
       "take the original model with quantization, or set lora.init_lora_weights=true");
 }
 
@@ -68,7 +69,7 @@ Status check_frozen(const Model& model, const std::function<bool(const Parameter
     const auto taken = std::ranges::find_if(p.views, takes);
     if (taken != p.views.end())
       return wrong(
-          taken->name + " is to be trained, and the model's files have it in few bits",
+          taken->name + " is to be trained, and the model's files have it quantized",
           "leave it out of lora.modules_to_save and training.unfreeze, or train on the original model");
   }
   return Ok{};
@@ -87,7 +88,7 @@ Status quantize(Model& model, const QuantizeSpec& spec) {
         std::ranges::none_of(modules, [&](const std::string& m) { return is_within(m, name); })) {
       const std::string near = io::nearest_name(name, modules);
       return wrong(
-          fmt::format("quantization.llm_int8_skip_modules: no linear map is named {}", name.substr(0, 100)),
+          fmt::format("quantization.llm_int8_skip_modules: no linear layer is named {}", name.substr(0, 100)),
           near.empty() ? "name modules as the model has them, like layers.0.mlp.down_proj"
                        : "the nearest is " + near);
     }
@@ -100,7 +101,7 @@ Status quantize(Model& model, const QuantizeSpec& spec) {
   const bool learns = spec.learns || model.adapters();
   if (spec.stored && learns) PLIMSOLL_TRY(check_frozen(model, takes));
   if (model.quantize(spec.dtype, takes, learns, spec.stored) == 0)
-    return wrong("quantization has nothing to quantise: no linear map of the model is frozen",
+    return wrong("quantization has no effect: no linear layer of the model is frozen",
                  "train adapters beside them (lora: {r: 16}), or leave quantization out");
   return Ok{};
 }
@@ -108,8 +109,8 @@ Status quantize(Model& model, const QuantizeSpec& spec) {
 Status check_whole(const Model& model) {
   if (!model.adapters() || model.adapters()->factors != Factors::kLoftq) return Ok{};
   return wrong(
-      "lora.init_lora_weights is loftq, which makes up for what quantising loses, and the weights are not "
-      "quantised",
+      "lora.init_lora_weights is loftq, which compensates the quantization error, and the weights are not "
+      "quantized",
       "set quantization={load_in_4bit: true}, or lora.init_lora_weights=true");
 }
 

@@ -1,4 +1,4 @@
-// Frozen weights in few bits: which of a model's linear maps, and what stands against it.
+// Quantized frozen weights: the linear layers that are quantized, and the reasons against it.
 #pragma once
 
 #include <string>

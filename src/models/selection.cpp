@@ -113,7 +113,7 @@ Status select(Model& model, const Selection& selection) {
         ErrorCode::kInvalidArgument,
         fmt::format("training.freeze freezes all {} parameters: nothing is left to train", names.size()),
         {},
-        "freeze fewer, or name what is to learn in training.unfreeze"};
+        "freeze fewer, or name trained parameters in training.unfreeze"};
   // A frozen tensor has no hyper-parameters: its group divides nothing.
   for (Role& role : roles)
     if (!role.trained) role.group = 0;

@@ -1,4 +1,4 @@
-// Which tensors of a model learn, and with whose hyper-parameters: patterns over their names.
+// Selects the trained tensors of a model and their hyper-parameters: patterns over their names.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What readers of files need: the tables, and what codes stand for.
+// Decoding of bitsandbytes tensors for file readers: the tables, and what codes stand for.
 #include "numerics/bitsandbytes.h"
 #include "numerics/dynamic_map.h"
 #include "numerics/formats.h"

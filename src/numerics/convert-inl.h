@@ -8,7 +8,7 @@
 //   round_tf32(d, v)           f32 with 10 bits of mantissa
 //   *_stochastic(d, v, word)   up with the probability of the part cut off; word is 32 random bits a lane
 //
-// Exact, hence the same bits on every instruction set. Subnormals are kept (VCVTNEPS2BF16 would flush them).
+// Exact, hence bit-identical on every instruction set. Subnormals are kept (VCVTNEPS2BF16 would flush them).
 // A NaN stays one with its sign and upper bits and becomes quiet, as VCVTPS2PH does it. `d` is any tag of
 // f32.
 //

@@ -1,5 +1,5 @@
 // Arrays of f32 to another format and back. Vectors of the best instruction set at hand; the results are
-// exact, hence the same bits on every one and for every number of threads.
+// exact, hence bit-identical on every one and for every number of threads.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What of a matrix fits into a product of two thin ones: its largest singular triples, and the first of Q R.
-// Double precision inside, one thread, no chance: the same bits for the same matrix.
+// Low-rank approximation of a matrix: its largest singular triples, and the first of Q R.
+// Double precision inside, one thread, no chance: the result is bit-identical for the same matrix.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The counter-based generator behind every random number: Philox-4x32-10 (Salmon, Moraes, Dror, Shaw 2011,
-// "Parallel random numbers: as easy as 1, 2, 3"). A word depends on its key and counter alone, so whoever
-// asks for it, in whatever order, gets the same bits. Vectors of it: philox-inl.h.
+// "Parallel random numbers: as easy as 1, 2, 3"). A word depends on its key and counter alone, so every
+// caller gets the same word, in any order. Vectors of it: philox-inl.h.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What each scheme is, its layout, and the scales that are one for the tensor.
+// The quantization schemes, their layouts and their per-tensor scales.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,6 +1,6 @@
-// Which instruction sets the vector code of this room is compiled for: as the CPU kernels, the compiler's
-// baseline ("portable"), AVX2 and AVX-512. Include before hwy/highway.h and hwy/foreach_target.h; the choice
-// is made at run time, for the whole process.
+// The instruction sets that the vector code of this module is compiled for: as the CPU kernels, the
+// compiler's baseline ("portable"), AVX2 and AVX-512. Include before hwy/highway.h and hwy/foreach_target.h;
+// the choice is made at run time, for the whole process.
 #pragma once
 
 // The baseline has one lane, whatever the compiler: four in plain C++ would be a width of its own.

@@ -1,4 +1,4 @@
-// Cross-entropy of one row of logits in double: what cross_entropy and head_loss are both held against.
+// Cross-entropy of one row of logits in double: the reference of cross_entropy and head_loss.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What adapters put beside an embedding: columns by token, and rows that learn in place of the table's.
+// Ops of adapters beside an embedding: columns by token, and rows that learn in place of the table's.
 #include <fmt/format.h>
 
 #include <algorithm>

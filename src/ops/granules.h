@@ -1,4 +1,4 @@
-// How reductions over rows are cut, for every backend: the order of their sums follows from it.
+// The granules of row reductions, the same for every backend: the order of their sums follows from it.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Linear maps: the matrix product, the one that is added to columns of another, its weight gradient, and the
-// sum over rows that is a bias's gradient.
+// Linear layers: the matrix product, the one that is added to columns of another, its weight gradient, and
+// the sum over rows that is a bias's gradient.
 #include "ops/operands.h"
 
 namespace plimsoll::ops {

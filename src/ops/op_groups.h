@@ -1,4 +1,4 @@
-// What each file of ops exports: its definitions. op_list.cpp calls every one of these.
+// The op groups that each file exports: its definitions. op_list.cpp calls every one of these.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// What the files of ops share: checks of operands, so that all errors read alike, declarations of attributes,
-// costs.
+// Shared helpers of the op files: checks of operands, so that all errors read alike, declarations of
+// attributes, costs.
 #pragma once
 
 #include <initializer_list>

@@ -1,5 +1,5 @@
-// What one writes models, optimizers and derivatives with: a function an op. Each appends to the builder's
-// graph.
+// Builder functions of ops for models, optimizers and derivatives: a function an op. Each appends to the
+// builder's graph.
 //
 // Conventions. B sequences of T tokens; the last axis is the feature axis. An optional operand is a
 // ValueId{}. A reduction over rows (weight, bias and norm gradients, losses) runs in granules of kGranule

@@ -1,5 +1,5 @@
-// What precedes the update: norm of the gradients, a tensor at a time and as a sweep over all of them, and
-// clipping.
+// Gradient norm and clipping before the update: norm of the gradients, a tensor at a time and as a sweep over
+// all of them, and clipping.
 #include <algorithm>
 #include <cmath>
 

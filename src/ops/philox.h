@@ -1,5 +1,5 @@
-// What every random op draws: words of Philox-4x32-10 (numerics/philox.h) by these keys and counters. A draw
-// depends on them alone, so a recomputation, a batch split otherwise and every backend get the same bits.
+// The random bits of every random op: words of Philox-4x32-10 (numerics/philox.h) by these keys and counters.
+// A draw depends on them alone, so a recomputation, another batch split and every backend draw the same.
 //
 //   key     = { seed low 32, seed high 32 }                    random[0], random[1]
 //   counter = { element / 4 (low 32 bits), sequence, step, key of the op (low 32 bits) }

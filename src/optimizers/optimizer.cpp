@@ -1,4 +1,4 @@
-// What all optimizers share: norm and clipping, then the rule's op for each parameter; the table's rows.
+// Shared code of all optimizers: norm and clipping, then the rule's op for each parameter; the table's rows.
 #include "optimizers/optimizer.h"
 
 #include <fmt/format.h>

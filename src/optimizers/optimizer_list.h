@@ -1,5 +1,5 @@
-// What an optimizer is to the list, and the list. A new one adds its file's function at the end of this
-// header.
+// The interface of an optimizer, and the list of optimizers. A new one adds its file's function at the end of
+// this header.
 #pragma once
 
 #include <algorithm>

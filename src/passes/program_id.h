@@ -1,4 +1,4 @@
-// What a program of a session is for. Code decides by the role; the printed name is for people and files.
+// The purpose of a program in a session. Code decides by the role; the printed name is for people and files.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What passes that replace patterns of ops share: who uses what, where ops stand, and edits in linear time.
+// Shared code of passes that replace patterns of ops: uses of values, positions of ops, fast edits.
 #pragma once
 
 #include <span>

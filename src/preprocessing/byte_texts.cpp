@@ -29,7 +29,7 @@ Result<UnaskedBytes> unasked_bytes(const settings::RunConfig& config, const std:
       "{}, so text {} read as bytes, ids 0 to 255 of the model's {}{}",
       has_files ? "the model's folder has no tokenizer that can be read" : "the model has no tokenizer",
       unasked.refused ? "would be" : "is", grouped(size),
-      unasked.refused ? "" : "; data.tokenizer names a tokenizer, or says that bytes are meant");
+      unasked.refused ? "" : "; data.tokenizer names a tokenizer, or asks for bytes");
   return unasked;
 }
 
@@ -42,9 +42,9 @@ std::string unasked_bytes_note(const settings::RunConfig& config) {
     for (const std::string& file : files_of(*patterns))
       if (kind_of(file) == FileKind::kText)
         return fmt::format("{}: {}{}", file, unasked->what,
-                           unasked->refused ? "; training is refused unless data.tokenizer names a tokenizer "
-                                              "or says bytes"
-                                            : "");
+                           unasked->refused
+                               ? "; training is refused unless data.tokenizer names a tokenizer or is bytes"
+                               : "");
   return {};
 }
 

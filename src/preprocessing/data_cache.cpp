@@ -169,7 +169,7 @@ class NamesInUse {
       path = fmt::format("{}/{}{}-{}", folder, kInUse, ::getpid(), counter++);
       fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
     } while (fd < 0 && errno == EEXIST);
-    if (fd < 0) return io::io_error("cannot note what is used of the cache", path, errno);
+    if (fd < 0) return io::io_error("cannot record the use of the cache", path, errno);
     // Nobody removes it before it is locked: the caller holds the folder's lock.
     (void)locks(fd, LOCK_EX);
     return files.try_emplace(folder, std::move(path), fd).first->second.fd_.get();
@@ -262,7 +262,7 @@ Status CacheLease::use(const std::string& path) const {
   if (!is_entry(name) || !std::filesystem::equivalent(io::folder_of(path), folder_, code)) return Ok{};
   const std::string line = name + '\0';
   if (::write(names_, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-    return io::io_error("cannot note what is used of the cache", folder_, errno);
+    return io::io_error("cannot record the use of the cache", folder_, errno);
   // A time that cannot be set makes a file look older than it is; in use, it stays all the same.
   (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
   return Ok{};

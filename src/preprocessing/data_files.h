@@ -1,4 +1,4 @@
-// What the files of data.train and data.eval are.
+// Classifies the files of data.train and data.eval.
 #pragma once
 
 #include <string>

@@ -258,9 +258,8 @@ void keep_within_limit(const settings::RunConfig& config, const std::string& fol
   if (!trim)
     options.note("the data cache is not cleaned: " + trim.error().message());
   else if (trim->removed_files > 0)
-    options.note(
-        fmt::format("removed {} of tokenized data that was not used for long (output.data_cache_limit)",
-                    to_string(Bytes(trim->removed_bytes))));
+    options.note(fmt::format("removed {} of the least recently used tokenized data (output.data_cache_limit)",
+                             to_string(Bytes(trim->removed_bytes))));
 }
 
 }  // namespace

@@ -91,13 +91,13 @@ Result<Buckets> buckets_of(const settings::RunConfig& config, const std::vector<
 
 std::string bucket_note(const Buckets& buckets) {
   if (buckets.lengths.size() < 2)
-    return fmt::format("data.buckets: all sequences stand in one of {} tokens", buckets.lengths.back());
+    return fmt::format("data.buckets: all sequences are in the bucket of {} tokens", buckets.lengths.back());
   std::string text = fmt::format("in buckets of {} tokens", fmt::join(buckets.lengths, ", "));
   if (buckets.sequences == 0) return text;
   const auto share = [&](int64_t positions) {
     return 100 * (1 - static_cast<double>(buckets.tokens) / static_cast<double>(positions));
   };
-  return text + fmt::format(": {:.1f}% padding, with one length {:.1f}%", share(buckets.positions),
+  return text + fmt::format(": {:.1f}% padding, with a single length {:.1f}%", share(buckets.positions),
                             share(buckets.sequences * buckets.lengths.back()));
 }
 

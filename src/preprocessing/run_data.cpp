@@ -115,21 +115,19 @@ std::vector<std::string> packing_notes(const datasets::TrainingData& data) {
     };
     left_out(r.truncated_documents, r.truncated_tokens, "truncated");
     left_out(r.too_long_documents, r.too_long_tokens, "left out as too long");
-    left_out(r.no_target_documents, r.no_target_tokens, "left out without a target");
-    left_out(r.no_target_pieces, r.no_target_piece_tokens, "pieces left out without a target");
-    left_out(r.other_side_documents, r.other_side_tokens, "excluded by the train/eval split");
-    left_out(r.beyond_documents, r.beyond_tokens, "behind the first that are wanted");
+    left_out(r.no_target_documents, r.no_target_tokens, "left out without a loss token");
+    left_out(r.no_target_pieces, r.no_target_piece_tokens, "pieces left out without a loss token");
+    left_out(r.other_side_documents, r.other_side_tokens, "held out by the train/eval split");
+    left_out(r.beyond_documents, r.beyond_tokens, "beyond the requested number");
     if (r.tail_tokens > 0) text += fmt::format(", {} tokens left over at the end", r.tail_tokens);
     lines.push_back(std::move(text));
     // Each piece's first token aside, all are targets where there is no mask.
     const bool has_answers = r.num_targets + r.num_segments < r.num_tokens;
     if (apart && r.cut_documents > 0 && has_answers)
       lines.push_back(
-          fmt::format("{} of them {} longer than data.sequence_length ({}) and cut into pieces: what an "
-                      "answer is an answer to "
-                      "may stand in another piece, which is not seen; data.long_documents=truncate keeps the "
-                      "beginning alone, "
-                      "drop leaves such documents out",
+          fmt::format("{} of them {} longer than data.sequence_length ({}) and cut into pieces: an answer "
+                      "may be separated from its question; data.long_documents=truncate keeps only the "
+                      "beginning, drop leaves such documents out",
                       r.cut_documents, r.cut_documents == 1 ? "is" : "are", r.sequence_length));
   }
   return lines;

@@ -126,8 +126,7 @@ Result<RunData> run_data_of(std::string_view text) {
   data.labels = take_labels(parts);
   data.num_eval = parts.number<int64_t>();
   if (!parts.ended_well())
-    return Error{
-        ErrorCode::kIo, "the process that prepares the data did not say what it prepared", {}, "run again"};
+    return Error{ErrorCode::kIo, "the process that prepares the data returned no result", {}, "run again"};
   return data;
 }
 

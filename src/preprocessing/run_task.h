@@ -1,4 +1,4 @@
-// What a run trains for, as far as settings, model and data say it: a language model, or a classifier with
+// Determines the task of a run from settings, model and data: a language model, or a classifier with
 // these labels.
 #pragma once
 

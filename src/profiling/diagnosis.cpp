@@ -17,22 +17,23 @@ constexpr double kWorthwhileGain = 1.1;
 
 constexpr std::pair<const char*, const char*> kFindings[kPlaces] = {
     {"waiting for data: storage", "data.prefetch_factor=8 reads further ahead; else a faster disk"},
-    {"waiting for data: cold cache", "--warmup 5 passes over it; data.cache_dir=DIR keeps what was prepared"},
+    {"waiting for data: cold cache", "--warmup 5 skips it; data.cache_dir=DIR keeps prepared data"},
     {"waiting for data: preparing it", "data.num_workers=4, or plimsoll data tokenize ahead of the run"},
     {"waiting for checkpoints", "a larger output.save_steps, or a faster disk under output.dir"},
     {"CPUs taken by others", "runtime.threads=1 leaves them one, or let nothing run beside it"},
-    {"threads idle", "a larger training.micro_batch_size gives each op's threads more to share"},
+    {"threads idle", "a larger training.micro_batch_size gives the threads of each op more work"},
     {"host work between ops", "a larger training.micro_batch_size has fewer, larger ops"},
     {"copies that kernels cannot hide", "memory.offload=none keeps tensors where they are used"},
-    {"products of too few rows", "a larger training.micro_batch_size reads weights once for more rows"},
+    {"products with too few rows", "a larger training.micro_batch_size reads weights once for more rows"},
     {"products below their rate", "sizes that are multiples of 64"},
     {"CPUs without a thread", ""},
     {"optimizer", "a larger training.global_batch_size: the update is once a step, whatever the batch"},
     {"recompute", "memory.recompute=none, where memory.budget has room for it"},
     {"padding", "data.packing=best_fit, or data.buckets=8"},
     {"matrix products and attention", "at the best rate of this run"},
-    {"sweeps over memory", "at the rate of the memory"},
-    {"copies behind kernels", "without the clock they run beside them, as far as their order lets them"}};
+    {"memory-bound ops", "at the memory bandwidth"},
+    {"copies overlapped with kernels",
+     "without timing they overlap with kernels as far as their order allows"}};
 
 std::string hint_of(Place place, const Profile& profile, const TimeBreakdown& places) {
   const std::string hint = kFindings[place].second;
@@ -46,7 +47,7 @@ std::string hint_of(Place place, const Profile& profile, const TimeBreakdown& pl
       return fmt::format("runtime.threads={}: {:.1f} of them had nothing to do", profile.num_cpus,
                          places.idle_cpus);
     case kProducts:
-      return bf16_helps ? fmt::format("{}; training.precision=bf16 has one {:.1f} times as high", hint,
+      return bf16_helps ? fmt::format("{}; the rate of training.precision=bf16 is {:.1f} times as high", hint,
                                       profile.bf16_gain)
                         : hint;
     case kSweeps:

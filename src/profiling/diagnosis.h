@@ -1,4 +1,4 @@
-// Where a step's time goes and what would help: what is lost before the work itself, and each with the
+// Diagnoses the time of a step and suggests settings: what is lost before the work itself, and each with the
 // setting that would win it back.
 #pragma once
 

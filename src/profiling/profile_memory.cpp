@@ -1,4 +1,4 @@
-// What was measured while ops ran, beside what the plan has there.
+// Compares measured memory per op with the plan.
 #include <algorithm>
 
 #include "profiling/profile.h"

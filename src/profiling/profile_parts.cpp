@@ -1,4 +1,4 @@
-// How much of the steps' wall time the trace's events explain, and what of it was put to use.
+// Computes the share of the steps' wall time that trace events cover and use.
 #include <algorithm>
 
 #include "profiling/profile.h"

@@ -55,9 +55,8 @@ Status wait_for_all(runtime::Device& device) {
 Result<QueueLog> log_queues(training::Trainer& trainer, runtime::Device& device,
                             const ProfileSchedule& schedule) {
   if (!device.has_queue_log())
-    return Error{ErrorCode::kInvalidArgument, "this device does not tell when its queues did what",
-                 "runtime.device",
-                 "use runtime.device=discrete, or memory.offload with something on the disk"};
+    return Error{ErrorCode::kInvalidArgument, "this device does not record the times of its queues",
+                 "runtime.device", "use runtime.device=discrete, or memory.offload to disk"};
   QueueLog log;
   double begin = 0;
   const auto end_log = [&]() -> Status {

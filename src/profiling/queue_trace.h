@@ -1,4 +1,4 @@
-// What a device's queues did beside each other: how much of its copies kernels hide, and a trace to look at.
+// Analyses the overlap of a device's queues: how much of its copies kernels hide, and a trace to look at.
 #pragma once
 
 #include <array>

@@ -12,7 +12,8 @@
 namespace plimsoll::profiling {
 namespace {
 
-/// As backends/cpu/thread_pool.cpp, datasets/loader.cpp and checkpoints/checkpoint_writer.cpp call their threads.
+/// As backends/cpu/thread_pool.cpp, datasets/loader.cpp and checkpoints/checkpoint_writer.cpp call their
+/// threads.
 constexpr std::string_view kComputing = "compute", kLoading = "loader", kSaving = "checkpoints";
 
 struct ThreadTimes {

@@ -1,4 +1,4 @@
-// What the system knows of why a step waited.
+// System counters that explain why a step waited.
 #pragma once
 
 #include <cstdint>

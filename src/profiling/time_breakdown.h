@@ -1,4 +1,4 @@
-// Of a profile's measured parts, where the steps' time went: each second in one place.
+// Attributes each second of measured step time to exactly one category: each second in one place.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What the runs came to, beside each other: the tables at the page's head.
+// The overview table of a report: the tables at the page's head.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -119,7 +119,8 @@ struct Line {
 std::vector<Line> lines() {
   return {{"state",
            [](const RunEvents& e) {
-             return std::string(e.summary.is_null() ? "no summary: goes on, or was stopped" : "ended");
+             return std::string(e.summary.is_null() ? "no summary: the run is going on, or was stopped"
+                                                    : "ended");
            }},
           {"last step",
            [](const RunEvents& e) {
@@ -166,7 +167,7 @@ std::string overview_section(std::span<const ReportedRun> runs) {
     for (const ReportedRun& run : runs) cells.push_back(line.cell(run.events));
     table.add(std::move(cells));
   }
-  std::vector<std::string> mfu = {"operations of the model, of the machine's best rate (MFU)"};
+  std::vector<std::string> mfu = {"model FLOP utilization (MFU)"};
   for (const ReportedRun& run : runs) mfu.push_back(mfu_cell(run));
   table.add(std::move(mfu));
   return table.text("overview");
@@ -176,7 +177,7 @@ std::string evaluations_section(const ReportedRun& run) {
   constexpr size_t kMostRows = 200;
   const auto& evals = run.events.evals;
   if (evals.empty()) return "";
-  HtmlTable table({"step", "set", "loss", "beside it"}, 2);
+  HtmlTable table({"step", "set", "loss", "machine"}, 2);
   const size_t first = evals.size() > kMostRows ? evals.size() - kMostRows : 0;
   for (size_t i = first; i < evals.size(); ++i) {
     std::string more;
@@ -199,8 +200,8 @@ std::string checkpoints_section(const ReportedRun& run) {
   for (size_t i = first; i < list.size(); ++i)
     table.add({grouped(list[i].step), html_text(list[i].path),
                std::isfinite(list[i].seconds) ? fmt::format("{:.3g}", list[i].seconds) : "–"});
-  return "<h3>Checkpoints</h3>\n<p>As they were written; those that save_total_limit took away are among "
-         "them.</p>\n" +
+  return "<h3>Checkpoints</h3>\n<p>All that were written, including those that save_total_limit "
+         "removed.</p>\n" +
          (first > 0 ? fmt::format("<p>The last {} of {}.</p>\n", kMostRows, list.size()) : "") + table.text();
 }
 
@@ -208,10 +209,9 @@ std::string notes_section(const ReportedRun& run) {
   std::vector<std::string> notes = run.notes;
   const RunEvents& e = run.events;
   if (e.bad_lines > 0)
-    notes.push_back(
-        fmt::format("{} lines of events.jsonl are no events of a run and are left out", e.bad_lines));
+    notes.push_back(fmt::format("{} lines of events.jsonl are not events and were skipped", e.bad_lines));
   if (e.repeated > 0)
-    notes.push_back(fmt::format("{} steps were told more than once: the last counts", e.repeated));
+    notes.push_back(fmt::format("{} steps were reported more than once: the last counts", e.repeated));
   if (e.not_finite > 0)
     notes.push_back(fmt::format("the loss of {} steps is no finite number: gaps in the curve", e.not_finite));
   std::string out;

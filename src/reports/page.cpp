@@ -27,9 +27,8 @@ std::string curves(std::span<const ReportedRun> runs) {
   std::string out = "<h2>Curves</h2>\n<p class=\"quiet\">Drag to zoom, double click to go back.";
   if (is_downsampled(runs))
     out +=
-        " <span id=\"downsampled\">The curves are downsampled: of each of several hundred equal shares of "
-        "the steps the least "
-        "and the greatest value are drawn, so that no spike is lost.</span>";
+        " <span id=\"downsampled\">The curves are downsampled: the steps are divided into several hundred "
+        "equal parts, and the smallest and largest value of each is drawn, so that no spike is lost.</span>";
   return out +
          "</p>\n<div id=\"legend\"></div>\n<div id=\"curves\"></div>\n<noscript><p>The curves need "
          "JavaScript.</p></noscript>\n";

@@ -112,10 +112,10 @@ std::string parts_table(const RunEvents& events, bool has_profile) {
   table.add({"computing", each(seconds - wait), share_cell(1 - wait / seconds)});
   table.add({"waiting for data", each(wait), share_cell(wait / seconds)});
   const char* hint = has_profile ? ""
-                                 : " Which op takes how long is not in the events: <code>plimsoll profile "
-                                   "RUN.yaml --output DIR/profile</code> puts it there.";
-  return "<p>Of the run's own steps, by its events.</p>\n" + table.text() +
-         fmt::format("<p>Checkpoints took {:.3g} s to write, behind steps or beside them.{}</p>\n", saving,
+                                 : " The events have no times of single ops: <code>plimsoll profile RUN.yaml "
+                                   "--output DIR/profile</code> adds them.";
+  return "<p>From the events of the run's own steps.</p>\n" + table.text() +
+         fmt::format("<p>Checkpoints took {:.3g} s to write, mostly during other steps.{}</p>\n", saving,
                      hint);
 }
 
@@ -166,8 +166,7 @@ std::string memory_section(const ReportedRun& run, size_t index) {
     const planner::TimelinePoint& peak = run.plan->timeline.at_peak();
     out = fmt::format(
               "<div class=\"chart tall\" id=\"timeline{}\"></div>\n<p>Bytes alive while <code>{}</code> "
-              "runs, op by op{}. States and arena have most, {} bytes, at op {}, "
-              "in {}.</p>\n",
+              "runs, op by op{}. State and arena peak with {} bytes at op {}, in {}.</p>\n",
               index, html_text(run.plan->timeline.program),
               run.plan->kept ? "" : ": the run planned again from its run.yaml", grouped(peak.total_bytes),
               peak.position, html_text(std::string(planner::name(peak.phase)))) +
@@ -176,7 +175,7 @@ std::string memory_section(const ReportedRun& run, size_t index) {
         member(run.events.plan, "device.persistent_bytes") + member(run.events.plan, "device.arena_bytes");
     if (std::isfinite(planned) && planned != static_cast<double>(peak.total_bytes))
       out += fmt::format(
-          "<p>The run's own plan said {:.0f} bytes: planned here by another version, for another machine, or "
+          "<p>The run's own plan had {:.0f} bytes: it was made by another version, for another machine, or "
           "with another choice.</p>\n",
           planned);
   }
@@ -192,7 +191,7 @@ std::string techniques_section(const ReportedRun& run) {
            "model: "
            "<code>plimsoll report --techniques</code> makes them, and so does "
            "<code>plimsoll plan RUN.yaml --explain memory</code>.</p>\n";
-  HtmlTable table({"technique", "peak", "saves", "step", "settings and what it does"}, 1);
+  HtmlTable table({"technique", "peak", "saves", "step", "settings and effect"}, 1);
   for (const analysis::TechniqueRow& row : run.plan->techniques) {
     if (row.peak_bytes == 0) continue;
     table.add({html_text(row.name), bytes_text(row.peak_bytes), bytes_text(row.saved_bytes),

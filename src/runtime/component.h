@@ -1,4 +1,4 @@
-// How a kernel reaches the parts of a value of a block type: codes, scales, the scales' scales.
+// Access to the components of a block-quantized value: codes, scales, the scales' scales.
 #pragma once
 
 #include "base/check.h"

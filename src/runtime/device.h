@@ -1,4 +1,4 @@
-// What a device must offer so that everything above runs on it: memory, queues, events, copies, kernels, and
+// The device interface: memory, queues, events, copies, kernels, and
 // the capture of a launch sequence. The CPU implements it with threads, `discrete` with queues of its own;
 // CUDA maps each call onto its own of that name.
 #pragma once

@@ -107,7 +107,7 @@ Status Executable::issue_twice(const Instruction& instruction) {
   const ir::Op& op = program_.graph.op(program_.graph.order()[slot_of(instruction.issue.position)]);
   const std::string type = copies ? "" : ", " + ir::to_string(program_.graph.type(op.outputs[one->result]));
   return Error{ErrorCode::kDiverged,
-               fmt::format("{} gave other bits when it was run again on the same operands (result {}{})",
+               fmt::format("{} gave a different result when it ran again on the same operands (result {}{})",
                            op.def->name, one->result, type),
                fmt::format("{}, op {}{}{}", program_.graph.name, instruction.issue.position,
                            op.layer.empty() ? "" : ", ", op.layer),

@@ -1,4 +1,4 @@
-// What binding asks of a target's kernels, and of those that the host runs beside it.
+// The properties of kernels that binding needs, for the target and for the host beside it.
 #pragma once
 
 #include "passes/memory/bind_storage.h"

@@ -1,4 +1,4 @@
-// What a device's queues did, and when: how much of its copies runs beside its kernels.
+// A record of the work of a device's queues: how much of its copies runs beside its kernels.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What planning asks of a device: a pure description, made without the device, so that a plan for one that is
-// not here asks the same questions and gets the same answers.
+// The interface of a device for planning: a pure description, made without the device, so that a plan for one
+// that is not here asks the same questions and gets the same answers.
 #pragma once
 
 #include <cstdint>

@@ -60,12 +60,12 @@ Status check_best_model(const RunConfig& config) {
   if (!t.load_best_model_at_end) return Ok{};
   const int64_t every = config.output.save_steps;
   if (every == 0)
-    return wrong_setting("training.load_best_model_at_end goes back to a checkpoint, and none is saved",
+    return wrong_setting("training.load_best_model_at_end restores a checkpoint, and none is saved",
                          fmt::format("set output.save_steps={}", t.eval_steps));
   if (every % t.eval_steps != 0)
     return wrong_setting(
         fmt::format("training.load_best_model_at_end: output.save_steps ({}) is no multiple of "
-                    "training.eval_steps ({}), so checkpoints are saved that nothing is known of",
+                    "training.eval_steps ({}), so checkpoints are saved without an evaluation",
                     every, t.eval_steps),
         fmt::format("set output.save_steps={}", (every / t.eval_steps + 1) * t.eval_steps));
   return Ok{};

@@ -1,4 +1,4 @@
-// Which evaluation is the best: the settings of transformers' load_best_model_at_end and
+// Settings of best-model selection: the settings of transformers' load_best_model_at_end and
 // EarlyStoppingCallback.
 #pragma once
 

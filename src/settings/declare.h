@@ -1,4 +1,4 @@
-// How the list writes a setting down: a function for each kind of field, and what is true of a group of
+// Helpers that declare settings: a function for each kind of field, and what is true of a group of
 // them at once.
 #pragma once
 

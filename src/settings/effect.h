@@ -1,5 +1,5 @@
-// Whether what a run asks for is there and does something: refusals and notes from what each setting declares
-// (Setting::availability, available, only_with).
+// Checks that each setting of a run is available and has an effect: refusals and notes from what each setting
+// declares (Setting::availability, available, only_with).
 #pragma once
 
 #include <map>

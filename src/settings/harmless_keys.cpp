@@ -18,9 +18,9 @@ constexpr std::string_view kNone = "null|\"\"|[]|{}";
 constexpr std::string_view kHub = "nothing is uploaded";
 constexpr std::string_view kProcess = "a run is one process";
 constexpr std::string_view kKernels = "it chooses kernels, and here they are compiled already";
-constexpr std::string_view kEvaluation = "how evaluation runs is decided here";
+constexpr std::string_view kEvaluation = "evaluation is planned here";
 constexpr std::string_view kColumns = "the columns of an example are known by their names";
-constexpr std::string_view kLog = "what is printed and logged is decided here";
+constexpr std::string_view kLog = "Plimsoll decides what it prints and logs";
 constexpr std::string_view kMachine = "runtime.device names what computes";
 constexpr std::string_view kCheckpoints = "checkpoints are complete safetensors, as one resumes from";
 constexpr std::string_view kMemory = "the planner decides it within memory.budget";
@@ -40,19 +40,21 @@ constexpr HarmlessKey kKeys[] = {
     {"push_to_hub_model_id", kAny, kHub},
     {"push_to_hub_organization", kAny, kHub},
     {"push_to_hub_token", kAny, kHub},
-    {"project", kAny, "it is of trackers that report_to does not have"},
-    {"trackio_space_id", kAny, "it is of trackers that report_to does not have"},
-    {"trackio_bucket_id", kAny, "it is of trackers that report_to does not have"},
-    {"trackio_static_space_id", kAny, "it is of trackers that report_to does not have"},
+    {"project", kAny, "it it belongs to a tracker that report_to does not support"},
+    {"trackio_space_id", kAny, "it it belongs to a tracker that report_to does not support"},
+    {"trackio_bucket_id", kAny, "it it belongs to a tracker that report_to does not support"},
+    {"trackio_static_space_id", kAny, "it it belongs to a tracker that report_to does not support"},
     // What a script does.
-    {"do_train", "true|false|null", "the command says it: plimsoll train"},
-    {"do_eval", "true|false|null", "data.eval and training.eval_strategy say it"},
-    {"do_predict", kOff, "the command says it: plimsoll predict", "leave it out; plimsoll predict does it"},
-    {"overwrite_output_dir", kAny, "a finished run is not trained again, --resume says what goes on"},
-    {"resume_from_checkpoint", "true|false|null", "--resume says it, and its default is auto",
+    {"do_train", "true|false|null", "the command decides it: plimsoll train"},
+    {"do_eval", "true|false|null", "data.eval and training.eval_strategy decide it"},
+    {"do_predict", kOff, "the command decides it: plimsoll predict",
+     "leave it out; plimsoll predict does it"},
+    {"overwrite_output_dir", kAny,
+     "a finished run is not trained again, and --resume selects the checkpoint"},
+    {"resume_from_checkpoint", "true|false|null", "--resume decides it, and its default is auto",
      "leave it out, and run: plimsoll train RUN.yaml --resume DIR"},
-    {"ignore_data_skip", kOff, "a resumed run goes on where it stopped, at once", "leave it out"},
-    {"max_steps", "-1", "num_train_epochs says how long the run is"},
+    {"ignore_data_skip", kOff, "a resumed run continues where it stopped, at once", "leave it out"},
+    {"max_steps", "-1", "num_train_epochs sets the length of the run"},
     // The loader and the columns.
     {"dataloader_pin_memory", kAny, "does nothing on a CPU: the plan has the memory it is read into"},
     {"pin_memory", kAny, "does nothing on a CPU: the plan has the memory it is read into"},
@@ -63,10 +65,10 @@ constexpr HarmlessKey kKeys[] = {
     {"dataloader_drop_last", kOff, "batches run on across epochs",
      "leave it out: batches run on across epochs, and nothing has to be dropped"},
     {"remove_unused_columns", kAny, kColumns},
-    {"label_names", kNone, kColumns, "leave it out, and name the columns as docs/data.md says"},
+    {"label_names", kNone, kColumns, "leave it out, and name the columns as in docs/data.md"},
     {"length_column_name", kAny, "lengths are counted, not read"},
-    {"dataset_num_proc", kAny, "runtime.threads says how many threads tokenize"},
-    {"preprocessing_num_workers", kAny, "runtime.threads says how many threads tokenize"},
+    {"dataset_num_proc", kAny, "runtime.threads sets the threads that tokenize"},
+    {"preprocessing_num_workers", kAny, "runtime.threads sets the threads that tokenize"},
     {"group_by_length", kOff, "sequences come in a random order",
      "leave it out; data.packing: best_fit fills sequences, data.buckets shortens them"},
     {"train_sampling_strategy", "random|null", "data.shuffle is true by default",
@@ -98,7 +100,7 @@ constexpr HarmlessKey kKeys[] = {
     {"use_ipex", "true|false|null", kKernels},
     {"tpu_num_cores", kNone, kMachine, "leave it out: runtime.device names what computes"},
     {"tpu_metrics_debug", kAny, kOldName},
-    {"ray_scope", kAny, "it is of a search of hyper-parameters"},
+    {"ray_scope", kAny, "it belongs to a hyper-parameter search"},
     {"mp_parameters", kAny, kOldName},
     {"past_index", "-1|null", kOldName, "leave it out"},
     // Memory and kernels: the result is the same.
@@ -126,20 +128,21 @@ constexpr HarmlessKey kKeys[] = {
     // What changes the mathematics, switched off.
     {"label_smoothing_factor", "0|null", "it is off", "leave it at 0: the loss is the plain cross-entropy"},
     {"neftune_noise_alpha", "0|null", "it is off", "leave it out: no noise is added to embeddings"},
-    {"optim_args", kNone, "it is empty", "leave it out: an optimizer's settings stand under training"},
-    {"optim_target_modules", kNone, "it is empty", "leave it out: the optimizer sees all that is trained"},
-    {"trust_remote_code", kOff, "no code of a model is run",
-     "leave it out: models are those of docs/models.md, and none brings code"},
+    {"optim_args", kNone, "it is empty", "leave it out: an optimizer's settings are under training"},
+    {"optim_target_modules", kNone, "it is empty",
+     "leave it out: the optimizer updates all trained parameters"},
+    {"trust_remote_code", kOff, "no model code is run",
+     "leave it out: docs/models.md lists the models, and none has code of its own"},
     {"model_revision", "main|null", "it is the default", "download that revision, and give its folder"},
     // Logging, evaluation, checkpoints.
-    {"logging_strategy", "steps", "training.logging_steps says it",
-     "leave it out: training.logging_steps says how often"},
+    {"logging_strategy", "steps", "training.logging_steps sets it",
+     "leave it out: training.logging_steps sets how often"},
     {"log_level", kAny, kLog},
     {"log_level_replica", kAny, kLog},
     {"log_on_each_node", kAny, kLog},
     {"disable_tqdm", kAny, kLog},
-    {"include_num_input_tokens_seen", kAny, "each step tells its tokens"},
-    {"include_tokens_per_second", kAny, "each step tells its speed"},
+    {"include_num_input_tokens_seen", kAny, "each step reports its tokens"},
+    {"include_tokens_per_second", kAny, "each step reports its speed"},
     {"skip_memory_metrics", kAny, "memory is planned and measured in each run"},
     {"debug", "\"\"|[]", kLog},  // with a map it is the section of a run file
     {"per_device_eval_batch_size", kAny, kEvaluation},
@@ -151,7 +154,7 @@ constexpr HarmlessKey kKeys[] = {
     {"include_for_metrics", kAny, kEvaluation},
     {"include_inputs_for_metrics", kAny, kEvaluation},
     {"eval_delay", "0|null", kEvaluation, "leave it out: evaluation begins with training.eval_steps"},
-    {"eval_on_start", kOff, kEvaluation, "leave it out; plimsoll eval evaluates what training starts from"},
+    {"eval_on_start", kOff, kEvaluation, "leave it out; plimsoll eval evaluates the initial weights"},
     {"greater_is_better", "null", "training.metric_for_best_model knows it", "leave it out"},
     {"save_safetensors", "true|null", kCheckpoints, "leave it out: pickles are not written"},
     {"save_only_model", kOff, kCheckpoints, "leave it out: a checkpoint holds all that a resume needs"},
@@ -191,16 +194,17 @@ bool is_one_of_values(std::string_view values, const io::Tree& value) {
 
 Error asks_for_more(const HarmlessKey& key, const io::Tree& value, std::string where) {
   return {ErrorCode::kInvalidArgument,
-          fmt::format("{} is {}, which has no equal here", key.name, value.describe()), std::move(where),
+          fmt::format("{} is {}, which is not supported", key.name, value.describe()), std::move(where),
           std::string(key.hint.empty() ? "leave it out" : key.hint)};
 }
 
 std::string harmless_markdown() {
   std::string out =
       "## Names from transformers without effect\n\n"
-      "They may stand at the top of a run file or under `training`. With these values they say nothing here, "
-      "and one note names those that\n"
-      "a run file has. Another value is an error that says what there is instead.\n\n"
+      "Plimsoll accepts these names at the top of a run file and under `training`. With these values they "
+      "have no "
+      "effect, and one\n"
+      "note names those that a run file has. Any other value is an error with a hint.\n\n"
       "| name | with | why |\n| --- | --- | --- |\n";
   for (const HarmlessKey& key : harmless_keys()) {
     std::string values;

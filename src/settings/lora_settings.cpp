@@ -28,7 +28,7 @@ Status read_pattern(const char* setting, const std::string& prefix, const io::Tr
     if (!is_number || !(value.number > 0) || value.number > 1e6)
       return wrong_setting(fmt::format("{}: {} is {}, expected a number above 0", setting,
                                        pattern.substr(0, 100), value.describe()),
-                           "write {q_proj: 16}, or a pattern of a name's end in place of q_proj");
+                           "write {q_proj: 16}, or a pattern for the end of a name instead of q_proj");
     out.emplace_back(pattern, whole ? static_cast<T>(value.integer) : static_cast<T>(value.number));
   }
   return Ok{};
@@ -81,7 +81,7 @@ Result<models::LoraSpec> lora_spec(const LoraSettings& s, models::LoraSpec spec)
                     numbers_of("lora.layers_to_transform", "layer", s.layers_to_transform));
     if (spec.target_modules.is_pattern)
       return wrong_setting("lora.layers_to_transform has no effect with a pattern in lora.target_modules",
-                           "say the layers in the pattern, or name the modules in a list");
+                           "put the layers into the pattern, or list the modules");
   }
   if (!s.layers_pattern.empty() && spec.layers_to_transform.empty())
     return wrong_setting("lora.layers_pattern has no effect without lora.layers_to_transform, as in PEFT",
@@ -147,11 +147,11 @@ Status check_lora(const RunConfig& config) {
   if (!config.lora.enabled) return Ok{};
   PLIMSOLL_TRY(lora_spec(config.lora));
   if (!config.training.unfreeze.empty() && config.training.freeze.empty())
-    return wrong_setting("training.unfreeze has no effect with lora: the base model stays as it is",
-                         "name what is to learn beside the adapters in lora.modules_to_save");
+    return wrong_setting("training.unfreeze has no effect with lora: the base model is frozen",
+                         "name modules to train beside the adapters in lora.modules_to_save");
   if (const auto bits = config.lora.loftq_config.loftq_bits; bits && *bits != 4 && *bits != 8)
     return wrong_setting(fmt::format("lora.loftq_config.loftq_bits is {}, expected 4 or 8", *bits),
-                         "leave it out: it is what quantization has");
+                         "leave it out: quantization decides it");
   const std::string& dtype = config.output.dtype;
   if (dtype != "auto" && dtype != "fp32")
     return wrong_setting(fmt::format("output.dtype is {}, and adapters are stored in fp32", dtype),
@@ -166,38 +166,41 @@ void add_lora_settings(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   const char* const kLeave = "leave it out";
   add(plain(PLIMSOLL_FIELD(lora.adapter), kWhat,
-            "go on with the adapter of this directory, with what it says of itself"));
+            "continue the adapter of this directory, with its own rank, scale and modules"));
   add(number(PLIMSOLL_FIELD(lora.r), kWhat, "rank of the adapters; null: 8", 1, kMaxRank));
-  add(above(PLIMSOLL_FIELD(lora.lora_alpha), kWhat, "adapters are scaled by lora_alpha / r; null: 8", 0,
-            1e6));
-  add(number(PLIMSOLL_FIELD(lora.lora_dropout), kWhat, "dropout before an adapter; null: 0", 0, 0.999));
-  add(plain(PLIMSOLL_FIELD(lora.target_modules), kWhat,
-            "what gets one: names, [q_proj, v_proj]; a pattern as a string; all-linear; null: PEFT's"));
-  add(plain(PLIMSOLL_FIELD(lora.exclude_modules), kWhat, "what gets none, names or a pattern"));
-  add(plain(PLIMSOLL_FIELD(lora.layers_to_transform), kWhat, "numbers of the layers alone that get some"));
-  add(plain(PLIMSOLL_FIELD(lora.layers_pattern), kWhat, "what stands before a layer's number: layers, h"));
+  add(above(PLIMSOLL_FIELD(lora.lora_alpha), kWhat,
+            "the adapters' output is scaled by lora_alpha / r; null: 8", 0, 1e6));
+  add(number(PLIMSOLL_FIELD(lora.lora_dropout), kWhat, "dropout on the input of an adapter; null: 0", 0,
+             0.999));
+  add(plain(
+      PLIMSOLL_FIELD(lora.target_modules), kWhat,
+      "modules with an adapter: names, [q_proj, v_proj]; a pattern as a string; all-linear; null: PEFT's"));
+  add(plain(PLIMSOLL_FIELD(lora.exclude_modules), kWhat, "modules without an adapter: names or a pattern"));
+  add(plain(PLIMSOLL_FIELD(lora.layers_to_transform), kWhat, "only these layers get adapters, by number"));
+  add(plain(PLIMSOLL_FIELD(lora.layers_pattern), kWhat, "name before a layer's number: layers, h"));
   add(plain(PLIMSOLL_FIELD(lora.use_rslora), kWhat, "scale by lora_alpha / sqrt(r); null: false"));
-  add(plain(PLIMSOLL_FIELD(lora.bias), kWhat, "biases that learn too; auto: none, or the adapter's",
+  add(plain(PLIMSOLL_FIELD(lora.bias), kWhat, "biases that are trained; auto: none, or the adapter's",
             {"auto", "none", "all", "lora_only"}));
-  add(plain(PLIMSOLL_FIELD(lora.modules_to_save), kWhat, "modules that are trained and saved whole"));
+  add(plain(PLIMSOLL_FIELD(lora.modules_to_save), kWhat, "modules that are trained and saved in full"));
   add(plain(PLIMSOLL_FIELD(lora.rank_pattern), kWhat,
-            "other ranks by pattern of a name's end: {q_proj: 16}"));
-  add(plain(PLIMSOLL_FIELD(lora.alpha_pattern), kWhat, "other alphas in the same way"));
+            "other ranks, by pattern for the end of a name: {q_proj: 16}"));
+  add(plain(PLIMSOLL_FIELD(lora.alpha_pattern), kWhat, "other values of alpha, in the same form"));
   add(plain(PLIMSOLL_FIELD(lora.init_lora_weights), kWhat,
-            "first values; true: B is zero; pissa, olora: of the base; loftq: what quantising loses",
+            "initial values; true: B is zero; pissa, olora: from the base weights; loftq: quantization error",
             {"true", "false", "gaussian", "pissa", "pissa_niter_4", "pissa_niter_16", "olora", "loftq", "eva",
              "orthogonal"}));
   takes_only(list, "lora.init_lora_weights",
              {"true", "false", "gaussian", "pissa", "pissa_niter_4", "pissa_niter_16", "olora", "loftq"});
   add(number(PLIMSOLL_FIELD(lora.loftq_config.loftq_bits), kWhat,
-             "of the base beside loftq: 4 or 8; null: quantization's", 2, 8));
+             "bits of the base weights with loftq: 4 or 8; null: those of quantization", 2, 8));
   add(number(PLIMSOLL_FIELD(lora.loftq_config.loftq_iter), kWhat,
-             "turns of rounding the base and decomposing what is lost", 1, 1000));
+             "iterations of rounding the base weights and decomposing the error", 1, 1000));
   only_with(list, {"lora.loftq_config."}, {.path = "lora.init_lora_weights", .values = {"loftq"}});
-  add(plain(PLIMSOLL_FIELD(lora.use_dora), kWhat, "weights by direction and magnitude (DoRA); null: false"));
+  add(plain(PLIMSOLL_FIELD(lora.use_dora), kWhat,
+            "train direction and magnitude of the weights (DoRA); null: false"));
   add(plain(PLIMSOLL_FIELD(lora.lora_bias), kWhat, "a bias for B; null: false"));
-  add(plain(PLIMSOLL_FIELD(lora.trainable_token_indices), kWhat, "tokens whose rows of the embedding learn"));
-  add(planned("lora.target_parameters", kWhat, "adapters of parameters that are no linear map", kLeave));
+  add(plain(PLIMSOLL_FIELD(lora.trainable_token_indices), kWhat, "tokens whose embedding rows are trained"));
+  add(planned("lora.target_parameters", kWhat, "adapters of parameters that are not linear layers", kLeave));
 }
 
 }  // namespace plimsoll::settings

@@ -1,4 +1,4 @@
-// Where the model's config.json comes from: a folder, a file, the hub's cache, a preset or the run file
+// Finds the model's config.json: a folder, a file, the hub's cache, a preset or the run file
 // itself.
 #include <filesystem>
 

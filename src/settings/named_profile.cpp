@@ -32,10 +32,9 @@ std::string device_text(const RunConfig& config) {
 std::vector<std::string> profile_notes(const RunConfig& config) {
   const auto card = planned_card(config);
   if (!card || planner::cuda_capability(*card) > 0 || card->rates != "data sheet") return {};
-  return {
-      "runtime.profile " + card->name +
-      " is no CUDA card, and no backend runs on it: the plan is that of the CUDA backend's kernels within "
-      "its memory"};
+  return {"runtime.profile " + card->name +
+          " is not a CUDA card, and no backend runs on it: the plan uses the CUDA backend's kernels within "
+          "its memory"};
 }
 
 }  // namespace plimsoll::settings

@@ -1,4 +1,4 @@
-// What the run file says of precision, put to the passes; and what only they can answer.
+// Passes the precision settings of the run file to the passes, and asks them for what only they know.
 #pragma once
 
 #include "base/result.h"

@@ -24,15 +24,15 @@ constexpr const char* kAdaptersBeside =
 /// What is said of the files a second time must be what they have.
 Status check_agrees(const QuantizationSettings& settings, const models::QuantizeSpec& stored) {
   const auto given = quantize_spec(settings);
-  constexpr const char* kLeaveOut = "leave quantization out: the model's files decide";
+  constexpr const char* kLeaveOut = "leave quantization out: the model's files decide it";
   if (!given) return Ok{};
   if (given->dtype != stored.dtype)
     return wrong_setting(
-        fmt::format("quantization says {}, and the model's files are quantised already, to {}",
+        fmt::format("quantization is {}, and the model's files are already quantized to {}",
                     models::quantized_name(given->dtype), models::quantized_name(stored.dtype)),
         kLeaveOut);
   if (!given->skip_modules.empty() && given->skip_modules != stored.skip_modules)
-    return wrong_setting("quantization.llm_int8_skip_modules is another list than that of the model's files",
+    return wrong_setting("quantization.llm_int8_skip_modules differs from the list of the model's files",
                          kLeaveOut);
   return Ok{};
 }
@@ -55,7 +55,7 @@ Result<models::QuantizeSpec> settle_stored(const RunConfig& config, models::Quan
   PLIMSOLL_TRY(check_agrees(config.quantization, stored));
   const auto refused = [&](const std::string& what, const char* hint) {
     return wrong_setting(
-        fmt::format("{} is quantised, to {}, {}", config.model.path.empty() ? "the model" : config.model.path,
+        fmt::format("{} is quantized, to {}, {}", config.model.path.empty() ? "the model" : config.model.path,
                     models::quantized_name(stored.dtype), what),
         hint);
   };
@@ -71,7 +71,7 @@ Result<models::QuantizeSpec> settle_stored(const RunConfig& config, models::Quan
         "and weights are drawn at random: there are no codes to take",
         "name the folder that has them in model.path, or set quantization with the original's config");
   if (is_for_card(config))
-    return refused("and " + device_text(config) + " has no products with quantised weights",
+    return refused("and " + device_text(config) + " has no products with quantized weights",
                    "take the original model, with weights in bf16 (training.state.weights=bf16); or set "
                    "runtime.device=cpu and runtime.profile=auto");
   stored.learns = trains;
@@ -92,7 +92,7 @@ Status check_quantization(const RunConfig& config) {
         "leave it out: products are computed in training.precision");
   if (is_for_card(config))
     return wrong_setting(
-        fmt::format("quantization is set, and {} has no products with quantised weights",
+        fmt::format("quantization is set, and {} has no products with quantized weights",
                     device_text(config)),
         "set quantization=null: with lora, weights in bf16 (training.state.weights=bf16) take 2 bytes a "
         "parameter; or set runtime.device=cpu and runtime.profile=auto");
@@ -105,7 +105,7 @@ Status check_quantized_use(const RunConfig& config, RunUse use) {
     return wrong_setting("quantization is set without lora: quantized weights cannot be trained themselves",
                          kAdaptersBeside);
   if (!starts_pretrained(config.model))
-    return wrong_setting("quantization is set, and weights are drawn at random: there are none to quantise",
+    return wrong_setting("quantization is set, and weights are drawn at random: there are none to quantize",
                          "write such a model with plimsoll init, and name its folder in model.path");
   return Ok{};
 }

@@ -37,7 +37,7 @@ void set_recompute(const RecomputeSettings& settings, passes::PipelineOptions& o
 std::string recompute_text(const RecomputeSettings& settings, const std::vector<std::string>& chosen) {
   switch (static_cast<RecomputeMode>(settings.mode)) {
     case RecomputeMode::kAuto:
-      return chosen.empty() ? "nearly free" : std::to_string(chosen.size()) + " layers";
+      return chosen.empty() ? "cheap ops" : std::to_string(chosen.size()) + " layers";
     case RecomputeMode::kEvery:
       return "every " + std::to_string(settings.count);
     case RecomputeMode::kSegments:

@@ -166,7 +166,7 @@ Result<io::Tree> override_document(const std::string& text) {
 /// One note for all harmless names: files carry dozens.
 void tell_harmless(const std::vector<std::string>& names, std::vector<std::string>& notes) {
   if (names.empty()) return;
-  notes.push_back(fmt::format("{} {} what holds here anyway, or nothing; docs/settings.md has why",
+  notes.push_back(fmt::format("ignored: {} {} always on here, or no effect; docs/settings.md has the reasons",
                               fmt::join(names, ", "), names.size() == 1 ? "says" : "say"));
 }
 
@@ -187,7 +187,7 @@ Findings read_documents(const io::Tree& file, const std::string& source,
       found.errors.push_back(std::move(tree).error());
   }
   if (config.paths == PathBase::kRunFile)
-    found.errors.push_back({ErrorCode::kInvalidArgument, "paths is said where the paths are, in the run file",
+    found.errors.push_back({ErrorCode::kInvalidArgument, "paths belongs into the run file",
                             given["paths"].where,
                             "leave it out: an override's paths start from the working folder"});
   config.notes.insert(config.notes.end(), found.notes.begin(), found.notes.end());

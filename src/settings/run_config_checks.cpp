@@ -1,4 +1,4 @@
-// What must hold between settings; then what cannot be done yet.
+// Checks constraints between settings, then features that are not available.
 #include "settings/run_config_checks.h"
 
 #include <fmt/format.h>
@@ -35,8 +35,8 @@ Status check_batch(TrainingSettings& training, const GivenSettings& given) {
   training.chooses_global_batch_size = training.global_batch_size == 0;
   if (training.chooses_global_batch_size) {
     if (micro || accum)
-      return wrong_setting("training.global_batch_size is auto, and how it is run is given",
-                           "leave training.micro_batch_size and gradient_accumulation_steps auto");
+      return wrong_setting("training.global_batch_size is auto, and its split is given",
+                           "set training.micro_batch_size and gradient_accumulation_steps to auto");
     training.global_batch_size = 1;
   }
   const int64_t global = training.global_batch_size;
@@ -48,7 +48,7 @@ Status check_batch(TrainingSettings& training, const GivenSettings& given) {
         fmt::format("training.micro_batch_size ({}) times training.gradient_accumulation_steps ({}) "
                     "is not training.global_batch_size ({})",
                     *micro, *accum, global),
-        "leave one of them auto");
+        "set one of them to auto");
   if (micro && global % *micro != 0)
     return wrong_setting(
         fmt::format("training.micro_batch_size ({}) does not divide training.global_batch_size ({})", *micro,

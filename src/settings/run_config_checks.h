@@ -1,4 +1,4 @@
-// What must hold between the settings of a run file, once all have been read.
+// Checks constraints between the settings of a run file after all have been read.
 #pragma once
 
 #include <vector>

@@ -22,13 +22,13 @@ struct ScheduleOptions {
   double num_cycles = -1;     ///< below 0: the schedule's own default (cosine 0.5, with restarts 1, wsd 0.5)
   double power = 1.0;         ///< polynomial
   double lr_end = 1e-7;       ///< polynomial: the last rate
-  double min_lr_ratio = 0.0;  ///< warmup_stable_decay: least share of the rate
+  double min_lr_ratio = 0.0;  ///< warmup_stable_decay: smallest share of the learning rate
   int64_t num_decay_steps = -1;      ///< warmup_stable_decay; below 0: a tenth of the steps
   Ramp decay_type = Ramp::kCosine;   ///< warmup_stable_decay
   Ramp warmup_type = Ramp::kLinear;  ///< warmup_stable_decay
   int64_t step_size = -1;            ///< step: steps between drops; below 0: a third of the steps
   double gamma = 0.1;                ///< step: factor of a drop
-  double pct_start = 0.3;            ///< one_cycle: share of the steps that rise
+  double pct_start = 0.3;            ///< one_cycle: share of the steps with a rising learning rate
   double div_factor = 25.0;          ///< one_cycle: peak / first rate
   double final_div_factor = 1e4;     ///< one_cycle: first rate / last rate
 };

@@ -14,22 +14,22 @@ namespace {
 /// The file itself, and what is trained for.
 void add_task(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
-  add(choice(PLIMSOLL_CHOICE(paths), kHow, "where paths of this file that begin with ./ or ../ start from"));
-  add(plain(PLIMSOLL_FIELD(task), kWhat, "what is trained for; auto: what the model's architecture is for",
+  add(choice(PLIMSOLL_CHOICE(paths), kHow, "start of paths in this file that begin with ./ or ../"));
+  add(plain(PLIMSOLL_FIELD(task), kWhat, "what to train; auto: by the model's architecture",
             {"auto", "causal_lm", "sequence_classification"}));
 }
 
 void add_classification(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(number(PLIMSOLL_FIELD(classification.num_labels), kWhat,
-             "labels of a sequence; auto: the model's, else those of the data", 1,
-             static_cast<double>(io::kMaxLabels), "auto"));
+             "number of labels; auto: the model's, else the data's", 1, static_cast<double>(io::kMaxLabels),
+             "auto"));
   add(plain(PLIMSOLL_FIELD(classification.problem_type), kWhat,
-            "one label a sequence, several, or numbers; auto: as the model or the data's labels say",
+            "one label per sequence, several, or numbers; auto: from the model or the data",
             {"auto", "single_label", "multi_label", "regression", "single_label_classification",
              "multi_label_classification"}));
   add(plain(PLIMSOLL_FIELD(classification.label_names), kWhat,
-            "the labels' names by id; empty: the model's, else those of the data, sorted"));
+            "names of the labels by id; empty: the model's, else the data's, sorted"));
   only_with(list, {"classification."}, {"task", {"auto", "sequence_classification"}});
 }
 
@@ -41,57 +41,59 @@ void add_model_and_data(std::vector<Setting>& list) {
             "instead of path: a public family by name, such as llama-2-7b or gpt2"));
   add(plain(PLIMSOLL_FIELD(model.config), kContent, "instead of path: the fields of a config.json"));
   add(plain(PLIMSOLL_FIELD(model.overrides), kContent,
-            "fields put over the model's config, such as {num_hidden_layers: 4}"));
+            "fields that replace those of the model's config, such as {num_hidden_layers: 4}"));
   add(choice(PLIMSOLL_CHOICE(model.init), kWhat,
-             "first weights; auto: pretrained with a path, random otherwise"));
+             "initial weights; auto: pretrained with a path, random otherwise"));
   add(plain(PLIMSOLL_FIELD(data.train), kContent,
             "training data: .jsonl, .csv, .parquet, .txt, .npy, .bin, shards; a file, a glob, a list"));
   add(plain(PLIMSOLL_FIELD(data.eval), kHow,
-            "held-out data, as data.train; sets by name, one loss each: {news: a.jsonl, code: b.txt}"));
+            "held-out data, as data.train; named sets with one loss each: {news: a.jsonl, code: b.txt}"));
   add(above(PLIMSOLL_FIELD(data.weights), kWhat,
-            "a mixture: one weight an entry of data.train, such as [3, 1]; none: entries are joined", 0,
+            "a mixture: one weight per entry of data.train, such as [3, 1]; none: entries are joined", 0,
             1e12));
   add(number(PLIMSOLL_FIELD(data.eval_fraction), kWhat,
-             "in place of data.eval: share of data.train's documents held out, by their hash", 0, 0.9));
+             "instead of data.eval: share of data.train's documents that is held out, by hash", 0, 0.9));
   add(number(PLIMSOLL_FIELD(data.sequence_length), kWhat, "tokens a sequence", 2, kMaxTokens));
-  add(plain(PLIMSOLL_FIELD(data.shuffle), kWhat, "draw the sequences of an epoch in a random order"));
+  add(plain(PLIMSOLL_FIELD(data.shuffle), kWhat, "shuffle the sequences of each epoch"));
   add(plain(PLIMSOLL_FIELD(data.packing), kWhat,
-            "best_fit: documents side by side, kept apart; pad: one a sequence; stream: joined",
+            "best_fit: several documents per sequence, no attention between them; pad: one; stream: joined",
             {"auto", "best_fit", "pad", "stream"}));
   add(number(PLIMSOLL_FIELD(data.buckets), kWhat,
-             "lengths to pad to, a program each; a number: chosen from the data's lengths", 2, kMaxTokens));
+             "lengths to pad to; a number: so many, chosen from the data's lengths", 2, kMaxTokens));
   add(plain(PLIMSOLL_FIELD(data.long_documents), kWhat,
-            "documents longer than a sequence: cut up, left out, or (TRL) their start kept",
+            "documents longer than a sequence: cut into pieces, dropped, or truncated as in TRL",
             {"cut", "drop", "truncate"}));
-  add(number(PLIMSOLL_FIELD(data.packing_window), kWhat, "documents that are packed together", 1, 0x1p24));
+  add(number(PLIMSOLL_FIELD(data.packing_window), kWhat, "documents that one packing search considers", 1,
+             0x1p24));
   add(plain(PLIMSOLL_FIELD(data.tokenizer), kContent,
             "auto: the model directory's, else bytes (random weights); bytes; or a path"));
   add(plain(PLIMSOLL_FIELD(data.chat_template), kContent, "a template file in place of the model's own"));
   add(plain(PLIMSOLL_FIELD(data.template_date), kWhat,
-            "day that chat templates write (strftime_now), 2026-11-27; auto: the run's first"));
-  add(plain(PLIMSOLL_FIELD(data.loss), kWhat,
-            "which tokens are targets; auto: assistant's turns, completions; trl: whole conversations",
-            {"auto", "all", "completions", "assistant", "all_assistant", "trl"}));
+            "date that chat templates write (strftime_now), 2026-11-27; auto: the day of the first start"));
+  add(plain(
+      PLIMSOLL_FIELD(data.loss), kWhat,
+      "tokens that count in the loss; auto: assistant turns, completions; trl: as TRL, whole conversations",
+      {"auto", "all", "completions", "assistant", "all_assistant", "trl"}));
   add(plain(PLIMSOLL_FIELD(data.text_key), kWhat,
-            "JSON lines: the member that holds the text; empty: by the members that a line has"));
+            "JSON lines: the member with the text; empty: by the members of a line"));
   add(plain(PLIMSOLL_FIELD(data.append_eos), kWhat,
-            "end-of-text token: auto behind completions, trl behind JSON texts too, true always",
+            "end-of-text token: auto after completions, trl after JSON texts too, true always",
             {"auto", "true", "false", "trl"}));
   add(plain(PLIMSOLL_FIELD(data.add_special_tokens), kWhat,
-            "what the tokenizer puts around texts and prompts (<s> and the like); TRL: true"));
-  add(plain(PLIMSOLL_FIELD(data.on_error), kWhat,
-            "examples that cannot be read: stop, or pass over and count", {"fail", "skip"}));
+            "add the tokenizer's special tokens (<s> and the like) around texts and prompts; TRL: true"));
+  add(plain(PLIMSOLL_FIELD(data.on_error), kWhat, "unreadable examples: stop, or skip and count them",
+            {"fail", "skip"}));
   add(plain(PLIMSOLL_FIELD(data.cache_dir), kHow,
-            "folder of tokenized data and packing; null: data in output.dir"));
+            "folder of tokenized and packed data; null: data in output.dir"));
   add(number(PLIMSOLL_FIELD(data.num_workers), kHow,
-             "threads that read ahead; auto: one, more where a step waits; 0: each step reads its own", 0, 64,
+             "loader threads; auto: one, more if steps wait; 0: each step reads its own batch", 0, 64,
              "auto"));
   add(number(PLIMSOLL_FIELD(data.prefetch_factor), kHow, "steps whose data is read ahead", 1, 64));
   add(plain(PLIMSOLL_FIELD(data.keep_in_memory), kHow,
-            "what is trained on stays in memory, files of so many bytes in all: 256MiB; null: none"));
+            "keep training files of this total size in memory, such as 256MiB; null: none"));
   add(number(PLIMSOLL_FIELD(data.max_train_samples), kWhat,
-             "the first so many documents (of tokens: sequences) of each source", 1, kMaxCount));
-  add(number(PLIMSOLL_FIELD(data.max_eval_samples), kHow, "the same of what is evaluated", 1, kMaxCount));
+             "use only the first N documents (for token files: sequences) of each source", 1, kMaxCount));
+  add(number(PLIMSOLL_FIELD(data.max_eval_samples), kHow, "the same for evaluation data", 1, kMaxCount));
   only_with(list, {"data.buckets"}, {"data.packing", {"pad"}});
   only_with(list, {"data.packing_window"},
             {.path = "data.packing", .values = {"auto", "best_fit"}, .is_noted = true});
@@ -99,36 +101,36 @@ void add_model_and_data(std::vector<Setting>& list) {
 
 void add_memory_and_quantization(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
-  add(plain(PLIMSOLL_FIELD(memory.budget), kHow,
-            "most memory of the process (CPU) or the device: auto, 6GiB, 80%"));
-  add(plain(PLIMSOLL_FIELD(memory.device_budget), kHow, "bound of the device's pool alone"));
-  add(plain(PLIMSOLL_FIELD(memory.host_budget), kHow, "bound of the host's pool alone"));
-  add(plain(PLIMSOLL_FIELD(memory.recompute), kHow, "what is computed again in backward instead of kept",
+  add(plain(PLIMSOLL_FIELD(memory.budget), kHow, "memory of the process: auto, 6GiB, 80%"));
+  add(plain(PLIMSOLL_FIELD(memory.device_budget), kHow, "memory of the device"));
+  add(plain(PLIMSOLL_FIELD(memory.host_budget), kHow, "memory of the host"));
+  add(plain(PLIMSOLL_FIELD(memory.recompute), kHow,
+            "activations to recompute in backward (activation checkpointing)",
             {"auto", "none", "full", "attention", "mlp", "selective", "segments"}));
-  add(choice(PLIMSOLL_CHOICE(memory.optimizer_in_backward), kHow,
-             "update each parameter where its gradient is complete; auto: where it takes that to fit"));
+  add(choice(
+      PLIMSOLL_CHOICE(memory.optimizer_in_backward), kHow,
+      "update each parameter as soon as its gradient is complete; auto: if the plan does not fit otherwise"));
   add(plain(PLIMSOLL_FIELD(memory.second_backward), kHow,
-            "where clipping keeps the optimizer out of backward: run backward twice"));
+            "with gradient clipping, run backward twice to update in backward"));
   add(plain(PLIMSOLL_FIELD(memory.offload), kHow,
-            "what lies elsewhere than on the device: {optimizer: disk, parameters: {host: 12}}",
+            "state kept in host memory or on disk: {optimizer: disk, parameters: {host: 12}}",
             {"auto", "none"}));
   add(choice(PLIMSOLL_CHOICE(memory.update_on_host), kHow,
-             "the host updates what has its states there; auto: where that is quicker"));
+             "run updates on the host if the optimizer state is there; auto: if that is faster"));
   add(plain(PLIMSOLL_FIELD(memory.offload_dir), kHow,
-            "folder of what is offloaded to disk, in a file without a name; empty: output.dir"));
-  add(plain(PLIMSOLL_FIELD(memory.disk_budget), kHow, "bound of what is offloaded to disk: auto, 20GiB"));
+            "folder of the unnamed file for offload to disk; empty: output.dir"));
+  add(plain(PLIMSOLL_FIELD(memory.disk_budget), kHow, "disk space for offload: auto, 20GiB"));
   add_lora_settings(list);
   add(plain(PLIMSOLL_FIELD(quantization.load_in_4bit), kWhat, "keep the frozen weights in 4 bits"));
-  add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_quant_type), kWhat, "code of the 4 bits", {"nf4", "fp4"}));
-  add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_use_double_quant), kWhat,
-            "quantise the block scales as well"));
+  add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_quant_type), kWhat, "4-bit format", {"nf4", "fp4"}));
+  add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_use_double_quant), kWhat, "quantize the block scales, too"));
   add(plain(PLIMSOLL_FIELD(quantization.load_in_8bit), kWhat,
-            "keep them in 8 bits, a scale for each row (LLM.int8's, without its outlier columns)"));
+            "keep them in 8 bits with a scale per row (LLM.int8 without outlier columns)"));
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_compute_dtype), kWhat,
-            "what products round to; auto: training.precision, which it must agree with",
+            "precision of the products; must agree with training.precision",
             {"auto", "float32", "bfloat16", "float16"}));
   add(plain(PLIMSOLL_FIELD(quantization.llm_int8_skip_modules), kWhat,
-            "linear layers that stay as they are, by name"));
+            "linear layers that are not quantized, by name"));
   only_with(list, {"memory.second_backward"},
             {.path = "memory.optimizer_in_backward", .values = {"true"}, .is_noted = true});
 }
@@ -138,12 +140,13 @@ void add_machine_and_output(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(runtime.device), kHow,
             "cpu; cuda: an NVIDIA card (cuda:1 the second); discrete: a simulated one, for tests"));
   add(plain(PLIMSOLL_FIELD(runtime.discrete.memory), kHow,
-            "what the device has; auto: as much as the process is given"));
+            "memory of the simulated device; auto: the budget of the process"));
   add(plain(PLIMSOLL_FIELD(runtime.discrete.copy_bandwidth), kHow,
-            "of copies, in each direction; null: memory speed"));
+            "bandwidth of copies in each direction; null: memory speed"));
   add(number(PLIMSOLL_FIELD(runtime.discrete.seed), kHow,
-             "of what delays, splits and starves the queues; null: nothing does", 0, 0x1p53));
-  add(plain(PLIMSOLL_FIELD(runtime.discrete.check), kHow, "device memory faults when the host touches it"));
+             "seed of random delays of queued work, for tests; null: none", 0, 0x1p53));
+  add(plain(PLIMSOLL_FIELD(runtime.discrete.check), kHow,
+            "make device memory fault if the host touches it, for tests"));
   add(plain(PLIMSOLL_FIELD(runtime.profile), kHow,
             "auto: this machine; built-in: nothing measured; a card, such as h100; a profile's file"));
   add(number(PLIMSOLL_FIELD(runtime.threads), kHow, "CPU threads", 1, 4096, "auto"));
@@ -151,26 +154,25 @@ void add_machine_and_output(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(output.save_strategy), kHow, "steps: without save_steps every 500",
             {"auto", "no", "steps", "epoch"}));
   add(number(PLIMSOLL_FIELD(output.save_steps), kHow,
-             "checkpoint every so many steps; 0: only where a signal stops the run", 0, kMaxCount));
+             "save a checkpoint every N steps; 0: only if a signal stops the run", 0, kMaxCount));
   add(number(PLIMSOLL_FIELD(output.save_total_limit), kHow,
              "checkpoints to keep; the disk must hold one more", 1, 1e6));
   add(plain(PLIMSOLL_FIELD(output.data_cache_limit), kHow,
-            "tokenized data and packing to keep in data.cache_dir, the least recently used are removed"));
+            "size limit of data.cache_dir; the least recently used files are removed"));
   add(plain(PLIMSOLL_FIELD(output.dtype), kHow,
-            "what final/ is stored in; auto: as the model came, random weights as they are kept",
+            "dtype of final/; auto: that of the model's files, for random weights that of the run",
             {"auto", "bf16", "fp16", "fp32"}));
   add(plain(PLIMSOLL_FIELD(output.max_shard_size), kHow,
-            "the final model in files of at most this, with an index; null: one file"));
+            "size limit of the files of the final model; null: one file"));
   add(number(PLIMSOLL_FIELD(output.monitor_seconds), kHow,
-             "the machine beside the run in events.jsonl every so many seconds; 0: not", 0, kMaxCount));
+             "sample the machine every N seconds into events.jsonl; 0: never", 0, kMaxCount));
   add(plain(PLIMSOLL_FIELD(debug.dump_dir), kHow, "write step-%06d.safetensors of every step here"));
-  add(plain(PLIMSOLL_FIELD(debug.dump), kHow, "what a dump holds",
+  add(plain(PLIMSOLL_FIELD(debug.dump), kHow, "contents of a dump",
             {"loss", "gradients", "logits", "parameters"}));
   add(plain(PLIMSOLL_FIELD(debug.poison), kHow, "fill freed memory with signalling NaNs"));
   add(choice(PLIMSOLL_CHOICE(debug.plan), kHow, "arena: packed; separate: one buffer each"));
   add(number(PLIMSOLL_FIELD(debug.verify_steps), kHow,
-             "every so many steps each op runs twice and its results are compared bit by bit; 0: never", 0,
-             kMaxCount));
+             "every N steps run each op twice and compare the results bit by bit; 0: never", 0, kMaxCount));
   takes_only(list, "runtime.device",
              {"cpu", "discrete", "cuda", "cuda:0", "cuda:1", "cuda:2", "cuda:3", "cuda:4", "cuda:5", "cuda:6",
               "cuda:7"});

@@ -17,7 +17,7 @@ using Translation = Result<std::optional<io::Tree>>;
 
 Error no_equal(std::string_view name, const io::Tree& value, std::string hint) {
   return {ErrorCode::kInvalidArgument,
-          fmt::format("{} is {}, which has no equal here", name, value.describe()),
+          fmt::format("{} is {}, which is not supported", name, value.describe()),
           {},
           std::move(hint)};
 }
@@ -195,11 +195,12 @@ std::optional<io::Tree> together(std::string_view name, const io::Tree& value, s
 std::string alias_markdown() {
   std::string out =
       "## Names from transformers\n\n"
-      "Understood at the top of a run file, under `training`, or in the setting's own section. Settings of "
-      "`training` may stand at the\n"
-      "top as well. Where `per_device_train_batch_size` is given and `global_batch_size` is not, the global "
-      "batch is its product with\n"
-      "`gradient_accumulation_steps`.\n\n"
+      "Plimsoll accepts these names at the top of a run file, under `training`, and in the section of the "
+      "setting. "
+      "It accepts\n"
+      "settings of `training` at the top as well. If `per_device_train_batch_size` is given and "
+      "`global_batch_size` is not, the\n"
+      "global batch is its product with `gradient_accumulation_steps`.\n\n"
       "| name | setting |\n| --- | --- |\n";
   for (const Alias& alias : kAliases)
     out += fmt::format("| `{}` | {} |\n", alias.name,

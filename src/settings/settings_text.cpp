@@ -1,4 +1,4 @@
-// What is printed from the list of settings: the recorded run, the documentation's table, --help.
+// Generates --help, the documentation's table and the recorded run file from the list of settings.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -84,20 +84,20 @@ std::string settings_markdown() {
       "# Settings\n\n"
       "Every setting of a run file, in its order. The same names work on the command line as `name=value`, "
       "where the value is YAML\n"
-      "and the last one wins. *What* is what you ask for, and the planner never changes it; *how* is how it "
-      "is run, and leaves the\n"
-      "result the same. What is planned, or not available in this version, is refused by its name. A value "
-      "without effect is refused\n"
-      "as well; where a later override took its effect away, a note says so. This page is generated from\n"
+      "and the last one wins. A setting affects either the *results*, and the planner never changes it, or "
+      "only\n"
+      "*speed* and memory. Plimsoll refuses values that are not available in this version, and values "
+      "without\n"
+      "effect; if a later override removed the effect, a note says so. This page is generated from\n"
       "`src/settings/settings.cpp`; a test compares them.\n\n"
-      "| setting | default | takes | | meaning |\n"
+      "| setting | default | takes | affects | meaning |\n"
       "| --- | --- | --- | --- | --- |\n";
   const RunConfig defaults;
   for (const Setting& setting : settings())
-    out +=
-        fmt::format("| `{}` | `{}` | {} | {} | {} |\n", setting.path, setting_text(setting, defaults),
-                    escape_table(setting_type(setting)), setting.kind == SettingKind::kHow ? "how" : "what",
-                    escape_table(setting_help(setting)));
+    out += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", setting.path, setting_text(setting, defaults),
+                       escape_table(setting_type(setting)),
+                       setting.kind == SettingKind::kHow ? "speed" : "results",
+                       escape_table(setting_help(setting)));
   out += "\n" + alias_markdown() + "\n" + harmless_markdown();
   return out;
 }

@@ -1,4 +1,4 @@
-// From YAML to a setting's field: one overload for each type of field.
+// Parses a YAML value into a setting's field: one overload for each type of field.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -28,11 +28,10 @@ Status check_format(const char* name, StateWord format, Precision precision) {
 
 Error inexact(const char* name, std::string_view now, std::string_view then) {
   return wrong_setting(
-      fmt::format("training.state.{} is {}, but the checkpoint was made with {}, which would have to be "
-                  "rounded",
-                  name, now, then),
-      fmt::format("set training.state.{}={}, or start anew with --resume never or another output.dir", name,
-                  then));
+      fmt::format("training.state.{} is {}, but the checkpoint has {}, which would have to be rounded", name,
+                  now, then),
+      fmt::format("set training.state.{}={}, or start a new run with --resume never or another output.dir",
+                  name, then));
 }
 
 }  // namespace
@@ -69,9 +68,8 @@ Status check_state(const TrainingSettings& training, std::vector<std::string>& n
     return wrong_setting("training.state.weights is fp16 without masters, whose range no update fits in",
                          "set training.state.master_weights=true, or training.state.weights=bf16");
   if (s.rounding != UpdateRounding::kAuto && !keeps_bf16(s))
-    notes.push_back(
-        fmt::format("training.state.rounding {} has no effect: the update keeps nothing in bf16 alone",
-                    word(s.rounding)));
+    notes.push_back(fmt::format("training.state.rounding {} has no effect: no state is kept only in bf16",
+                                word(s.rounding)));
   return Ok{};
 }
 

@@ -1,5 +1,5 @@
-// Where weights, masters, gradients and moments live: what training.state says, resolved and checked, and
-// what a checkpoint of one choice is to a run of another.
+// The dtypes of weights, master weights, gradients and moments: what training.state says, resolved and
+// checked, and what a checkpoint of one choice is to a run of another.
 //
 //   weights  masters  gradients  moments   bytes a parameter
 //   fp32     -        fp32       fp32      16

@@ -24,50 +24,52 @@ constexpr double kLeastScale = 0x1p-100,
 void add_state(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(choice(PLIMSOLL_CHOICE(training.state.weights), kWhat,
-             "what the weights are kept in: fp32, or the format of training.precision"));
+             "dtype of the weights: fp32, or the format of training.precision"));
   Setting masters = plain(PLIMSOLL_FIELD(training.state.master_weights), kWhat,
-                          "fp32 masters beside 16-bit weights; auto: wherever weights have 16 bits");
+                          "fp32 master weights of 16-bit weights; auto: if weights have 16 bits");
   masters.absent = "auto";
   add(std::move(masters));
   add(choice(PLIMSOLL_CHOICE(training.state.gradients), kWhat,
-             "gradients that are not accumulated; accumulators are fp32"));
-  Setting moments = choice(PLIMSOLL_CHOICE(training.state.moments), kWhat, "the optimizer's moments");
+             "dtype of gradients that are not accumulated; accumulators are fp32"));
+  Setting moments =
+      choice(PLIMSOLL_CHOICE(training.state.moments), kWhat, "dtype of the optimizer's moments");
   moments.choices = {"fp32", "bf16"};
   add(std::move(moments));
   add(choice(PLIMSOLL_CHOICE(training.state.rounding), kWhat,
-             "of what the update keeps in bf16 alone; auto: stochastic"));
+             "rounding of state that is kept only in bf16; auto: stochastic"));
 }
 
 void add_training(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(number(PLIMSOLL_FIELD(training.global_batch_size), kWhat,
-             "sequences an optimizer step, over everything; auto: the fastest that is run at once", 1,
+             "sequences per optimizer step (effective batch); auto: the fastest without accumulation", 1,
              kMaxBatch, "auto"));
-  add(number(PLIMSOLL_FIELD(training.micro_batch_size), kHow, "sequences at once", 1, kMaxBatch, "auto"));
+  add(number(PLIMSOLL_FIELD(training.micro_batch_size), kHow, "sequences that are computed at once", 1,
+             kMaxBatch, "auto"));
   add(number(PLIMSOLL_FIELD(training.gradient_accumulation_steps), kHow,
-             "micro-batches a step; times micro_batch_size it is global_batch_size", 1, kMaxBatch, "auto"));
+             "micro-batches per step; times micro_batch_size it is global_batch_size", 1, kMaxBatch, "auto"));
   add(number(PLIMSOLL_FIELD(training.max_steps), kWhat, "optimizer steps of the run", 1, kMaxCount));
   add(above(PLIMSOLL_FIELD(training.num_epochs), kWhat,
-            "instead of max_steps: passes over the data; neither means one", 0, 1e9));
-  add(choice(PLIMSOLL_CHOICE(training.precision), kWhat, "arithmetic of the matrix products"));
+            "instead of max_steps: epochs over the data; one if neither is given", 0, 1e9));
+  add(choice(PLIMSOLL_CHOICE(training.precision), kWhat, "precision of the matrix products"));
   add(plain(PLIMSOLL_FIELD(training.precision_overrides), kWhat,
-            "products of matching ops or layers run in another: {lm_head: fp32}; the first match wins",
+            "other precision for matching ops or layers: {lm_head: fp32}; the first match wins",
             {"fp32", "tf32", "bf16", "fp16"}));
   add(plain(PLIMSOLL_FIELD(training.residual_in_fp32), kWhat,
             "keep the residual stream fp32; false: in bf16 or fp16, as training.precision says"));
-  add(plain(PLIMSOLL_FIELD(training.fp8.recipe), kWhat, "how scales are chosen",
+  add(plain(PLIMSOLL_FIELD(training.fp8.recipe), kWhat, "recipe of the scales",
             {"delayed", "current", "block", "mxfp8", "nvfp4"}));
-  add(number(PLIMSOLL_FIELD(training.fp8.margin), kWhat, "powers of two kept free above the largest value", 0,
+  add(number(PLIMSOLL_FIELD(training.fp8.margin), kWhat, "powers of two left free above the largest value", 0,
              16));
   add(plain(PLIMSOLL_FIELD(training.fp8.fp8_format), kWhat, "E4M3 everywhere, or E5M2 for gradients",
             {"hybrid", "e4m3"}));
   add(number(PLIMSOLL_FIELD(training.fp8.amax_history_len), kWhat, "steps that delayed scaling looks back", 1,
              65536));
   add(plain(PLIMSOLL_FIELD(training.fp8.amax_compute_algo), kWhat,
-            "the largest value of the history, or the last", {"max", "most_recent"}));
+            "scale by the largest value of the history, or by the last", {"max", "most_recent"}));
   add(above(PLIMSOLL_FIELD(training.loss_scale.fixed), kWhat,
             "a static scale; a number in place of loss_scale's map means this", kLeastScale, kMostScale));
-  add(above(PLIMSOLL_FIELD(training.loss_scale.init_scale), kWhat, "first scale", kLeastScale, kMostScale));
+  add(above(PLIMSOLL_FIELD(training.loss_scale.init_scale), kWhat, "initial scale", kLeastScale, kMostScale));
   add(above(PLIMSOLL_FIELD(training.loss_scale.growth_factor), kWhat,
             "factor after growth_interval clean steps", 1, 1e6));
   add(above(PLIMSOLL_FIELD(training.loss_scale.backoff_factor), kWhat, "factor after an overflow", 0, 0.999));
@@ -77,7 +79,7 @@ void add_training(std::vector<Setting>& list) {
             "a run whose scale falls below this has diverged", kLeastScale, kMostScale));
   add_state(list);
   add(plain(PLIMSOLL_FIELD(training.optimizer), kWhat,
-            "the update rule; adam is adamw without decay, sgd is torch.optim.SGD",
+            "optimizer; adam is adamw without decay, sgd is torch.optim.SGD",
             {"adamw", "adam", "sgd", "lion", "adamw_8bit", "adafactor", "muon"}));
   add(number(PLIMSOLL_FIELD(training.learning_rate), kWhat, "peak learning rate", 0, 1e6));
   add(plain(PLIMSOLL_FIELD(training.lr_scheduler), kWhat, "learning-rate schedule", schedule_names()));
@@ -95,15 +97,15 @@ void add_reporting(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(plain(PLIMSOLL_FIELD(training.logging_first_step), kHow, "report the first step too"));
   add(plain(PLIMSOLL_FIELD(training.logging_nan_inf_filter), kHow,
-            "leave losses that are not finite out of the mean that is reported"));
+            "leave losses that are not finite out of the reported mean"));
   add(plain(PLIMSOLL_FIELD(training.report_to), kHow, "tensorboard: event files beside the run"));
   add(plain(PLIMSOLL_FIELD(training.logging_dir), kHow,
             "folder of the event files; null: runs in output.dir"));
   add(plain(PLIMSOLL_FIELD(training.run_name), kHow,
             "the run's name in TensorBoard: a folder in logging_dir; null: none"));
   takes_only(list, "training.report_to", {"[]", "[none]", "[tensorboard]"},
-             "report_to: tensorboard writes event files; docs/run-folder.md has the lines of Python that put "
-             "them, or events.jsonl, into wandb or mlflow");
+             "report_to: tensorboard writes event files; docs/run-folder.md has Python scripts that send "
+             "them, or events.jsonl, to wandb or mlflow");
   only_with(list, {"training.logging_dir", "training.run_name"},
             {.path = "training.report_to", .values = {"[tensorboard]"}, .is_noted = true});
 }
@@ -152,13 +154,13 @@ void needs_of_schedule_and_rule(std::vector<Setting>& list) {
 void add_adafactor(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(plain(PLIMSOLL_FIELD(training.adafactor.scale_parameter), kWhat,
-            "the rate is relative to each tensor's root mean square"));
+            "learning rate relative to each tensor's root mean square"));
   add(plain(PLIMSOLL_FIELD(training.adafactor.relative_step), kWhat,
-            "the rate is 1/sqrt(step), at most 0.01, in place of learning_rate and schedule"));
+            "learning rate 1/sqrt(step), at most 0.01, instead of learning_rate and schedule"));
   add(plain(PLIMSOLL_FIELD(training.adafactor.warmup_init), kWhat,
-            "with relative_step: at most 1e-6 times the step"));
-  add(above(PLIMSOLL_FIELD(training.adafactor.clip_threshold), kWhat, "most root mean square of an update", 0,
-            1e6));
+            "with relative_step: learning rate of at most 1e-6 times the step"));
+  add(above(PLIMSOLL_FIELD(training.adafactor.clip_threshold), kWhat, "largest root mean square of an update",
+            0, 1e6));
   add(number(PLIMSOLL_FIELD(training.adafactor.decay_rate), kWhat,
              "the second moment's decay is 1 - step^decay_rate", -1, 0));
   add(number(PLIMSOLL_FIELD(training.adafactor.beta1), kWhat, "decay of a first moment; null: there is none",
@@ -168,78 +170,78 @@ void add_adafactor(std::vector<Setting>& list) {
 }
 
 void add_muon(std::vector<Setting>& list) {
-  list.push_back(
-      number(PLIMSOLL_FIELD(training.muon.momentum), kWhat, "share of the momentum that stays", 0, 0.999999));
-  list.push_back(plain(PLIMSOLL_FIELD(training.muon.nesterov), kWhat, "look ahead along the momentum"));
+  list.push_back(number(PLIMSOLL_FIELD(training.muon.momentum), kWhat, "momentum", 0, 0.999999));
+  list.push_back(plain(PLIMSOLL_FIELD(training.muon.nesterov), kWhat, "Nesterov momentum"));
   list.push_back(number(PLIMSOLL_FIELD(training.muon.ns_steps), kWhat,
-                        "steps of Newton and Schulz that orthogonalise an update", 1, 99));
-  list.push_back(plain(PLIMSOLL_FIELD(training.muon.adjust_lr_fn), kWhat,
-                       "factor of a matrix's rate; match_rms_adamw suits the learning rates of AdamW",
-                       {"original", "match_rms_adamw"}));
+                        "Newton-Schulz iterations that orthogonalise an update", 1, 99));
+  list.push_back(
+      plain(PLIMSOLL_FIELD(training.muon.adjust_lr_fn), kWhat,
+            "scaling of the learning rate by matrix shape; match_rms_adamw suits the learning rates of AdamW",
+            {"original", "match_rms_adamw"}));
 }
 
 void add_schedule_and_rule(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.num_cycles), kWhat, "waves", 0, 1e6));
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.power), kWhat, "exponent", 0, 100));
-  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.lr_end), kWhat, "last rate", 0, 1e6));
-  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.min_lr_ratio), kWhat, "least share of the rate", 0,
-             1));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.lr_end), kWhat, "final learning rate", 0, 1e6));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.min_lr_ratio), kWhat,
+             "smallest share of the learning rate", 0, 1));
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.num_decay_steps), kWhat,
-             "steps of decay; null: a tenth of all", 0, kMaxCount));
-  add(choice(PLIMSOLL_CHOICE(training.lr_scheduler_kwargs.decay_type), kWhat, "shape of the decay"));
-  add(choice(PLIMSOLL_CHOICE(training.lr_scheduler_kwargs.warmup_type), kWhat, "shape of the warm-up"));
+             "steps of decay; null: a tenth of the run", 0, kMaxCount));
+  add(choice(PLIMSOLL_CHOICE(training.lr_scheduler_kwargs.decay_type), kWhat, "form of the decay"));
+  add(choice(PLIMSOLL_CHOICE(training.lr_scheduler_kwargs.warmup_type), kWhat, "form of the warm-up"));
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.step_size), kWhat,
-             "steps between drops; null: a third of all", 1, kMaxCount));
+             "steps between drops; null: a third of the run", 1, kMaxCount));
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.gamma), kWhat, "factor of a drop", 0, 1));
-  add(above(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.pct_start), kWhat, "share of the steps that rise", 0,
-            1));
-  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.div_factor), kWhat, "peak over first rate", 1,
-             1e12));
-  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.final_div_factor), kWhat, "first over last rate", 1,
-             1e12));
-  add(number(PLIMSOLL_FIELD(training.warmup_steps), kWhat, "steps over which the rate rises from 0", 0,
+  add(above(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.pct_start), kWhat,
+            "share of the steps with a rising learning rate", 0, 1));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.div_factor), kWhat,
+             "peak divided by the initial learning rate", 1, 1e12));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.final_div_factor), kWhat,
+             "first over final learning rate", 1, 1e12));
+  add(number(PLIMSOLL_FIELD(training.warmup_steps), kWhat, "steps in which the learning rate rises from 0", 0,
              kMaxCount));
   add(number(PLIMSOLL_FIELD(training.warmup_ratio), kWhat,
              "instead of warmup_steps: share of the steps, rounded up", 0, 1));
   add(number(PLIMSOLL_FIELD(training.adam_beta1), kWhat, "decay of the first moment", 0, 0.999999));
   add(number(PLIMSOLL_FIELD(training.adam_beta2), kWhat,
-             "decay of the second moment; lion: of its moment, and 0.99 unless given", 0, 0.999999999));
+             "decay of the second moment; lion: of its only moment, default 0.99", 0, 0.999999999));
   add(above(PLIMSOLL_FIELD(training.adam_epsilon), kWhat, "added to the root of the second moment", 0, 1));
-  add(number(PLIMSOLL_FIELD(training.momentum), kWhat, "share of the buffer that stays; 0: no buffer", 0, 1));
-  add(number(PLIMSOLL_FIELD(training.dampening), kWhat, "share of the gradient kept from the buffer", 0, 1));
-  add(plain(PLIMSOLL_FIELD(training.nesterov), kWhat,
-            "look ahead along the buffer; takes momentum, no dampening"));
+  add(number(PLIMSOLL_FIELD(training.momentum), kWhat, "momentum; 0: no buffer", 0, 1));
+  add(number(PLIMSOLL_FIELD(training.dampening), kWhat, "dampening of the gradient", 0, 1));
+  add(plain(PLIMSOLL_FIELD(training.nesterov), kWhat, "Nesterov momentum; needs momentum and no dampening"));
   add_adafactor(list);
   add_muon(list);
   add(number(PLIMSOLL_FIELD(training.weight_decay), kWhat,
-             "decoupled; sgd: added to the gradient; sgd and adafactor: 0 unless given", 0, 1e3));
+             "weight decay, decoupled; sgd: added to the gradient; sgd and adafactor: default 0", 0, 1e3));
   add(choice(PLIMSOLL_CHOICE(training.weight_decay_scope), kWhat,
-             "matrices: no biases, no norms; all: every parameter"));
+             "decayed parameters; matrices: no biases, no norms; all: every parameter"));
   add(plain(PLIMSOLL_FIELD(training.param_groups), kWhat,
             "parameters with hyper-parameters of their own, by patterns of names; the first match wins"));
   add(plain(PLIMSOLL_FIELD(training.freeze), kWhat,
             "parameters that are not trained, by patterns such as \"model.layers.[0-3].*\""));
-  add(plain(PLIMSOLL_FIELD(training.unfreeze), kWhat, "of those, parameters that are trained all the same"));
+  add(plain(PLIMSOLL_FIELD(training.unfreeze), kWhat, "exceptions from freeze: parameters that are trained"));
   add(number(PLIMSOLL_FIELD(training.max_grad_norm), kWhat,
              "clip the gradient to this norm; 0 or null: no clipping", 0, 1e12));
-  add(number(PLIMSOLL_FIELD(training.seed), kWhat, "seed of weights, order and every random op", 0, 0x1p53));
-  add(number(PLIMSOLL_FIELD(training.logging_steps), kHow, "report every so many steps", 1, kMaxCount));
+  add(number(PLIMSOLL_FIELD(training.seed), kWhat, "seed of initial weights, data order and every random op",
+             0, 0x1p53));
+  add(number(PLIMSOLL_FIELD(training.logging_steps), kHow, "report every N steps", 1, kMaxCount));
   add(plain(PLIMSOLL_FIELD(training.eval_strategy), kHow,
-            "no: not after the last step either; steps: without eval_steps as often as logging_steps",
+            "when to evaluate; no: never; steps: every eval_steps, else every logging_steps",
             {"auto", "no", "steps", "epoch"}));
   add(number(PLIMSOLL_FIELD(training.eval_steps), kHow,
-             "evaluate every so many steps and after the last; 0: only then", 0, kMaxCount));
+             "evaluate every N steps and after the last; 0: only after the last", 0, kMaxCount));
   add(plain(PLIMSOLL_FIELD(training.load_best_model_at_end), kHow,
-            "final/ is the best checkpoint's model; save_steps is a multiple of eval_steps"));
+            "save the best checkpoint as final/; save_steps must be a multiple of eval_steps"));
   add(plain(PLIMSOLL_FIELD(training.metric_for_best_model), kHow,
-            "what makes an evaluation the best: loss (null), accuracy, f1, eval_<set>_loss"));
+            "metric of the best model: loss (null), accuracy, f1, eval_<set>_loss"));
   add(automatic(plain(PLIMSOLL_FIELD(training.greater_is_better), kHow,
-                      "auto: as the metric is; losses, perplexity and mse are better when less")));
+                      "whether a larger metric is better; auto: no for losses, perplexity and mse")));
   add(number(PLIMSOLL_FIELD(training.early_stopping_patience), kHow,
-             "end the run after so many evaluations in a row without progress", 1, kMaxCount));
-  add(number(PLIMSOLL_FIELD(training.early_stopping_threshold), kHow,
-             "what is no more than this is no progress", 0, 1e9));
+             "stop after N evaluations in a row without improvement", 1, kMaxCount));
+  add(number(PLIMSOLL_FIELD(training.early_stopping_threshold), kHow, "smallest improvement that counts", 0,
+             1e9));
   only_with(list, {"training.early_stopping_threshold"},
             {.path = "training.early_stopping_patience", .is_noted = true});
   add_reporting(list);

@@ -1,4 +1,4 @@
-// Ways to run a step, sketched: what they would take, about, without planning them whole.
+// Estimates of strategies: what they would take, about, without planning them whole.
 #pragma once
 
 #include <memory>

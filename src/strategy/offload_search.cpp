@@ -101,7 +101,7 @@ class Search {
       }
     }
     if (choices_.most_seconds < std::numeric_limits<double>::infinity())
-      return Error{ErrorCode::kDoesNotFit, "no way is quicker with something elsewhere"};
+      return Error{ErrorCode::kDoesNotFit, "offloading would not make any strategy faster"};
     packing_ = 0;  // how loosely others packed says nothing of the least, which is packed closely
     return least();
   }
@@ -332,7 +332,7 @@ OffloadChoices offload_choices(const settings::RunConfig& config, const PrepareO
 
 Result<PlannedStep> choose_offload(const OffloadChoices& choices, const SketchOffload& estimate,
                                    const PlanOffload& plan) {
-  PLIMSOLL_CHECK(!choices.places.empty() && !choices.splits.empty(), "nothing to choose from");
+  PLIMSOLL_CHECK(!choices.places.empty() && !choices.splits.empty(), "there is nothing to choose from");
   return Search(choices, estimate, plan)();
 }
 

@@ -1,5 +1,5 @@
-// memory.offload: auto. What lies elsewhere than on the device where a run fits in no other way, or is slower
-// in any other: of which classes, of how many layers, and with which split of the batch.
+// memory.offload: auto. Chooses which state to offload when a run does not fit, or when offloading is faster
+// than the alternatives: of which classes, of how many layers, and with which split of the batch.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Ways to run a step that were planned already, so that a search plans none twice.
+// A cache of planned strategies, so that a search plans none twice.
 #pragma once
 
 #include <vector>

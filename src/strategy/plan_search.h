@@ -1,4 +1,4 @@
-// How a step is run within its budget: the split of the batch, what is computed again, chunks of the loss.
+// Chooses the strategy of a step within its budget: batch split, recomputation, chunks of the loss head.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// One way to run a step, and its plan.
+// One strategy of a step, and its plan.
 #pragma once
 
 #include <cstdint>

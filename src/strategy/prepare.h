@@ -1,5 +1,5 @@
-// From a run file to a plan: the model, the split into micro-batches, the programs, the report. `plan` stops
-// here, `train` goes on; both see the same figures.
+// Prepares a plan from a run file: the model, the split into micro-batches, the programs, the report. `plan`
+// stops here, `train` goes on; both see the same figures.
 #pragma once
 
 #include <memory>

@@ -49,8 +49,7 @@ Status check_card_is_known(const settings::RunConfig& config) {
   if (!card || card->bytes > 0 || config.memory.device_budget.kind == settings::MemoryBudget::Kind::kBytes)
     return Ok{};
   return Error{
-      ErrorCode::kInvalidArgument,
-      "no CUDA card is here, and nothing says which one is planned for: there is no memory to fit",
+      ErrorCode::kInvalidArgument, "no CUDA card is in this machine, and none is named to plan for",
       "runtime.device",
       "run it on a machine with a card; or name a card's profile, such as runtime.profile=rtx4090; or "
       "give memory.device_budget, such as 22GiB"};
@@ -62,14 +61,15 @@ Status check_card_is_here(const settings::RunConfig& config) {
   const auto here = devices::cuda_card(ordinal_of(config.runtime.device));
   if (!here && config.runtime.device.starts_with("cuda")) return here.error();
   if (!here)
-    return Error{ErrorCode::kInvalidArgument, "no such card is here: a card's profile alone is for plans",
+    return Error{ErrorCode::kInvalidArgument,
+                 "no such card is in this machine: the profile of a card is for plans only",
                  "runtime.profile",
                  "set runtime.profile=auto to run on this machine, or use 'plimsoll plan'"};
   if (!planned) return Ok{};
   const auto known = planner::card_called(here->name, here->memory.count);
   if (known && known->name == planned->name) return Ok{};
   return Error{ErrorCode::kInvalidArgument,
-               "runtime.profile is " + planned->name + ", and the card that is here is " + here->name,
+               "runtime.profile is " + planned->name + ", and the card in this machine is " + here->name,
                "runtime.profile", "set runtime.profile=auto and runtime.device=cuda to run on that card"};
 }
 

@@ -1,5 +1,5 @@
-// What a run trains a model for. A task says which tensors a batch has, how data becomes them, what the loss
-// is and what it is a mean over, and how well outputs meet labels. Planner, loader, feeder, trainer and
+// The interface of a training task. A task says which tensors a batch has, how data becomes them, what the
+// loss is and what it is a mean over, and how well outputs meet labels. Planner, loader, feeder, trainer and
 // evaluator know named tensors and ask a task for the rest.
 //
 //   files ─ open_source ─► rows ─► inputs() ─► forward() ─► loss, logits ─► metrics()

@@ -1,4 +1,4 @@
-// Holds the first steps of a run against the plan's estimate.
+// Compares the first steps of a run with the plan's estimate.
 #pragma once
 
 #include <optional>

@@ -90,8 +90,7 @@ std::string summary_text(const Summary& s, double tokens_per_second, const std::
   std::string out = fmt::format("\n{} steps, {} tokens in {:.1f} s: {:.0f} tokens/s, start-up {:.2f} s\n",
                                 s.steps, s.tokens, s.seconds, tokens_per_second, s.startup_seconds);
   out += course;
-  if (s.run_steps > s.steps)
-    out += fmt::format("the run so far: {} steps, {} tokens\n", s.run_steps, s.run_tokens);
+  if (s.run_steps > s.steps) out += fmt::format("so far: {} steps, {} tokens\n", s.run_steps, s.run_tokens);
   if (s.best) out += fmt::format("best: {} {:.6g} at step {}\n", s.best->metric, s.best->value, s.best->step);
   const double ratio = static_cast<double>(s.measured_peak_bytes) / static_cast<double>(s.planned_peak_bytes);
   out += fmt::format("peak memory{}: planned {}, measured {} ({:.1f} % of the plan)\n",
@@ -100,8 +99,9 @@ std::string summary_text(const Summary& s, double tokens_per_second, const std::
   if (s.host_planned_peak_bytes)
     out += fmt::format("peak memory of the host: planned {}, measured {}\n",
                        bytes(*s.host_planned_peak_bytes), bytes(*s.host_measured_peak_bytes));
-  return out + fmt::format("arena: {} B, allocations after the first step: {}, small ones a step: {:.1f}\n",
-                           s.arena_bytes, s.allocations_after_first_step, s.small_allocations_per_step);
+  return out + fmt::format(
+                   "arena: {} B, allocations after the first step: {}, small allocations per step: {:.1f}\n",
+                   s.arena_bytes, s.allocations_after_first_step, s.small_allocations_per_step);
 }
 
 /// Of a run's end.
@@ -203,7 +203,7 @@ void Events::step(const training::StepEvent& e) {
               {fmt::format("step {:>{}}/{}", e.step, std::to_string(total_steps_).size(), total_steps_), 0},
               {fmt::format("loss {:.4f}", e.loss_mean), 1},
               {fmt::format("norm {:.3g}", e.grad_norm), 8},
-              {fmt::format("rate {:.2e}", e.learning_rate), 9},
+              {fmt::format("lr {:.2e}", e.learning_rate), 9},
               {scale_text(e), e.skipped ? 2 : 10},
               {fmt::format("{:.0f} tok/s", rate_of(e)), 4},
               {"ETA " + left, 3},
@@ -250,9 +250,8 @@ void Events::checkpoint(const checkpoints::SaveReport& saved) {
 
 void Events::swapping(int64_t step, int64_t bytes) {
   const std::string text = fmt::format(
-      "{} of this run have been moved to swap: steps wait for the disk. Free memory on this machine, or "
-      "stop the run and set memory.budget to what is there (plimsoll plan RUN --explain memory: what would "
-      "need less)",
+      "{} of this run were moved to swap, so steps wait for the disk. Free memory on this machine, or stop "
+      "the run and lower memory.budget (plimsoll plan RUN --explain memory shows what would need less)",
       to_string(Bytes(bytes)));
   print_json(io::Tree::map({{"event", io::Tree::of(std::string("warning"))},
                             {"kind", io::Tree::of(std::string("swap"))},

@@ -1,5 +1,5 @@
-// What a run tells while it goes: one JSON object a line on stdout with --json, otherwise lines for people on
-// stderr - one that rewrites itself on a terminal, plain ones elsewhere.
+// Prints and records the events of a run: one JSON object a line on stdout with --json, otherwise lines for
+// people on stderr - one that rewrites itself on a terminal, plain ones in files and pipes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the kernel counts of this process and of the machine beside it, and what becomes of two readings.
+// Samples the kernel's counters of this process and of the machine, and computes rates from two samples.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where a run's memory is, as a table: planned, now, at most since the last table, at most of the run.
+// The memory table of a running run: planned, now, at most since the last table, at most of the run.
 #pragma once
 
 #include <cstdint>

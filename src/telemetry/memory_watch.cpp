@@ -42,9 +42,8 @@ std::optional<MemoryWarning> MemoryWatch::past_plan(int64_t bytes) {
   if (told_past_plan_ || planned_ <= 0 || bytes <= planned_) return {};
   told_past_plan_ = true;
   return MemoryWarning{"over_plan",
-                       fmt::format("this process holds {}, {} more than its plan of {}: what the plan "
-                                   "promises does not hold here. Please report it, with the output of "
-                                   "plimsoll doctor",
+                       fmt::format("this process uses {}, {} more than its plan of {}. This is a bug: please "
+                                   "report it, with the output of plimsoll doctor",
                                    text(bytes), text(bytes - planned_), text(planned_)),
                        {{"resident_bytes", bytes}, {"planned_bytes", planned_}}};
 }
@@ -57,8 +56,8 @@ std::optional<MemoryWarning> MemoryWatch::others() {
   told_others_ = true;
   return MemoryWarning{
       "memory_low",
-      fmt::format("{} of memory are left {}, where {} were when this run had taken its own: something else "
-                  "takes it. Free memory, or the system will swap or end a process",
+      fmt::format("{} of memory are left {}, {} were left when this run had allocated its own: other "
+                  "processes use it. Free memory, or the system will swap or kill a process",
                   text(now.available_bytes),
                   now.limited_by.empty() ? "on this machine" : "under " + now.limited_by,
                   text(first_available_)),

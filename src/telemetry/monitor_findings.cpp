@@ -52,8 +52,9 @@ void add_clock(const Fall& fall, std::string_view whose, std::string hint,
 void find_cpu(Intervals all, std::vector<MachineFinding>& findings) {
   const double stolen = mean(all, [](const auto& i) { return i.stolen_share; });
   if (stolen >= kNoticed)
-    findings.push_back({percent(stolen) + " of the time was stolen by the hypervisor", stolen,
-                        "the host has more work than CPUs: move the machine, or lower runtime.threads"});
+    findings.push_back(
+        {percent(stolen) + " of the time was stolen by the hypervisor", stolen,
+         "the host has more work than CPUs: move the virtual machine, or lower runtime.threads"});
   const double waited = mean(all, [](const auto& i) { return i.disk_wait_share; });
   if (waited >= kNoticed)
     findings.push_back({"the CPUs waited for the disk " + percent(waited) + " of the time", waited,
@@ -92,11 +93,11 @@ void find_card(Intervals all, std::vector<MachineFinding>& findings) {
     if (time / seconds >= kMuch)
       findings.push_back(
           {fmt::format("the card was slowed {} of the time: {}", percent(time / seconds), reason), 0,
-           "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE says more"});
+           "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE has details"});
   if (known > 0 && busy / known < 1 - kMuch)
     findings.push_back({fmt::format("the card was idle {} of the time", percent(1 - busy / known)),
-                        1 - busy / known, "plimsoll profile RUN says what it waited for"});
-  add_clock(fall_of(std::move(clocks)), "the card's clock", "look at its cooling and power limit", findings);
+                        1 - busy / known, "plimsoll profile RUN shows what it waited for"});
+  add_clock(fall_of(std::move(clocks)), "the card's clock", "check its cooling and power limit", findings);
 }
 
 }  // namespace
@@ -106,7 +107,7 @@ std::vector<MachineFinding> machine_findings(Intervals all) {
   find_cpu(all, findings);
   std::vector<double> clocks;
   for (const MachineInterval& i : all) clocks.push_back(i.mhz);
-  add_clock(fall_of(std::move(clocks)), "the CPUs' clock", "look at the cooling and the power profile",
+  add_clock(fall_of(std::move(clocks)), "the CPUs' clock", "check the cooling and the power profile",
             findings);
   find_pages(all, findings);
   find_card(all, findings);

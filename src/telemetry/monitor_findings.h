@@ -1,4 +1,4 @@
-// What the machine beside a run says of its speed, in sentences.
+// Summarises what slowed a run down, from machine samples.
 #pragma once
 
 #include <span>

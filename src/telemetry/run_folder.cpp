@@ -76,7 +76,7 @@ double RunFolder::epoch(int64_t step) const {
 
 void RunFolder::check(const Status& status, const std::string& file) {
   if (!status && told_.insert(file).second)
-    warn_(fmt::format("{}: the run goes on without", status.error().message()));
+    warn_(fmt::format("{}: the run continues without", status.error().message()));
 }
 
 void RunFolder::line(std::string_view text) {

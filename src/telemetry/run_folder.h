@@ -1,4 +1,4 @@
-// What a run leaves in its folder beside checkpoints, so that it can be understood later: events.jsonl,
+// Writes the files of a run folder beside checkpoints: events.jsonl,
 // trainer_state.json, environment.json, and event files for TensorBoard. None of it is a reason to end the
 // run: what cannot be written is told once a file.
 #pragma once

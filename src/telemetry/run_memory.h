@@ -1,4 +1,4 @@
-// What a run tells of its memory: warnings as they come, a summary when it is asked for.
+// Reports the memory of a run: warnings as they come, a summary when it is asked for.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What of a run's plan stays in its folder, in plan.json, so that who looks at the run later need not plan it
-// again.
+// Reads and writes plan.json, the plan that a run leaves in its
+// folder.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a run adds up step by step for its summary; `train` and `bench step` keep the same record.
+// Accumulates the summary of a run step by step, for `train` and `bench step`.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Whether the system moves a run's memory out while it trains: a step then waits for the disk.
+// Detects that the system swaps a run's memory out while it trains: a step then waits for the disk.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where in a rendered conversation the assistant speaks, for templates that do not say it.
+// Finds the assistant's turns in a rendered conversation if the template does not mark them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What one render may use: memory for its values, steps, and the first error, all within the limits.
+// Limits of one rendering: memory for its values, steps, and the first error, all within the limits.
 #pragma once
 
 #include <cstddef>

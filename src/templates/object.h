@@ -1,4 +1,4 @@
-// What Python does with values: truth, equality, order, membership, iteration, items, attributes, operators.
+// Python's semantics of values: truth, equality, order, membership, iteration, items, attributes, operators.
 // Functions that return bool for success give false with a failure in the heap.
 #pragma once
 

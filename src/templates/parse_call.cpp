@@ -1,4 +1,4 @@
-// What calls, filters and tests are given, and what is assigned to.
+// Parses arguments of calls, filters and tests, and assignment targets.
 #include <fmt/format.h>
 
 #include <utility>

@@ -1,5 +1,5 @@
-// What Jinja2 has and templates of public models do not use: refused by its name, apart from what nobody
-// knows.
+// Jinja2 features that are refused, because templates of public models do not use them: refused by its name,
+// apart from what nobody knows.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How arguments meet parameters, and how rules are applied.
+// Binds arguments to parameters and applies filters and tests.
 #include "templates/rules.h"
 
 #include <fmt/format.h>

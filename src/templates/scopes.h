@@ -1,4 +1,4 @@
-// Which variable each name of a template means, decided before it runs, as Jinja2 decides it: loops, macros,
+// Resolves the names of a template to variables before it runs, with Jinja2's scoping rules: loops, macros,
 // {% call %}, {% filter %}, {% set %} blocks and {% generation %} open a scope, {% if %} does not.
 #pragma once
 

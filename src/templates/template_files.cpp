@@ -1,5 +1,5 @@
-// As transformers does: chat_template.jinja (and additional_chat_templates/tool_use.jinja) win over the
-// member of tokenizer_config.json.
+// Reads chat template files with transformers' precedence: chat_template.jinja (and
+// additional_chat_templates/tool_use.jinja) win over the member of tokenizer_config.json.
 #include "templates/template_files.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What stands behind "is", and the search for filters and tests by name.
+// The tests after "is", and the lookup of filters and tests by name.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which messages of a conversation say that they are trained on, or that they are not:
+// Reads the per-message training flags of a conversation:
 //
 //   "train": true | false    axolotl's
 //   "weight": 0 | 1          OpenAI's

@@ -15,7 +15,7 @@ namespace plimsoll::tokenizer_training {
 
 struct BpeTrainerOptions {
   int64_t vocab_size = 0;     ///< special tokens and the 256 bytes count
-  int64_t min_frequency = 2;  ///< a pair that is rarer becomes no token
+  int64_t min_frequency = 2;  ///< smallest count of a pair that becomes a token
   std::vector<std::string> special_tokens = {};
   /// Told now and then, with the number of tokens so far; false stops the training.
   std::function<bool(int64_t num_tokens)> progress = {};

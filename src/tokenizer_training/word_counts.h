@@ -1,4 +1,4 @@
-// How often each word stands in a text: an open table over words that are kept once. Short words lie in the
+// Counts the words of a text: an open table over words that are kept once. Short words lie in the
 // table's entries, longer ones in blocks behind them, so memory goes with the number of different words.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Where in a word its tokens end: a walk over its characters by the widths of the tokens. What is left of a
-// character that has no token is taken with care, everything else is as wide as its spelling.
+// Finds the token boundaries within a word: a walk over its characters by the widths of the tokens. What is
+// left of a character that has no token is taken with care, everything else is as wide as its spelling.
 #include <algorithm>
 
 #include "tokenizers/bpe_model.h"

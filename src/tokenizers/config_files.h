@@ -1,4 +1,4 @@
-// What save_pretrained writes beside a tokenizer: objects in JSON, and how they name special tokens.
+// Reads the configuration files that save_pretrained writes beside a tokenizer, and their special tokens.
 #pragma once
 
 #include <string>

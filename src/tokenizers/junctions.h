@@ -1,5 +1,5 @@
-// Which two characters can lie side by side across a merge. Between two that cannot, no merge ever happens,
-// so a long word may be cut there and its parts encoded (and remembered) alone.
+// The pairs of characters that can be adjacent across a merge. Between two that cannot, no merge ever
+// happens, so a long word may be cut there and its parts encoded (and remembered) alone.
 #pragma once
 
 #include <bitset>

@@ -1,4 +1,4 @@
-// What a Tokenizer is made of, and the memory of the calls in flight.
+// The parts of a Tokenizer, and the memory of concurrent calls.
 #pragma once
 
 #include <memory>

@@ -30,7 +30,7 @@ Error unknown_rule(const Field& field, std::string_view text) {
       field.error(fmt::format("is no regular expression that is read: '{}'{}; those of GPT-2, GPT-4, GPT-4o, "
                               "Llama 3, Qwen 2 to 3.5 and Mistral's Tekken are",
                               text.substr(0, 300), text.size() > 300 ? " …" : ""));
-  error.hint = "tokenize elsewhere and give the ids: a .npy of integers, a row a sample";
+  error.hint = "tokenize with another program and give the ids: an integer .npy file with one sample per row";
   return error;
 }
 

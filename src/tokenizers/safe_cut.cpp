@@ -1,4 +1,4 @@
-// Where a text may be cut so that its pieces, encoded alone, have the ids of the whole. A cut has to be safe
+// Finds positions where a text can be cut without changing the token ids. A cut has to be safe
 // for each stage of encoding, whatever lies around it:
 //
 //   added tokens     none lies across it, touches it or strips spaces over it

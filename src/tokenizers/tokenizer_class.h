@@ -1,5 +1,5 @@
-// Which of transformers' tokenizer classes AutoTokenizer opens a folder with: some of them make parts of the
-// tokenizer anew, whatever its files say.
+// Determines the tokenizer class that transformers' AutoTokenizer uses for a folder: some of them rebuild
+// parts of the tokenizer, whatever its files say.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,7 @@ Status BestModel::add(const EvalEvent& event) {
     for (const auto& f : figures) known += (known.empty() ? "" : ", ") + f.first;
     return Error{
         ErrorCode::kInvalidArgument,
-        fmt::format("training.metric_for_best_model is {}, and evaluations have none", metric_->name),
+        fmt::format("training.metric_for_best_model is {}, and evaluations do not have it", metric_->name),
         {},
         "they have " + known};
   }

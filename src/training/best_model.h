@@ -1,4 +1,4 @@
-// Which evaluation of a run is the best so far, and whether the run has stopped getting better.
+// Tracks the best evaluation of a run and decides about early stopping.
 #pragma once
 
 #include <optional>

@@ -47,7 +47,7 @@ std::string front_matter(const settings::RunConfig& config, bool classifies) {
 std::string training_rows(const settings::RunConfig& config, const strategy::Prepared& prepared,
                           const CardFigures& figures) {
   const settings::TrainingSettings& t = config.training;
-  std::string rows = row("began as", first_weights(config, prepared));
+  std::string rows = row("initial weights", first_weights(config, prepared));
   rows += row("data", files(config.data.train));
   if (!config.data.eval.empty()) rows += row("held out", files(config.data.eval));
   rows += row("steps", fmt::format("{} of {} sequences of up to {} tokens, {} tokens in all", figures.steps,
@@ -62,9 +62,10 @@ std::string training_rows(const settings::RunConfig& config, const strategy::Pre
   for (const std::string& change : figures.changes) rows += row("changed after", change);
   if (!figures.best.empty()) rows += row("this model", "the best evaluation's: " + figures.best);
   const planner::PlanReport& plan = prepared.report;
-  return rows + row("plan", fmt::format("peak {}; {} x {} sequences a step, recompute {}, offload {}",
-                                        to_string(Bytes(plan.process_peak_bytes())), plan.micro_batch_size,
-                                        plan.grad_accum_steps, plan.recompute, plan.offload));
+  return rows + row("plan", fmt::format("peak {}; {}, recompute {}, offload {}",
+                                        to_string(Bytes(plan.process_peak_bytes())),
+                                        planner::split_text(plan.micro_batch_size, plan.grad_accum_steps),
+                                        plan.recompute, plan.offload));
 }
 
 }  // namespace

@@ -108,10 +108,10 @@ class Gathering {
       return;
     const auto beside = corpora::EncoderFiles::open(model_folder_);
     if (!beside || beside->tokenizer->vocabulary_hash() == encoder()->tokenizer->vocabulary_hash()) return;
-    notes_.push_back(fmt::format(
-        "data.tokenizer has another vocabulary ({} ids) than the tokenizer that the pretrained model came "
-        "with ({} ids): its weights know other tokens under these ids",
-        encoder()->tokenizer->vocab_size(), beside->tokenizer->vocab_size()));
+    notes_.push_back(
+        fmt::format("data.tokenizer has another vocabulary ({} ids) than the tokenizer of the pretrained "
+                    "model ({} ids), so its weights belong to other tokens",
+                    encoder()->tokenizer->vocab_size(), beside->tokenizer->vocab_size()));
   }
 
   Status add_tokenizer_config() {

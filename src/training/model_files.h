@@ -1,4 +1,4 @@
-// What a trained model leaves with beside config and weights: the tokenizer, the chat template and the ends
+// Tokenizer and template files of a saved model: the tokenizer, the chat template and the ends
 // of generation that the run used, as transformers reads them.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What a training loop reports while it runs, and the interfaces that receive it. Training knows nothing of
-// who watches: events for people and machines, run folders and monitors (telemetry/) implement these.
+// The reports of a training loop, and the interfaces that receive them. Training knows nothing of its
+// observers: events for people and machines, run folders and monitors (telemetry/) implement these.
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,8 @@ namespace plimsoll::training {
 
 std::string nothing_left(const Trainer& trainer) {
   return fmt::format(
-      "nothing is left to do: {} {} steps are done and {} is whole; to train again choose another "
-      "output.dir, or --resume never, which replaces it at the end",
+      "nothing is left to do: {} {} steps are done and {} is complete; to train again choose another "
+      "output.dir, or use --resume never, which replaces it at the end",
       trainer.steps_done() < trainer.total_steps() ? "the run stopped early," : "all", trainer.steps_done(),
       checkpoints::final_path(trainer.config().output.dir));
 }
@@ -54,11 +54,10 @@ Status RunLoop::hold(Status saved, bool last) {
 
 void RunLoop::report_early_stop() {
   const checkpoints::BestState best = *trainer_.best().state();
-  observer_.note(
-      fmt::format("stopped early after step {}: eval_{} is no better than {:.6g} (step {}) for {} "
-                  "evaluation{}",
-                  trainer_.steps_done(), best.metric, best.value, best.step, best.waited,
-                  best.waited == 1 ? "" : "s in a row"));
+  observer_.note(fmt::format(
+      "stopped early after step {}: eval_{} has not improved on {:.6g} (step {}) for {} evaluation{}",
+      trainer_.steps_done(), best.metric, best.value, best.step, best.waited,
+      best.waited == 1 ? "" : "s in a row"));
 }
 
 Status RunLoop::save_final() {
@@ -128,8 +127,8 @@ Status RunLoop::stop() {
   const std::string reason(stop_());
   // Auto finds only what this process has saved, not the folder that --resume named.
   const std::string hint = resume_ == "auto" || !saved_
-                               ? "run the same command again and it goes on from there"
-                               : "run the same command again with --resume auto and it goes on from there";
+                               ? "run the same command again to resume from there"
+                               : "run the same command again with --resume auto to resume from there";
   if (step == 0)
     return Error{ErrorCode::kInterrupted,
                  fmt::format("stopped by {} before the first step", reason),

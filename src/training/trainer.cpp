@@ -247,7 +247,7 @@ Result<std::optional<EvalEvent>> Trainer::evaluate(const EvalProgress& progress)
 Error Trainer::save_failed(Error error) const {
   const auto whole = checkpoints::find_checkpoints(config_.output.dir);
   if (!whole.empty())
-    error.hint += "; the run goes on from " + whole.front().path + " when it is started again";
+    error.hint += "; the run resumes from " + whole.front().path + " when it is started again";
   return error;
 }
 

@@ -11,7 +11,8 @@ namespace plimsoll::training {
 namespace {
 
 constexpr const char* kMoveAway =
-    "choose another output.dir, or move final/ away; --resume never trains anew and replaces it at the end";
+    "choose another output.dir, or move final/ away; --resume never trains a new run and replaces it at the "
+    "end";
 
 Error refused(std::string what, const std::string& final) {
   return Error{ErrorCode::kInvalidArgument, std::move(what), final, kMoveAway};
@@ -19,10 +20,10 @@ Error refused(std::string what, const std::string& final) {
 
 Error without_record(const std::string& final, const std::string& output_dir, const Error& why) {
   if (!checkpoints::has_final_record(output_dir))
-    return refused("a model is there already, and no record says which run made it", final);
-  return refused("a model is there already, and the record of the run that made it cannot be used (" +
-                     why.message() + ")",
-                 final);
+    return refused("the folder already holds a model without a record of its run", final);
+  return refused(
+      "the folder already holds a model, and the record of its run cannot be used (" + why.message() + ")",
+      final);
 }
 
 }  // namespace
@@ -60,10 +61,10 @@ Status Trainer::guard_final(const TrainerOptions& options) {
       checkpoints::open_final_record(checkpoints::record_path(folder));
   if (!record && record.error().code == ErrorCode::kIo) return record.error();
   if (!record && state == checkpoints::FinalState::kOther)
-    return Error{ErrorCode::kInvalidArgument, "the model would replace something else that is there", final,
+    return Error{ErrorCode::kInvalidArgument, "the model would replace something that is not a model", final,
                  "choose another output.dir, or move it away"};
   if (options.resume == "never") {
-    options.note(final + " stays until this run is done, and is replaced then");
+    options.note(final + " stays until this run is finished and is then replaced");
     return Ok{};
   }
   // What a run goes on from is compared with it in its own right.

@@ -1,4 +1,4 @@
-// How a run begins: data, the output folder, the checkpoint to go on from, memory, first parameters.
+// Starts a trainer: data, the output folder, the checkpoint to resume from, memory, initial parameters.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -154,7 +154,7 @@ Status Trainer::choose_checkpoint(const TrainerOptions& options) {
   PLIMSOLL_ASSIGN(checkpoint_, checkpoints::open_first_intact(choice_, candidate_, options.note));
   if (checkpoint_) return take_checkpoint(options);
   if (!options.resume_with.empty())
-    options.note("there is no checkpoint to go on from: what --resume-with says holds from the first step");
+    options.note("there is no checkpoint to resume from: --resume-with applies from the first step");
   return Ok{};
 }
 
@@ -178,7 +178,7 @@ Status Trainer::check_places(int64_t step) const {
     const std::string path = checkpoints::checkpoint_path(config_.output.dir, *n);
     if (!checkpoints::is_checkpoint(path))
       return Error{ErrorCode::kInvalidArgument,
-                   "another program's folder is where a checkpoint will be saved", path,
+                   "the path of a checkpoint is occupied by a folder that Plimsoll did not create", path,
                    "choose another output.dir, or move it away"};
   }
   return Ok{};
@@ -208,11 +208,13 @@ Status Trainer::load(const TrainerOptions& options) {
   skipped_in_a_row_ = m.skipped_in_a_row;
   evaluated_step_ = m.evaluated_step;
   if (!best_.resume(m.best))
-    note(fmt::format("the best evaluation so far was one of eval_{}: it is looked for anew", m.best->metric));
-  note(fmt::format("going on after step {} from {}", m.step, checkpoint_->path));
+    note(fmt::format("the best evaluation so far was one of eval_{}, which is not compared any more",
+                     m.best->metric));
+  note(fmt::format("resuming after step {} from {}", m.step, checkpoint_->path));
   if (!same_bits(m.isa, manifest_.isa, config_.computes_in(settings::Precision::kBf16)))
     note(
-        fmt::format("the checkpoint was computed with {}, this machine computes with {}: the bits may differ",
+        fmt::format("the checkpoint was computed with {}, this machine computes with {}: results may differ "
+                    "in the last bits",
                     m.isa, manifest_.isa));
   return Ok{};
 }
@@ -230,7 +232,7 @@ Status Trainer::check_scaler() {
                                  scaler_[ops::kCleanSteps] >= 0 && scaler_[ops::kCleanSteps] < 0x1p24F))
     return Ok{};
   return Error{ErrorCode::kBadData, fmt::format("its loss scale is {}", scaler_[ops::kScale]),
-               checkpoint_->path + "/optimizer.safetensors", "start anew with --resume never"};
+               checkpoint_->path + "/optimizer.safetensors", "start a new run with --resume never"};
 }
 
 Status Trainer::initialise(const TrainerOptions& options) {
@@ -261,9 +263,9 @@ Status Trainer::check_room(const std::vector<std::string>& stale, const checkpoi
   PLIMSOLL_TRY(checkpoints::check_disk(schedule, config_.output.dir));
   const std::optional<int64_t> free = io::free_space(config_.output.dir);
   if (schedule.save_steps == 0 && step_ < total_steps_ && free && *free < schedule.bytes.checkpoint)
-    note(
-        fmt::format("a checkpoint takes {} and the disk has {} free: where a signal stops the run it is lost",
-                    to_string(Bytes(schedule.bytes.checkpoint)), to_string(Bytes(*free))));
+    note(fmt::format(
+        "a checkpoint takes {} and the disk has {} free: if a signal stops the run, it cannot be saved",
+        to_string(Bytes(schedule.bytes.checkpoint)), to_string(Bytes(*free))));
   return Ok{};
 }
 
@@ -272,7 +274,7 @@ Status Trainer::make_writer(const TrainerOptions& options) {
                                         checkpoints::stale_checkpoints(config_.output.dir, checkpoint_)};
   if (!saving.stale.empty())
     options.note(
-        fmt::format("{} earlier checkpoint{} in {} will be removed when the first new folder is whole",
+        fmt::format("{} earlier checkpoint{} in {} will be removed when the first new folder is complete",
                     saving.stale.size(), saving.stale.size() == 1 ? "" : "s", config_.output.dir));
   checkpoints::ModelFileSet beside;
   if (options.model_files) {

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 /// The presets cut down to two layers and few words, on cards that are small in proportion.
 TEST(CardTable, ARowIsThePlanOfItsSettings) {
   const auto config = settings::parse_run_config(
-      card_table_run(), "the table's run",
+      card_table_run(), "the run of the table",
       std::vector<std::string>{"model.overrides={num_hidden_layers: 2, vocab_size: 512}",
                                "data.sequence_length=256"});
   ASSERT_TRUE(config);

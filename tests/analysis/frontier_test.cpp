@@ -109,7 +109,7 @@ TEST(Frontier, IsDeterministicInTextAndPicture) {
   const Frontier a = FrontierCase().frontier(), b = FrontierCase().frontier();
   EXPECT_EQ(io::to_json(frontier_event(a)), io::to_json(frontier_event(b)));
   EXPECT_EQ(frontier_svg(a), frontier_svg(b));
-  EXPECT_THAT(frontier_svg(a), HasSubstr("seconds a step"));
+  EXPECT_THAT(frontier_svg(a), HasSubstr("estimated seconds per step"));
   EXPECT_THAT(frontier_svg(a), HasSubstr("this run"));
 }
 

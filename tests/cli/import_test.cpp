@@ -27,7 +27,7 @@ TEST(ImportCommand, WritesTheRunFileAndTellsWhatDiffers) {
   EXPECT_THAT(outcome.out, IsEmpty());
   EXPECT_THAT(outcome.err, HasSubstr("no equal: neftune_noise_alpha: 5: no noise is added to embeddings\n"));
   EXPECT_THAT(outcome.err, HasSubstr("fill in: data.train: "));
-  EXPECT_THAT(outcome.err, HasSubstr("\n3 mapped, 0 harmless, 1 without an equal, "));
+  EXPECT_THAT(outcome.err, HasSubstr("\n3 mapped, 0 without effect, 1 not supported, "));
   EXPECT_THAT(*io::read_small_file(run, 1 << 20), HasSubstr("\n  learning_rate: 0.001"));
   const Outcome piped = run_plimsoll({"import", args, "--from", "trl"});
   EXPECT_THAT(piped.out, StartsWith("# Made by plimsoll import of "));

@@ -63,7 +63,7 @@ TEST_F(PlanTest, PlansForACardFromItsDataSheet) {
   EXPECT_GT(event->find("host")->find("peak_bytes")->integer, 0);
   EXPECT_FALSE(event->find("step")->find("parts")->members.empty());
   EXPECT_THAT(run_plimsoll({"plan", a_, "runtime.profile=t4"}).out,
-              HasSubstr("from data sheets, not measured"));
+              HasSubstr("data sheet rates times an efficiency"));
   const Outcome small = run_plimsoll({"plan", a_, "runtime.profile=t4", "memory.budget=900GiB",
                                       "memory.offload=none", "model.overrides.n_embd=12000",
                                       "model.overrides.n_head=120", "model.overrides.vocab_size=9700"});
@@ -95,7 +95,7 @@ TEST_F(PlanTest, SaysWhatWouldMakeItFit) {
     EXPECT_FALSE(plan.find("fits")->boolean);
     const std::vector<io::Tree>& remedies = plan.find("remedies")->items;
     ASSERT_FALSE(remedies.empty()) << micro;
-    EXPECT_EQ(remedies[0].find("note")->text == "the same bits", micro.back() == '4');
+    EXPECT_EQ(remedies[0].find("note")->text == "bit-identical results", micro.back() == '4');
     for (const io::Tree& remedy : remedies) {
       std::vector<std::string> overrides = {micro, budget};
       for (const auto& [path, value] : remedy.find("settings")->members)
@@ -119,7 +119,7 @@ TEST_F(PlanTest, ExplainsThePrecision) {
   EXPECT_THAT(bf16.out, HasSubstr("bf16 products, f32 sums and softmax"));
   EXPECT_THAT(bf16.out, HasSubstr("a norm, a reduction or a loss"));
   EXPECT_THAT(bf16.out, HasSubstr("bf16, sum f32"));
-  EXPECT_THAT(bf16.out, HasSubstr("No op only casts"));
+  EXPECT_THAT(bf16.out, HasSubstr("There are no cast ops"));
   EXPECT_THAT(run_plimsoll({"plan", a_, "--explain", "precision"}).out,
               HasSubstr("Every op computes and stores fp32."));
   EXPECT_EQ(run_plimsoll({"plan", a_, "--explain", "speed"}).code, 2);

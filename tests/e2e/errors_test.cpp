@@ -235,7 +235,7 @@ TEST(ErrorsTogether, EachHasItsPlaceAndItsHint) {
             "error: there is no setting 'wandb_watch': bad.yaml line 3\n"
             "hint: plimsoll train --help lists the settings\n"
             "error: training.seed is -1, expected an integer from 0 to 9007199254740992: bad.yaml line 2\n"
-            "hint: training.seed: seed of weights, order and every random op\n"
+            "hint: training.seed: seed of initial weights, data order and every random op\n"
             "error: there is no setting 'memory.budgett': override memory.budgett=1GiB\n"
             "hint: did you mean memory.budget?\n");
 }

@@ -214,7 +214,7 @@ TEST_F(RunEvents, ALadderMeasuresEachRungAndHoldsItsNumbers) {
     if (rungs[i].find("refused") != nullptr) continue;
     ++measured;
     EXPECT_GT(rungs[i].find("step_seconds")->number, 0);
-    EXPECT_EQ(rungs[i].find("numbers")->text, "same bits") << io::to_json(rungs[i]);
+    EXPECT_EQ(rungs[i].find("numbers")->text, "bit-identical") << io::to_json(rungs[i]);
   }
   EXPECT_GT(measured, 0U);
 }

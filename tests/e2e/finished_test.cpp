@@ -60,7 +60,7 @@ class FinishedOnce : public testing::Test {
 TEST_F(FinishedOnce, IsNotTrainedAgain) {
   const Outcome again = expect_untouched("", 0);
   EXPECT_THAT(again.err, HasSubstr("nothing is left to do: all 3 steps are done and out/final is whole"));
-  EXPECT_THAT(again.err, HasSubstr("to train again choose another output.dir, or --resume never"));
+  EXPECT_THAT(again.err, HasSubstr("to train again choose another output.dir, or use --resume never"));
   EXPECT_THAT(again.out, HasSubstr("\"event\": \"summary\", \"steps\": 0"));
   expect_untouched("runtime.threads=1 training.micro_batch_size=1 output.save_steps=2", 0);
   expect_untouched("--snapshot snapshot.pickle", 0);
@@ -75,10 +75,10 @@ TEST_F(FinishedOnce, IsNotReplacedByAnotherRun) {
   for (const Change& c :
        {Change{"training.learning_rate=1.0e-4",
                "training.learning_rate is 0.0001, but the "
-               "finished run that lies there was made with"},
+               "finished run in this folder was made with"},
         Change{"training.seed=7", "training.seed is 7"},
         Change{"training.max_steps=2", "training.max_steps is 2 steps"},
-        Change{"training.max_steps=4", "no checkpoint is left to go on from"},
+        Change{"training.max_steps=4", "no checkpoint is left to resume from"},
         Change{"data.train=eval.txt", "data.train is 700 tokens"},
         Change{"model.config.rms_norm_eps=1.0e-6", "the model's rms_norm_eps is 1e-06"},
         Change{"training.precision=bf16", "training.precision is bf16"},
@@ -113,7 +113,7 @@ TEST_F(FinishedOnce, AsAnAdapterIsNotReplacedByAModel) {
 TEST_F(FinishedOnce, IsReplacedAtTheEndWhereThatIsAskedFor) {
   const Outcome anew = folder_.run(kTrain + "--resume never training.seed=7");
   EXPECT_EQ(anew.exit_code, 0) << anew.err;
-  EXPECT_THAT(anew.err, HasSubstr("out/final stays until this run is done, and is replaced then"));
+  EXPECT_THAT(anew.err, HasSubstr("out/final stays until this run is finished and is then replaced"));
   EXPECT_FALSE(content(folder_.path("out/final")) == final_);
   final_ = content(folder_.path("out/final"));
   expect_untouched("training.seed=7", 0);
@@ -135,7 +135,7 @@ TEST_F(FinishedOnce, StaysAsSomebodyHasChangedIt) {
   folder_.write("out/final/README.md", "notes");  // a card is anybody's to write
   std::filesystem::remove_all(folder_.path("out/finished"));
   final_ = content(folder_.path("out/final"));
-  EXPECT_THAT(expect_untouched("", 2).err, HasSubstr("no record says which run made it"));
+  EXPECT_THAT(expect_untouched("", 2).err, HasSubstr("without a record of its run"));
   folder_.write("other.txt", "x");
   std::filesystem::create_directory(folder_.path("out/finished"));
   folder_.write("out/finished/checkpoint.json", "{}");

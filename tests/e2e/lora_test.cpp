@@ -200,7 +200,7 @@ TEST(Lora, MergesAndGenerates) {
   EXPECT_THAT(misfit.err, HasSubstr("this adapter was trained on base/final"));
   const Outcome again = folder.run(merge + "merged");
   EXPECT_EQ(again.exit_code, 2);
-  EXPECT_THAT(again.err, HasSubstr("there already"));
+  EXPECT_THAT(again.err, HasSubstr("exists already"));
   const Outcome source = folder.run(merge + "base/../base/final");
   EXPECT_EQ(source.exit_code, 2);
   EXPECT_THAT(source.err, HasSubstr("would overwrite its source"));

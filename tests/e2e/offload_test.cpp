@@ -191,7 +191,7 @@ TEST(Disk, FailureInTheMiddleEndsTheRunAndKeepsTheCheckpoint) {
           << device << fault;
       const Outcome rest = train(folder, device + kAllOnDisk);
       EXPECT_EQ(rest.exit_code, 0) << rest.err;
-      EXPECT_THAT(rest.err, HasSubstr("going on after step "));
+      EXPECT_THAT(rest.err, HasSubstr("resuming after step "));
       EXPECT_TRUE(folder.read("out/final/model.safetensors") == plain().model) << device << fault;
     }
 }

@@ -28,7 +28,7 @@ TEST(OutOfMemory, AnAddressSpaceThatIsTooSmallEndsInWhatFits) {
   const Outcome outcome = folder.run("train run.yaml --json", "ulimit -v 220000 && ");
   EXPECT_EQ(outcome.exit_code, 69) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("\"fits\": false"));
-  EXPECT_THAT(outcome.err, HasSubstr("are left now: what this process may reserve (ulimit -v)"));
+  EXPECT_THAT(outcome.err, HasSubstr("are left now: this process may not reserve more (ulimit -v)"));
   EXPECT_THAT(outcome.err, HasSubstr("free memory, or set memory.budget="));
 }
 

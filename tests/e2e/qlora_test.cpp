@@ -163,8 +163,8 @@ TEST(Qlora, WhatCannotBeIsRefused) {
   refused("quantization.load_in_4bit=true quantization.bnb_4bit_compute_dtype=bfloat16",
           "bnb_4bit_compute_dtype");
   refused("quantization.load_in_4bit=true quantization.llm_int8_skip_modules=[q_prj]",
-          "no linear map is named q_prj");
-  refused("lora.init_lora_weights=loftq", "the weights are not quantised");
+          "no linear layer is named q_prj");
+  refused("lora.init_lora_weights=loftq", "the weights are not quantized");
   refused("quantization.load_in_4bit=true lora.init_lora_weights=loftq lora.loftq_config.loftq_bits=8",
           "loftq_bits is 8");
   refused("quantization.load_in_4bit=true lora.loftq_config.loftq_iter=3", "has no effect");

@@ -107,7 +107,7 @@ TEST(Quantize, WhatIsSkippedStaysAndIsSaid) {
             evaluated_loss(folder.run("eval run.yaml lora=null --json" + settings)));
   const Outcome none = folder.run(quantize + "fewer --skip-modules down_prj");
   EXPECT_EQ(none.exit_code, 2);
-  EXPECT_THAT(none.err, HasSubstr("no linear map is named down_prj"));
+  EXPECT_THAT(none.err, HasSubstr("no linear layer is named down_prj"));
 }
 
 TEST(Quantize, OverwritesNothingAndLeavesNothing) {
@@ -122,7 +122,7 @@ TEST(Quantize, OverwritesNothingAndLeavesNothing) {
   refused("base/../base/final", 2, "would overwrite its source");
   std::filesystem::create_directory(folder.path("few"));
   folder.write("few/note.txt", "kept");
-  refused("few", 2, "there already");
+  refused("few", 2, "exists already");
   EXPECT_EQ(folder.read("few/note.txt"), "kept");
   EXPECT_TRUE(folder.read("base/final/model.safetensors") == before);
 

@@ -134,7 +134,7 @@ TEST(QuantizedDirectory, WhatCannotBeIsRefused) {
   };
   const std::string run = "train run.yaml model.path=few ";
   refused(run + "lora=null", "cannot be trained themselves");
-  refused(run + "quantization.load_in_8bit=true", "quantised already, to nf4 with double quantisation");
+  refused(run + "quantization.load_in_8bit=true", "already quantized to nf4 with double quantization");
   refused(run + "quantization.load_in_4bit=true", "quantization says nf4, and");
   refused(run + "model.init=random", "drawn at random");
   for (const char* init : {"pissa", "olora", "loftq"})
@@ -142,10 +142,10 @@ TEST(QuantizedDirectory, WhatCannotBeIsRefused) {
   refused(run + "'lora.modules_to_save=[down_proj]' 'lora.target_modules=[q_proj]'",
           "model.layers.0.mlp.down_proj.weight is to be trained");
   refused(run + "runtime.device=cuda", "cuda");
-  refused("export --model few --format gguf --output few.gguf", "quantised by bitsandbytes");
+  refused("export --model few --format gguf --output few.gguf", "quantized by bitsandbytes");
   const Outcome again = folder.run("quantize --model few --format fp4 --output fewer");
   EXPECT_EQ(again.exit_code, 65);
-  EXPECT_THAT(again.err, HasSubstr("quantised already"));
+  EXPECT_THAT(again.err, HasSubstr("already quantized"));
 }
 
 /// The first `from` in a file becomes `to`, of the same length where it stands in a safetensors header.
@@ -175,9 +175,9 @@ TEST(QuantizedDirectory, DamagedFilesAreNamed) {
            {config, "\"bnb_4bit_quant_type\": \"nf4\"", "\"bnb_4bit_quant_type\": \"fp4\"",
             "not in the bits that config.json says"},
            {config, "\"bnb_4bit_use_double_quant\": true", "\"bnb_4bit_use_double_quant\": false",
-            "nf4 with double quantisation, expected nf4"},
+            "nf4 with double quantization, expected nf4"},
            {config, "\"load_in_4bit\": true", "\"load_in_4bit\": false", "needs one of load_in_4bit"},
-           {config, "\"quant_method\": \"bitsandbytes\"", "\"quant_method\": \"gptq\"", "quantised by gptq"},
+           {config, "\"quant_method\": \"bitsandbytes\"", "\"quant_method\": \"gptq\"", "quantized by gptq"},
            {config, "\"llm_int8_skip_modules\": null", "\"llm_int8_skip_modules\": [\"down_proj\"]",
             "expected plain numbers"},
            {config, "quantization_config", "quantization_conf", "has no quantization_config"}}) {
@@ -192,7 +192,7 @@ TEST(QuantizedDirectory, DamagedFilesAreNamed) {
                              std::filesystem::copy_options::overwrite_existing);
   const Outcome plain = folder.run("eval run.yaml lora=null model.path=few");
   EXPECT_EQ(plain.exit_code, 65);
-  EXPECT_THAT(plain.err, HasSubstr("expected nf4 with double quantisation"));
+  EXPECT_THAT(plain.err, HasSubstr("expected nf4 with double quantization"));
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST_P(OtherOptimizer, IsRefusedWithWhatToDo) {
   EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr(GetParam().says));
   EXPECT_THAT(outcome.err, HasSubstr("out/checkpoint-1"));
-  EXPECT_THAT(outcome.err, HasSubstr("hint: set it back, or start anew with --resume never"));
+  EXPECT_THAT(outcome.err, HasSubstr("hint: set it back, or start a new run with --resume never"));
   EXPECT_EQ(folder.read("out/checkpoint-1/checkpoint.json"), manifest);
   EXPECT_FALSE(std::filesystem::exists(folder.path("out/checkpoint-2")));
 }

@@ -258,7 +258,7 @@ TEST_F(Finished, GoesOnWhereFilesHaveMovedAndEvaluationIsOfOtherData) {
   folder_.write("other.txt", some_text(700));
   const Outcome outcome = again("training.max_steps=12 data.train=data/moved.txt data.eval=other.txt");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("going on after step 10"));
+  EXPECT_THAT(outcome.err, HasSubstr("resuming after step 10"));
 }
 
 TEST_F(Finished, ItsRunFilesWorkFromAnywhereAndInAMovedFolder) {
@@ -268,11 +268,11 @@ TEST_F(Finished, ItsRunFilesWorkFromAnywhereAndInAMovedFolder) {
   const std::string out = offloaded.path("moved/out");
   const Outcome saved = far_away.run("train " + out + "/run.yaml training.max_steps=11 runtime.threads=1");
   EXPECT_EQ(saved.exit_code, 0) << saved.err;
-  EXPECT_THAT(saved.err, HasSubstr("going on after step 10 from " + out + "/checkpoint-10"));
+  EXPECT_THAT(saved.err, HasSubstr("resuming after step 10 from " + out + "/checkpoint-10"));
   const Outcome of_checkpoint =
       far_away.run("train " + out + "/checkpoint-11/run.yaml training.max_steps=12");
   EXPECT_EQ(of_checkpoint.exit_code, 0) << of_checkpoint.err;
-  EXPECT_THAT(of_checkpoint.err, HasSubstr("going on after step 11 from " + out + "/checkpoint-11"));
+  EXPECT_THAT(of_checkpoint.err, HasSubstr("resuming after step 11 from " + out + "/checkpoint-11"));
   EXPECT_EQ(far_away.run("train " + out + "/run.yaml paths=run_file").exit_code, 2);
   std::filesystem::rename(offloaded.path("moved"), folder_.path());
 }
@@ -323,7 +323,7 @@ TEST_F(Finished, PassesADamagedCheckpointOver) {
   const Outcome outcome = again();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("checkpoint-10/optimizer.safetensors"));
-  EXPECT_THAT(outcome.err, HasSubstr("going on after step 9"));
+  EXPECT_THAT(outcome.err, HasSubstr("resuming after step 9"));
   EXPECT_TRUE(folder_.read("out/final/model.safetensors") == reference().model);
   EXPECT_TRUE(folder_.read("out/checkpoint-10/optimizer.safetensors") == model);  // and it is whole again
 }
@@ -364,9 +364,9 @@ TEST_F(Finished, PassesOverWhatCannotBeRead) {
   EXPECT_EQ(named.exit_code, 74) << named.err;
   const Outcome outcome = again();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("passed over, because it cannot be read"));
+  EXPECT_THAT(outcome.err, HasSubstr("skipped, because it cannot be read"));
   EXPECT_THAT(outcome.err, HasSubstr("checkpoint-10/checkpoint.json"));
-  EXPECT_THAT(outcome.err, HasSubstr("going on after step 9"));
+  EXPECT_THAT(outcome.err, HasSubstr("resuming after step 9"));
   EXPECT_TRUE(folder_.read("out/final/model.safetensors") == reference().model);
 }
 
@@ -377,7 +377,7 @@ TEST_F(Finished, GivesTheNamesBackThatAKilledReplacementHid) {
   std::filesystem::create_directories(folder_.path("out/.checkpoint-3.tmp"));
   const Outcome outcome = again();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("going on after step 10"));
+  EXPECT_THAT(outcome.err, HasSubstr("resuming after step 10"));
   EXPECT_TRUE(exists("checkpoint-9") && exists("checkpoint-10"));
   EXPECT_FALSE(exists(".checkpoint-3.tmp"));
 }
@@ -515,7 +515,7 @@ TEST(Signals, EndAnEvaluationWhichIsMadeUpFor) {
   EXPECT_THAT(folder.read("err.txt"), HasSubstr("saved in out/checkpoint-4"));
   // Where the named checkpoint is all there is, auto would not find it.
   Child elsewhere(folder, overrides + " output.dir=other --resume out/checkpoint-4");
-  ASSERT_TRUE(wait_for(folder, "going on after", "err.txt")) << folder.read("err.txt");
+  ASSERT_TRUE(wait_for(folder, "resuming after", "err.txt")) << folder.read("err.txt");
   elsewhere.send(SIGTERM);
   EXPECT_EQ(elsewhere.wait(), 75);
   EXPECT_THAT(folder.read("err.txt"), HasSubstr("saved in out/checkpoint-4"));

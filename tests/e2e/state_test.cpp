@@ -118,7 +118,7 @@ TEST(State, OfACheckpointIsTakenOverWhereThatIsExact) {
   const std::string pure32 = kMasters + std::string(" training.state.moments=bf16");
   const Change changes[] = {
       {"", "training.precision=bf16", 0, "training.precision is bf16, and the checkpoint was made with fp32"},
-      {"", kMasters, 0, "its state is taken over exactly"},
+      {"", kMasters, 0, "its state is converted exactly"},
       {kMasters, "", 0, "training.state.weights is fp32"},
       {kMasters, kBf16Gradients, 0, "training.state.gradients is bf16"},
       {kPure, "", 0, "training.state.moments is fp32, and the checkpoint was made with bf16"},

@@ -139,8 +139,7 @@ TEST_F(Terminal, AFileGetsWholeLines) {
   EXPECT_THAT(run.err, Not(HasSubstr("\x1b")));
   const size_t at = run.err.find("step 17/30  loss ");
   const std::string line = run.err.substr(at, run.err.find('\n', at) - at);
-  for (const char* part : {"  norm ", "  rate ", " tok/s  ETA ", "  peak "})
-    EXPECT_THAT(line, HasSubstr(part));
+  for (const char* part : {"  norm ", "  lr ", " tok/s  ETA ", "  peak "}) EXPECT_THAT(line, HasSubstr(part));
 }
 
 TEST_F(Terminal, AnEvaluationShowsHowFarItIs) {

@@ -120,7 +120,7 @@ TEST_F(TextData, GoesOnWhereItStopped) {
   ASSERT_EQ(train("halves", data + "training.max_steps=3 output.save_steps=3").exit_code, 0);
   const Outcome rest = train("halves", data + "output.save_steps=3");
   ASSERT_EQ(rest.exit_code, 0) << rest.err;
-  EXPECT_THAT(rest.err, HasSubstr("going on after step 3"));
+  EXPECT_THAT(rest.err, HasSubstr("resuming after step 3"));
   EXPECT_THAT(rest.err, Not(HasSubstr("tokenized"))) << "the cache holds it";
   EXPECT_EQ(weights("halves"), weights("whole"));
   const Outcome changed = train("halves", data + "data.packing=pad");
@@ -139,7 +139,7 @@ TEST_F(TextData, OtherDataThanTheCheckpointsIsRefused) {
 TEST_F(TextData, HoldsOutDocumentsAndEvaluates) {
   const Outcome run = train("held", "data.eval_fraction=0.3 training.eval_steps=3");
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.err, HasSubstr("excluded by the train/eval split"));
+  EXPECT_THAT(run.err, HasSubstr("held out by the train/eval split"));
   EXPECT_THAT(run.err, HasSubstr("eval at step 6"));
   const Outcome alone =
       folder_->run("eval run.yaml model.path=held/final output.dir=held data.eval=texts.jsonl --json");
@@ -220,7 +220,7 @@ TEST_F(TextData, ADayThatTheTemplateWritesIsTheRunsOwn) {
   std::filesystem::remove_all(folder_->path("dated/data"));
   const Outcome later = train("dated", settings);
   ASSERT_EQ(later.exit_code, 0) << later.err;
-  EXPECT_THAT(later.err, HasSubstr("going on after step 2"));
+  EXPECT_THAT(later.err, HasSubstr("resuming after step 2"));
   EXPECT_THAT(later.err, HasSubstr("2024-02-29"));
   ASSERT_EQ(train("dated-whole", settings + "data.template_date=2024-02-29").exit_code, 0);
   EXPECT_TRUE(weights("dated") == weights("dated-whole"));
@@ -333,7 +333,7 @@ TEST_F(TextData, BucketsGoOnInTheMiddleOfAnEpoch) {
               0);
     const Outcome rest = train(out, settings + "output.save_steps=" + every);
     ASSERT_EQ(rest.exit_code, 0) << rest.err;
-    EXPECT_THAT(rest.err, HasSubstr("going on after step " + every));
+    EXPECT_THAT(rest.err, HasSubstr("resuming after step " + every));
     EXPECT_EQ(weights(out), weights("bucket-whole")) << step;
   }
   const Outcome changed = train("bucket-halves5", settings + "'data.buckets=[16, 32]' output.save_steps=5");

@@ -75,7 +75,7 @@ TEST(Resolve, RefusesFlagsOutOfRange) {
         {{.min_p = 2}, "--min-p is 2"},
         {{.stops = {""}}, "a --stop text is empty"},
         {{.prompts = {"-"}, .messages_files = {"-"}}, "standard input is named twice"},
-        {{.prompts = {"a"}, .context = 9}, "--context is of a chat from standard input"},
+        {{.prompts = {"a"}, .context = 9}, "--context is for a chat from standard input"},
         {{.max_new_tokens = 0}, "--max-new-tokens is 0"},
         {{.batch_size = 0}, "--batch-size is 0"},
         {{.repetition_penalty = 0}, "--repetition-penalty is 0"}}) {

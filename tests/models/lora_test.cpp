@@ -163,7 +163,7 @@ TEST(Lora, KindsOfAdapters) {
 
 TEST(Lora, RefusesWithTheNearestNames) {
   EXPECT_THAT(lora_refusal({.target_modules = {{"q_prj"}}}), HasSubstr("'q_prj' | the nearest is q_proj"));
-  EXPECT_THAT(lora_refusal({.target_modules = {{"x.*"}, true}}), HasSubstr("no linear map matches 'x.*'"));
+  EXPECT_THAT(lora_refusal({.target_modules = {{"x.*"}, true}}), HasSubstr("no linear layer matches 'x.*'"));
   EXPECT_THAT(lora_refusal({.target_modules = {{"(q"}, true}}), HasSubstr("'(q' is no regular expression"));
   EXPECT_THAT(lora_refusal({.target_modules = {{"embed_tokens"}}, .use_dora = true}),
               HasSubstr("an embedding"));
@@ -227,7 +227,7 @@ TEST(Lora, OpensAnAdapterWhoseNamesMatchNothing) {
   ASSERT_TRUE(added) << added.error().message();
   EXPECT_THAT(adapters_of(*model), ElementsAre("layers.1.self_attn.q_proj 8 1"));
   EXPECT_THAT(model->adapters()->unmatched,
-              ElementsAre(HasSubstr("target_modules: no linear map matches 'q_prj'"),
+              ElementsAre(HasSubstr("target_modules: no linear layer matches 'q_prj'"),
                           HasSubstr("exclude_modules: no module matches 'zip'"), HasSubstr("a layer 7"),
                           HasSubstr("rank_pattern: no module with an adapter matches 'nope'"),
                           HasSubstr("modules_to_save: no module matches 'classifier'")));

@@ -52,9 +52,9 @@ TEST(Quantize, SaysWhatStandsAgainstIt) {
     EXPECT_FALSE(status.ok());
     return status ? std::string() : status.error().what + " | " + status.error().hint;
   };
-  EXPECT_THAT(refusal({}, false, {}), HasSubstr("no linear map of the model is frozen"));
+  EXPECT_THAT(refusal({}, false, {}), HasSubstr("no linear layer of the model is frozen"));
   EXPECT_THAT(refusal({.init_lora_weights = LoraInit::kPissa}, true, {.stored = true}),
-              HasSubstr("the model's files have codes"));
+              HasSubstr("the model's files are quantized"));
   const auto loftq = [](Loftq how) {
     return LoraSpec{.init_lora_weights = LoraInit::kLoftq, .loftq_config = std::move(how)};
   };
@@ -63,7 +63,7 @@ TEST(Quantize, SaysWhatStandsAgainstIt) {
   EXPECT_THAT(refusal(loftq({.bits = 4, .dtype = ir::DType::kFp4}), true, {}),
               HasSubstr("began by LoftQ beside weights in fp4, and they are in nf4"));
   EXPECT_THAT(refusal({}, true, {ir::DType::kNf4, true, {"gate_prj"}}),
-              HasSubstr("no linear map is named gate_prj"));
+              HasSubstr("no linear layer is named gate_prj"));
 }
 
 TEST(Quantize, LoftqNeedsWeightsInFewBits) {
@@ -72,7 +72,7 @@ TEST(Quantize, LoftqNeedsWeightsInFewBits) {
   ASSERT_TRUE(add_adapters(*model, {.init_lora_weights = LoraInit::kLoftq}, "qwen2").ok());
   const Status status = check_whole(*model);
   ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.error().what, HasSubstr("the weights are not quantised"));
+  EXPECT_THAT(status.error().what, HasSubstr("the weights are not quantized"));
   ASSERT_TRUE(select(*model, {}).ok());
   EXPECT_TRUE(quantize(*model, {}).ok());
 }

@@ -68,7 +68,7 @@ Planted healthy() {
 TEST(Verdict, WithoutABottleneckTheWorkComesFirst) {
   const auto findings = diagnose(healthy().profile());
   EXPECT_EQ(findings[0].what, "matrix products and attention");
-  EXPECT_EQ(findings[1].what, "sweeps over memory");
+  EXPECT_EQ(findings[1].what, "memory-bound ops");
   ASSERT_GT(findings.size(), 2U);
   EXPECT_EQ(findings[1].kind, FindingKind::kWork);
   EXPECT_EQ(findings[2].kind, FindingKind::kSmallLoss);
@@ -157,7 +157,7 @@ TEST(Verdict, ASlowLink) {
 }
 
 TEST(Verdict, ATinyBatch) {
-  EXPECT_EQ(first({.seconds = {1, 0.1, 2, 0.2, 0.1, 0.1, 0.1}}).what, "products of too few rows");
+  EXPECT_EQ(first({.seconds = {1, 0.1, 2, 0.2, 0.1, 0.1, 0.1}}).what, "products with too few rows");
 }
 
 TEST(Verdict, OddShapesAreNamed) {
@@ -169,14 +169,14 @@ TEST(Verdict, OddShapesAreNamed) {
 TEST(Verdict, SweepsAreWork) {
   Planted planted = healthy();
   planted.seconds[kSweep] = 2;
-  EXPECT_EQ(first(planted).what, "sweeps over memory");
+  EXPECT_EQ(first(planted).what, "memory-bound ops");
 }
 
 TEST(Verdict, AProductOfFewRowsLosesWhatTheBestRateWouldNotTake) {
   Planted planted = healthy();
   planted.seconds[kFewRows] = 0.5;
   const Finding f = first(planted);
-  EXPECT_EQ(f.what, "products of too few rows");
+  EXPECT_EQ(f.what, "products with too few rows");
   EXPECT_NEAR(f.seconds, 0.5 - 10.0 / 1000, 1e-9);
 }
 

@@ -325,7 +325,7 @@ TEST(SettingsHelp, HasALineForEach) {
   const std::string help = settings_help();
   EXPECT_THAT(help, HasSubstr("one of fp32, tf32, bf16, fp16; planned: fp8"));
   EXPECT_THAT(help,
-              HasSubstr("adapters of parameters that are no linear map (not available in this version)"));
+              HasSubstr("adapters of parameters that are not linear layers (not available in this version)"));
   EXPECT_THAT(help, HasSubstr("only with training.optimizer: adamw, adam"));
   for (const Setting& setting : settings()) EXPECT_THAT(help, HasSubstr("  " + setting.path + " "));
 }

@@ -149,7 +149,7 @@ TEST_P(TenCards, EightQuestionsHaveOneAnswerEach) {
               HasSubstr("training.optimizer adamw_8bit"));
   EXPECT_THAT(questions.answer({"training.optimizer=muon"}), HasSubstr("training.optimizer muon"));
   EXPECT_THAT(questions.answer({"lora={r: 8, target_modules: all-linear}", "quantization.load_in_4bit=true"}),
-              HasSubstr("no products with quantised weights"));
+              HasSubstr("no products with quantized weights"));
 }
 
 TEST_P(TenCards, WhatALeastSaysHoldsByItself) {

@@ -153,6 +153,50 @@ class CheckTests(Scratch):
         self.assertEqual(self.run_tool("check_tests").stdout, "")
 
 
+class CheckWords(Scratch):
+    def check(self, *files):
+        for path, text in files:
+            write(self.dir / path, text)
+        result = self.run_tool("check_words", self.dir)
+        return result.returncode, result.stdout
+
+    def test_plain_texts_pass(self):
+        code, out = self.check(
+            ("src/cli/a.cpp", '// Prints a plan.\n\n// It lies elsewhere.\nconst char* text = "the plan fits the budget";\n'),
+            ("README.md", "# A page\n\nThe planner offloads the state to the disk.\n\n```\n$ plimsoll plan\n```\n"),
+            ("docs/history.md", "The same bits as before, nearly free.\n"))
+        self.assertEqual((code, out), (0, "check_words: 0 violations\n"))
+
+    def test_a_private_phrase_is_named_with_its_place_and_with_what_to_write(self):
+        code, out = self.check(
+            ("src/cli/a.cpp", 'const char* one = "fit";\nconst char* text =\n    "what lies else"\n    "where";\n'),
+            ("docs/page.md", "# A page\n\nThe run gives\nthe same bits.\n\n```\nA step: 2 x 4 sequences\n```\n"))
+        self.assertEqual(code, 1)
+        self.assertIn("src/cli/a.cpp:3: 'elsewhere': write: offloaded", out)
+        self.assertIn("docs/page.md:3: 'the same bits': write: bit-identical results", out)
+        self.assertIn("docs/page.md:7: '2 x 4 sequences': write: micro-batch", out)
+        self.assertIn("check_words: 3 violations", out)
+
+    def test_a_sentence_needs_a_subject_and_a_verb(self):
+        code, out = self.check(("docs/page.md", "# A page\n\nWhat goes out of the device is weighed.\n\n"
+                                                "- A very long chain of tensors without end.\n- The planner compares strategies.\n"))
+        self.assertEqual(code, 1)
+        self.assertIn("docs/page.md:3: 'What goes out of the device is weighed.': write: a subject that acts", out)
+        self.assertIn("docs/page.md:5: 'A very long chain of tensors without end.': write: a verb", out)
+        self.assertIn("check_words: 2 violations", out)
+
+    def test_a_file_comment_says_what_the_file_does_or_is(self):
+        code, out = self.check(("src/base/a.h", "#pragma once\n\n// What a run leaves behind, by name.\nint a();\n"),
+                               ("src/base/b.h", "#pragma once\n\n// Writes the files of a run.\nint b();\n"))
+        self.assertEqual(code, 1)
+        self.assertIn("src/base/a.h:1: the comment begins with 'What a run leaves behind", out)
+        self.assertIn("check_words: 1 violations", out)
+
+    def test_this_tree(self):
+        result = self.run_tool("check_words")
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+
 class InstallDeps(Scratch):
     """A made-up Debian: what is installed and what the archive offers are files, apt-get writes down its call."""
 
@@ -236,7 +280,7 @@ class DemoReport(Scratch):
                            dict(event="eval", step=2, loss=1.0, perplexity=2.72), self.SUMMARY)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("3,145,728 bytes", done.stdout)
-        self.assertRegex(done.stdout, r"small ones a step +1\.5")
+        self.assertRegex(done.stdout, r"small allocations per step +1\.5")
         self.assertRegex(done.stdout, r"2 +1\.0000 +2\.7")
 
     def test_what_is_wrong_is_said(self):
@@ -347,7 +391,7 @@ class ReadmeTables(Scratch):
 
 
 class BenchPages(Scratch):
-    """What the pages of bench/run and its kin say of the tree that they were made from."""
+    """What the page to writes of bench/run and its kin say of the tree that they were made from."""
 
     def setUp(self):
         super().setUp()

@@ -62,7 +62,7 @@ class VerifySteps : public testing::Test {
       const auto event = run_of->step();
       ASSERT_FALSE(event) << "a flip in call " << call << " is not found: " << device.flipped();
       EXPECT_EQ(event.error().code, ErrorCode::kDiverged);
-      EXPECT_THAT(event.error().what, testing::StartsWith(device.flipped() + " gave other bits"));
+      EXPECT_THAT(event.error().what, testing::StartsWith(device.flipped() + " gave a different result"));
       EXPECT_THAT(event.error().where, HasSubstr("step "));
     }
     device.flip(-1);

@@ -22,7 +22,7 @@ bool CpuTarget::accepts_strided(std::string_view op, size_t input) const {
 Status CpuTarget::accepts(const ir::OpTypes& types) const {
   if (find_kernel(types.op) != nullptr) return Ok{};
   return Error{ErrorCode::kInvalidArgument, "the CPU has no kernel for " + std::string(types.op), "",
-               "this is a fault of Plimsoll's: please report it with the run file"};
+               "this is a bug in Plimsoll: please report it with the run file"};
 }
 
 bool CpuTarget::reaches(ir::MemorySpace space) const { return space != ir::MemorySpace::kDisk; }

@@ -1,4 +1,4 @@
-// What the CPU knows of an op: its kernel, the scratch that it needs, and which operands it reads
+// The CPU backend's description of an op: its kernel, the scratch that it needs, and which operands it reads
 // through strides. Each kernels/<x>.cpp lists its own; kernel_list.cpp joins the lists.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a queue runs: a kernel with its operands, a copy, or a fill.
+// The work items of a queue: a kernel with its operands, a copy, or a fill.
 #pragma once
 
 #include <cstdint>

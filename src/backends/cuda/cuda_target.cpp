@@ -62,7 +62,7 @@ Status CudaTarget::accepts(const ir::OpTypes& types) const {
       if (ir::is_block(type.dtype))
         return Error{
             ErrorCode::kInvalidArgument,
-            "quantised weights (" + std::string(ir::name(type.dtype)) + ") have no products on a CUDA card",
+            "quantized weights (" + std::string(ir::name(type.dtype)) + ") have no products on a CUDA card",
             "quantization",
             "set quantization=null: with lora, weights in bf16 "
             "(training.state.weights=bf16) take 2 bytes a parameter"};

@@ -1,6 +1,6 @@
-// What CUDA knows of an op: how its work is queued on a stream, the scratch that it needs, and which operands
-// it reads through strides. Each kernels/<x>.cpp lists its own; kernel_list.cpp joins the lists. The device's
-// side of it is in kernels/<x>.cu, compiled for the card that is found (module.h).
+// The CUDA backend's description of an op: how its work is queued on a stream, the scratch that it needs, and
+// which operands it reads through strides. Each kernels/<x>.cpp lists its own; kernel_list.cpp joins the
+// lists. The device's side of it is in kernels/<x>.cu, compiled for the card that is found (module.h).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What kernels queue their work on.
+// The stream that kernels are launched on.
 #pragma once
 
 #include <array>

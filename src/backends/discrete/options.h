@@ -1,4 +1,4 @@
-// What a discrete device is made with.
+// Options of the simulated device.
 #pragma once
 
 #include <cstdint>

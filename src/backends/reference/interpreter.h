@@ -1,5 +1,5 @@
 // The oracle: runs a graph op by op with each op's own `reference`, in program order, one tensor a value.
-// Slow and obvious; kernels, passes and the planned executor are held against it.
+// Slow and obvious; kernels, passes and the planned executor are compared with it.
 #pragma once
 
 #include <map>

@@ -42,7 +42,7 @@ Status bench_offsets(const OffsetArguments& arguments) {
                                                     {"optimal", io::Tree::of(r.optimal)}})));
     else
       fmt::print("{:<40}{:>9}{:>16}{:>16}{:>10.3f}  {}\n", file, r.buffers, r.lower_bound, r.height,
-                 r.seconds, r.optimal ? "yes" : "not proven");
+                 r.seconds, r.optimal ? "yes" : "not optimal");
     std::fflush(stdout);
   }
   return Ok{};
@@ -142,7 +142,7 @@ Status bench_step(const StepArguments& arguments, const Environment& environment
 }  // namespace
 
 Command add_bench(Parser app) {
-  Parser bench = app.add_subcommand("bench", "measure a part: offsets, kernels, step, data");
+  Parser bench = app.add_subcommand("bench", "benchmark a part: offsets, kernels, step, data");
   bench.require_subcommand();
   auto offset_arguments = std::make_shared<OffsetArguments>();
   Parser offsets =
@@ -152,23 +152,25 @@ Command add_bench(Parser app) {
                   "a number in a file's name is its capacity: A.1048576.csv")
       .required()
       .type_name("FILE.csv");
-  offsets.add_flag("--json", offset_arguments->json, "one JSON object a line");
+  offsets.add_flag("--json", offset_arguments->json, "print one JSON object per line");
   offsets.footer("example: plimsoll bench offsets cases/*.csv --json");
   auto kernels_json = std::make_shared<bool>(false);
-  Parser kernels = bench.add_subcommand("kernels", "rates of the kernels that a step is made of");
-  kernels.add_flag("--json", *kernels_json, "one JSON object a line");
+  Parser kernels = bench.add_subcommand("kernels", "measure the rates of the kernels");
+  kernels.add_flag("--json", *kernels_json, "print one JSON object per line");
   auto step_arguments = std::make_shared<StepArguments>();
-  Parser step = bench.add_subcommand("step", "training steps on drawn tokens; data.train is not read");
+  Parser step =
+      bench.add_subcommand("step", "measure training steps on random tokens; data.train is not read");
   add_run_arguments(step, step_arguments->run);
   step.add_option("--steps", step_arguments->steps, "steps after the first").range(1, 1'000'000);
   step.add_flag("--interactive", step_arguments->interactive, "run N steps for each line 'go N' on stdin");
-  step.add_flag("--timings", step_arguments->timings, "seconds by op of the last step, on stderr");
+  step.add_flag("--timings", step_arguments->timings, "print the seconds of the last step by op on stderr");
   step.footer("example: plimsoll bench step run.yaml --steps 20");
   auto data_arguments = std::make_shared<BenchDataArguments>();
   Parser data =
-      bench.add_subcommand("data", "how fast a run's data comes, by workers, prefetch, packing, cache");
+      bench.add_subcommand("data", "measure the data loader by workers, prefetch, packing and cache");
   add_run_arguments(data, data_arguments->run);
-  data.add_option("--milliseconds", data_arguments->milliseconds, "of each rung").range(10, 3'600'000);
+  data.add_option("--milliseconds", data_arguments->milliseconds, "milliseconds per setting")
+      .range(10, 3'600'000);
   data.footer("example: plimsoll bench data run.yaml --milliseconds 2000");
   return [=](const Environment& environment) -> Status {
     if (data.parsed()) return bench_data(*data_arguments);

@@ -131,7 +131,7 @@ Result<Rung> tokenize_on_the_way(const settings::RunConfig& config) {
   const double wall = now_seconds() - start, cpu = all_cpu_seconds() - cpu_before;
   const auto samples = static_cast<double>(data.num_sequences());
   Rung rung;
-  rung.name = "made ready on the way";
+  rung.name = "prepared on the way";
   rung.samples_per_second = samples / wall, rung.per_core = samples / std::max(cpu, 1e-6);
   rung.tokens_per_second = static_cast<double>(data.num_tokens()) / wall;
   rung.bound_by = cpu > kBusy * wall ? "processor" : "disk";

@@ -1,4 +1,4 @@
-// What runs and profiles measured of their steps, from their folders.
+// Reads measured step times from the folders of runs and profiles.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ constexpr const char* kDataFooter = R"(examples:
 }  // namespace
 
 Command add_data(Parser app) {
-  Parser data = app.add_subcommand("data", "text and conversations to tokens");
+  Parser data = app.add_subcommand("data", "tokenize text and conversations, train tokenizers, inspect data");
   data.require_subcommand();
   data.footer(kDataFooter);
   const std::vector<std::pair<std::string, Command>> parts = {{"tokenizer", add_data_tokenizer(data)},

@@ -42,7 +42,7 @@ Result<preprocessing::CacheTrim> remove_entries(const DataCacheArguments& a, con
   }
   PLIMSOLL_ASSIGN(const preprocessing::CacheTrim trim, preprocessing::trim_data_cache(folder, limit.count));
   if (trim.is_busy)
-    return Error{ErrorCode::kIo, "a run is making its data ready here, so nothing is removed", folder,
+    return Error{ErrorCode::kIo, "a run is preparing its data here, so nothing is removed", folder,
                  "try again when it trains"};
   return trim;
 }
@@ -104,23 +104,23 @@ void add_data_cache_options(Parser command, DataCacheArguments& a) {
   command.add_option("folder", a.folder, "a run's data.cache_dir, or its output.dir")
       .required()
       .type_name("DIR");
-  command.add_flag("--clear", a.clear, "remove all that no live run uses");
-  command.add_option("--limit", a.limit, "remove the least recently used until the rest takes at most this")
+  command.add_flag("--clear", a.clear, "remove everything that no running run uses");
+  command.add_option("--limit", a.limit, "remove the least recently used files until the rest fits this size")
       .type_name("SIZE");
-  command.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+  command.add_flag("--json", a.json, "print one JSON object on stdout and nothing else");
   command.footer(
-      "What is removed is tokenized and packed again by the next run that wants it. Runs do the same by\n"
-      "themselves when they have made their data ready: output.data_cache_limit.\n"
+      "The next run that needs removed data tokenizes and packs it again. Runs limit the cache themselves "
+      "after\n"
+      "they have prepared their data: output.data_cache_limit.\n"
       "examples: plimsoll data cache runs/one\n"
       "          plimsoll data cache /data/cache --limit 50GiB\n"
-      "exit codes: 0, 2 usage, 65 no such folder, 74 I/O, or a run is making its data ready there");
+      "exit codes: 0, 2 usage, 65 no such folder, 74 I/O, or a run is preparing its data there");
 }
 
 }  // namespace
 
 Command add_data_cache(Parser data) {
-  return add_command<DataCacheArguments>(data, "cache",
-                                         "tokenized data that runs keep: what there is, its removal",
+  return add_command<DataCacheArguments>(data, "cache", "list and remove tokenized data that runs keep",
                                          add_data_cache_options, show);
 }
 

@@ -60,7 +60,7 @@ Status check_tokenizer(const std::vector<DataFile>& files, const tokenizers::Tok
         file.shard()->info().vocabulary_hash == tokenizer.vocabulary_hash())
       continue;
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("the shard's tokens are of another tokenizer (vocabulary {}) than {} ({})",
+                 fmt::format("the shard was made with another tokenizer (vocabulary {}) than {} ({})",
                              io::checksum_text(file.shard()->info().vocabulary_hash), name,
                              io::checksum_text(tokenizer.vocabulary_hash())),
                  file.path(), "name the tokenizer that made the shard"};
@@ -246,31 +246,33 @@ Status inspect_data(const DataInspectArguments& a) {
 void add_data_inspect_options(Parser command, DataInspectArguments& a) {
   command
       .add_option("files", a.files,
-                  "JSON lines, token shards, .npy and .bin tokens, .txt read as bytes; or patterns")
+                  "JSON lines, token shards, .npy and .bin tokens, .txt as bytes; or patterns")
       .type_name("FILE…");
   add_text_options(command, a.text);
-  command.add_option("--samples", a.samples, "documents shown, from the whole of the data")
+  command.add_option("--samples", a.samples, "documents to show, spread over the data")
       .range(0, 1'000'000)
       .show_default();
-  command.add_option("--sequence-length", a.sequence_length, "also what packing into such sequences gives")
+  command
+      .add_option("--sequence-length", a.sequence_length,
+                  "also show the result of packing into sequences of this length")
       .range(1, INT32_MAX);
-  command.add_flag("--json", a.json, "one JSON object a line on stdout and nothing else");
+  command.add_flag("--json", a.json, "print one JSON object per line on stdout and nothing else");
   command.footer(
-      "JSON lines are tokenized as a run would do it: samples show which tokens count in the loss. A .bin, "
-      "a\n"
-      "text or a 1-D array is one document; of a 2-D array each row is one. Samples show 256 tokens at "
-      "most.\n"
+      "JSON lines are tokenized as in a run; samples show which tokens count in the loss. A .bin file, a "
+      "text\n"
+      "or a 1-D array is one document; each row of a 2-D array is one. Samples show at most 256 tokens.\n"
       "examples: plimsoll data inspect chats.jsonl --tokenizer models/smollm --samples 5\n"
       "          plimsoll data inspect --run run.yaml\n"
       "          plimsoll data inspect train.shard --tokenizer models/smollm\n"
       "          plimsoll data inspect \"shards/*\" --sequence-length 2048\n"
-      "exit codes: 0, 2 usage, 65 where a file is damaged, 74 I/O, 75 stopped by a signal");
+      "exit codes: 0, 2 usage, 65 a damaged file, 74 I/O, 75 stopped by a signal");
 }
 
 }  // namespace
 
 Command add_data_inspect(Parser data) {
-  return add_command<DataInspectArguments>(data, "inspect", "documents, lengths, masks and samples of data",
+  return add_command<DataInspectArguments>(data, "inspect",
+                                           "show documents, lengths, loss masks and samples of data",
                                            add_data_inspect_options, inspect_data);
 }
 

@@ -43,21 +43,22 @@ void add(corpora::TokenizeCounts& all, const corpora::TokenizeCounts& more) {
 }  // namespace
 
 void add_text_options(Parser c, TextArguments& a) {
-  c.add_option("--run", a.run, "a run file: its files where none is named, its tokenizer, template and loss")
+  c.add_option("--run", a.run,
+               "use the tokenizer, template and loss of this run file, and its files if none is named")
       .type_name("RUN.yaml");
   c.add_option("--tokenizer", a.tokenizer,
                "a model's folder, a tokenizer.json, or a hub id of the local cache")
       .type_name("DIR|FILE");
-  c.add_option("--chat-template", a.chat_template, "for conversations, in place of the model's own")
+  c.add_option("--chat-template", a.chat_template, "chat template for conversations instead of the model's")
       .type_name("FILE");
-  c.add_option("--loss", a.loss, "which tokens are targets (auto)")
+  c.add_option("--loss", a.loss, "tokens that count in the loss (auto)")
       .one_of({"auto", "all", "completions", "assistant", "all_assistant", "trl"});
-  c.add_option("--append-eos", a.append_eos, "behind what the end-of-text token goes (auto)")
+  c.add_option("--append-eos", a.append_eos, "where to append the end-of-text token (auto)")
       .one_of({"auto", "true", "false", "trl"});
-  c.add_option("--text-key", a.text_key, "the member of a line that holds its text").type_name("NAME");
-  c.add_option("--on-error", a.on_error, "examples that cannot be used: stop, or pass over and count (fail)")
+  c.add_option("--text-key", a.text_key, "member of a JSON line that holds the text").type_name("NAME");
+  c.add_option("--on-error", a.on_error, "unusable examples: stop, or skip and count them (fail)")
       .one_of({"fail", "skip"});
-  c.add_option("--max-documents", a.max_documents, "the first so many of each text alone")
+  c.add_option("--max-documents", a.max_documents, "only the first N documents of each file")
       .range(1, int64_t{1} << 40);
 }
 
@@ -94,8 +95,8 @@ bool TextInspection::tokenizes(const std::string& path) const {
 
 Result<DataFile> TextInspection::open(const std::string& path) {
   if (tokenizer_.empty() || tokenizer_ == "bytes")
-    return Error{ErrorCode::kInvalidArgument, "this is text, and no tokenizer is named to make tokens of it",
-                 path, "name a model's folder (--tokenizer DIR) or a run file (--run RUN.yaml)"};
+    return Error{ErrorCode::kInvalidArgument, "this is text, and no tokenizer is named", path,
+                 "name a model's folder (--tokenizer DIR) or a run file (--run RUN.yaml)"};
   if (!files_) {
     PLIMSOLL_ASSIGN(
         corpora::EncoderFiles files,

@@ -11,14 +11,12 @@ int ReadingArguments::num_threads() const { return threads > 0 ? threads : num_a
 
 void add_reading_options(Parser command, ReadingArguments& arguments, const std::string& threads_text) {
   command.add_option("--threads", arguments.threads, threads_text).range(1, 1024);
-  command.add_option("--text-key", arguments.text_key, "the member of a line that holds its text")
+  command.add_option("--text-key", arguments.text_key, "member of a JSON line that holds the text")
       .type_name("NAME");
-  command
-      .add_option("--on-error", arguments.on_error,
-                  "examples that cannot be used: stop, or pass over and count")
+  command.add_option("--on-error", arguments.on_error, "unusable examples: stop, or skip and count them")
       .one_of({"fail", "skip"})
       .show_default();
-  command.add_flag("--json", arguments.json, "one JSON object on stdout and nothing else");
+  command.add_flag("--json", arguments.json, "print one JSON object on stdout and nothing else");
 }
 
 io::Tree skipped_tree(const corpora::SkipCounts& skipped) {

@@ -1,5 +1,5 @@
-// What the commands have in common that read people's files: how they are asked, and what they say was passed
-// over.
+// Options shared by the commands that read data files: their options, and the report of skipped
+// examples.
 #pragma once
 
 #include <string>

@@ -23,10 +23,10 @@ namespace {
 constexpr const char* kDataTokenizeFooter =
     R"(inputs: .jsonl (.ndjson, .json): an example a line, or a list of objects: "text"; "messages" (with "tools");
 "conversations" as ShareGPT has them; "prompt" and "completion"; "instruction", "input" and "output". .csv, .tsv:
-the same, the first row names the columns. Every other file is one document. gzip and zstd are unpacked, by content. Names may be patterns: "corpus/*.txt".
-output: a 1-D .npy where the name ends so, otherwise a token shard, which also keeps where documents end and
-which tokens count in the loss.
-loss: auto counts the assistant's turns of a conversation, the completion behind a prompt, all of a text.
+the same, with column names in the first row. Every other file is one document. gzip and zstd are unpacked, by content. Names may be patterns: "corpus/*.txt".
+output: a 1-D .npy file if the name ends in .npy, otherwise a token shard, which also stores the ends of documents
+and the tokens that count in the loss.
+loss: auto counts the assistant turns of a conversation, the completion after a prompt, and all of a text.
 
 examples:
   plimsoll data tokenize --tokenizer models/smollm --input "corpus/*.txt" --output train.shard --append-eos
@@ -53,21 +53,20 @@ void add_data_tokenize_options(Parser c, DataTokenizeArguments& a) {
       .required()
       .type_name("DIR|FILE");
   c.add_option("--input", a.inputs, "files or patterns, in this order").required().type_name("FILE");
-  c.add_option("--output", a.output, "what is written; replaced where it is there")
+  c.add_option("--output", a.output, "output file; an existing file is replaced")
       .required()
       .type_name("FILE");
-  c.add_flag("--append-eos", a.append_eos, "end each document with the end-of-text token");
-  c.add_option("--eos-token", a.eos_token,
-               "--append-eos with this token, not the one that the tokenizer's files name")
+  c.add_flag("--append-eos", a.append_eos, "append the end-of-text token to each document");
+  c.add_option("--eos-token", a.eos_token, "as --append-eos, with this token instead of the tokenizer's")
       .type_name("TEXT");
   c.add_flag("--add-special-tokens", a.add_special_tokens,
-             "what the tokenizer puts around a text (<s> and the like)");
-  c.add_option("--loss", a.loss, "which tokens are targets")
+             "add the tokenizer's special tokens around a text (<s> and the like)");
+  c.add_option("--loss", a.loss, "tokens that count in the loss")
       .one_of({"auto", "all", "completions", "assistant", "all_assistant", "trl"})
       .show_default();
-  c.add_option("--chat-template", a.chat_template, "for conversations, in place of the model's own")
+  c.add_option("--chat-template", a.chat_template, "chat template for conversations instead of the model's")
       .type_name("FILE");
-  add_reading_options(c, a.reading, "threads in all (the CPUs at hand)");
+  add_reading_options(c, a.reading, "threads in total (default: all available CPUs)");
   c.footer(kDataTokenizeFooter);
 }
 
@@ -177,7 +176,7 @@ Status tokenize(const DataTokenizeArguments& arguments) {
       .file_bytes = static_cast<int64_t>(std::filesystem::file_size(arguments.output, code)),
       .is_npy = output.is_npy()};
   if (outcome.is_npy && outcome.counts.num_targets < outcome.counts.num_tokens - outcome.counts.num_documents)
-    note("an .npy cannot say which tokens are in the loss: all will be; write a shard instead");
+    note("an .npy file has no loss mask, so all tokens will count in the loss; write a shard instead");
   for (const std::string& line : corpora::remark_lines(outcome.counts.remarks)) note(line);
   arguments.reading.json ? print_json(arguments, outcome) : print_table(arguments, outcome);
   return Ok{};
@@ -186,7 +185,8 @@ Status tokenize(const DataTokenizeArguments& arguments) {
 }  // namespace
 
 Command add_data_tokenize(Parser data) {
-  return add_command<DataTokenizeArguments>(data, "tokenize", "files to a token shard or an .npy",
+  return add_command<DataTokenizeArguments>(data, "tokenize",
+                                            "tokenize files into a token shard or an .npy file",
                                             add_data_tokenize_options, tokenize);
 }
 

@@ -24,10 +24,10 @@ namespace plimsoll::cli {
 namespace {
 
 constexpr const char* kDataTokenizerFooter =
-    R"(A byte-level BPE: what the tokenizers package's BpeTrainer makes of the same texts, for any number of threads.
-inputs: as for data tokenize; of conversations the messages' texts, of prompts and completions both.
+    R"(Trains a byte-level BPE tokenizer, the same that BpeTrainer of the tokenizers package trains, for any number of threads.
+inputs: as for data tokenize; conversations contribute the texts of their messages, prompts and completions both texts.
 output: DIR/tokenizer.json and DIR/tokenizer_config.json, which transformers' AutoTokenizer opens. Special tokens
-get the first ids; <|endoftext|>, <s>, </s>, <pad> and their like become the texts' ends and the padding.
+get the first ids; <|endoftext|>, <s>, </s>, <pad> and similar tokens become the end-of-text and padding tokens.
 
 examples:
   plimsoll data tokenizer --input "corpus/*.txt" --vocab-size 32000 --special-token "<|endoftext|>" --output my-tokenizer
@@ -44,22 +44,22 @@ struct DataTokenizerArguments {
 void add_data_tokenizer_options(Parser c, DataTokenizerArguments& a) {
   tokenizer_training::TokenizerTraining& t = a.training;
   c.add_option("--input", t.inputs, "files or patterns").required().type_name("FILE…");
-  c.add_option("--vocab-size", t.vocab_size, "tokens in all: the special ones, 256 bytes, what is learnt")
+  c.add_option("--vocab-size", t.vocab_size,
+               "size of the vocabulary: special tokens, 256 bytes, learnt tokens")
       .required()
       .type_name("N");
-  c.add_option("--output", a.output, "the folder for the two files; they are replaced where they are there")
+  c.add_option("--output", a.output, "folder for the two files; existing files are replaced")
       .required()
       .type_name("DIR");
-  c.add_option("--min-frequency", t.min_frequency, "a pair that is rarer becomes no token")
+  c.add_option("--min-frequency", t.min_frequency, "smallest count of a pair that becomes a token")
       .range(0, int64_t{1} << 40)
       .show_default();
-  c.add_option("--special-token", t.special_tokens,
-               "tokens that no text is cut into, in the order of their ids")
+  c.add_option("--special-token", t.special_tokens, "special tokens, in the order of their ids")
       .type_name("TEXT…");
-  c.add_option("--pre-tokenizer", t.pre_tokenizer, "whose rules cut a text into words")
+  c.add_option("--pre-tokenizer", t.pre_tokenizer, "rules that split a text into words")
       .one_of(tokenizer_training::pre_tokenizer_names())
       .show_default();
-  add_reading_options(c, a.reading, "threads that count words (the CPUs at hand)");
+  add_reading_options(c, a.reading, "threads that count words (default: all available CPUs)");
   c.footer(kDataTokenizerFooter);
 }
 
@@ -87,7 +87,7 @@ void print_table(const DataTokenizerArguments& arguments, const tokenizer_traini
   table.add({"written", arguments.output + "/tokenizer.json, tokenizer_config.json"});
   std::string size = grouped(trained.vocab_size);
   if (trained.vocab_size < arguments.training.vocab_size)
-    size += fmt::format(" of {}: no other pair stands {} times in the text",
+    size += fmt::format(" of {}: no other pair occurs {} times in the text",
                         grouped(arguments.training.vocab_size), arguments.training.min_frequency);
   table.add({"vocabulary", size});
   table.add(

@@ -1,4 +1,4 @@
-// How long documents are: percentiles and a small picture.
+// Histogram of document lengths: percentiles and a small picture.
 #pragma once
 
 #include <cstdint>

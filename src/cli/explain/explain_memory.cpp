@@ -71,7 +71,7 @@ std::string formula_table(const MemoryFormula& f) {
   table.add({"  O x D_opt", product(f.optimizer_state), bytes_text(f.optimizer_state.bytes)});
   table.add({"  the formula", "", bytes_text(f.bytes())});
   for (const auto& [label, bytes] : f.left_out)
-    table.add({"  + " + label, label == "activations" ? "those at the peak, less those kept by forward" : "",
+    table.add({"  + " + label, label == "activations" ? "those at the peak less those kept by forward" : "",
                bytes_text(bytes)});
   table.add({"  the plan", grouped(f.plan_bytes) + " bytes", bytes_text(f.plan_bytes)});
   return table.text();

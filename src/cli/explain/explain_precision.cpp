@@ -109,7 +109,9 @@ std::string ops_table(const std::vector<passes::PrecisionChoice>& choices, const
 }
 
 std::string casts_table(const std::vector<planner::CastUse>& casts, const std::set<int>& layers) {
-  if (casts.empty()) return "No op only casts: products round as they pack, and results as they store.\n";
+  if (casts.empty())
+    return "There are no cast ops: products round operands as they pack them, and results as they store "
+           "them.\n";
   Rows rows(layers);
   for (const planner::CastUse& c : casts) {
     const std::string why = c.why + (c.recomputed ? " (recomputed)" : "");

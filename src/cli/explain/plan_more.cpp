@@ -92,10 +92,10 @@ Status plan_cards(const RunArguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
   const bool has_file = !arguments.file.empty() && arguments.file.find('=') == std::string::npos;
   if (!has_file && !arguments.file.empty()) overrides.insert(overrides.begin(), arguments.file);
-  PLIMSOLL_ASSIGN(const settings::RunConfig config,
-                  has_file
-                      ? settings::load_run_config(arguments.file, overrides)
-                      : settings::parse_run_config(analysis::card_table_run(), "the table's run", overrides));
+  PLIMSOLL_ASSIGN(
+      const settings::RunConfig config,
+      has_file ? settings::load_run_config(arguments.file, overrides)
+               : settings::parse_run_config(analysis::card_table_run(), "the run of the table", overrides));
   PlanningLine progress("cards");
   PLIMSOLL_ASSIGN(const std::vector<analysis::CardRow> rows,
                   analysis::plan_cards(config, planning(config), analysis::cards(), progress.teller()));

@@ -42,8 +42,9 @@ struct PlanningLine::State {
 
 PlanningLine::PlanningLine(const char* what) : state_(std::make_unique<State>(what)) {
   State* state = state_.get();
-  auto thread = state->line.rewrites() ? Thread::start("telling of planning", [state] { state->run(); })
-                                       : Result<Thread>(Thread());
+  auto thread = state->line.rewrites()
+                    ? Thread::start("reporting the progress of planning", [state] { state->run(); })
+                    : Result<Thread>(Thread());
   if (thread && thread->joinable())
     state->thread = std::move(*thread);
   else

@@ -86,7 +86,7 @@ Error usage(const std::string& what, const std::string& hint) {
 Status inspect(const InspectArguments& arguments) {
   if (arguments.formats) {
     if (arguments.path.empty() && arguments.as.empty()) return inspect_formats(arguments.json);
-    return usage("--formats takes no file", "name a file with --as FORMAT to see what a format does to it");
+    return usage("--formats takes no file", "name a file with --as FORMAT to see the effect of a format");
   }
   if (arguments.path.empty()) return usage("the file is missing", "see plimsoll inspect --help");
   if (!arguments.as.empty()) return inspect_as(arguments);
@@ -112,22 +112,25 @@ void add_inspect_options(Parser command, InspectArguments& a) {
                   "a safetensors file, a token shard, a pack index, a model's folder or its id in the hub's "
                   "local cache, a run's folder (its final/), a checkpoint, an adapter's folder")
       .type_name("FILE|DIR");
-  command.add_flag("--json", a.json, "one JSON object a line on stdout and nothing else, sizes exact");
-  command.add_flag("--tensors", a.tensors, "folders: each tensor with its statistics, as files have them");
-  command.add_option("--as", a.as, "what rounding to this format does to each tensor of a safetensors file")
+  command.add_flag("--json", a.json,
+                   "print one JSON object per line on stdout and nothing else, sizes exact");
+  command.add_flag("--tensors", a.tensors, "show each tensor of a folder with its statistics");
+  command
+      .add_option("--as", a.as,
+                  "show the effect of rounding each tensor of a safetensors file to this format")
       .type_name("FORMAT");
   command
       .add_option("--output", a.output,
-                  "with --as: codes, scales and the numbers that they stand for, as safetensors")
+                  "with --as: write codes, scales and dequantized values as safetensors")
       .type_name("OUT.safetensors");
-  command.add_flag("--formats", a.formats, "the number formats: bits, range, steps");
+  command.add_flag("--formats", a.formats, "list the number formats: bits, range, steps");
   command.footer(
-      "min, max, mean and std are of the finite numbers, std that of the population.\n"
+      "min, max, mean and std cover the finite numbers; std is that of the population.\n"
       "examples: plimsoll inspect model.safetensors\n"
       "          plimsoll inspect runs/one/checkpoint-100 --tensors\n"
       "          plimsoll inspect model.safetensors --as mxfp8 --output rounded.safetensors\n"
       "          plimsoll inspect --formats\n"
-      "exit codes: 0, 2 for an unknown format, 65 where a file is damaged or the weights are not those of "
+      "exit codes: 0, 2 for an unknown format, 65 a damaged file, or weights that do not match "
       "config.json");
 }
 
@@ -135,7 +138,8 @@ void add_inspect_options(Parser command, InspectArguments& a) {
 
 Command add_inspect(Parser app) {
   return add_command<InspectArguments>(
-      app, "inspect", "what a safetensors file, a model or a checkpoint holds", add_inspect_options, inspect);
+      app, "inspect", "show the contents of a safetensors file, a model, a checkpoint or an adapter",
+      add_inspect_options, inspect);
 }
 
 }  // namespace plimsoll::cli

@@ -1,4 +1,4 @@
-// What the kinds of inspect share: facts that print for people or as JSON, and the table of tensors.
+// Shared helpers of the inspect commands: facts that print for people or as JSON, and the table of tensors.
 #pragma once
 
 #include <string>

@@ -48,9 +48,9 @@ Contents contents_of(const io::SafetensorsFile& file) {
 
 std::string kind_of(const models::LoraSpec& spec) {
   using models::LoraInit;
-  std::string kind = spec.use_dora ? "LoRA by direction and magnitude (DoRA)" : "LoRA";
-  if (spec.init_lora_weights == LoraInit::kPissa) kind += ", begun by PiSSA";
-  if (spec.init_lora_weights == LoraInit::kOlora) kind += ", begun by OLoRA";
+  std::string kind = spec.use_dora ? "LoRA with direction and magnitude (DoRA)" : "LoRA";
+  if (spec.init_lora_weights == LoraInit::kPissa) kind += ", initialised with PiSSA";
+  if (spec.init_lora_weights == LoraInit::kOlora) kind += ", initialised with OLoRA";
   if (spec.lora_bias) kind += ", with a bias for B";
   return kind;
 }

@@ -137,8 +137,8 @@ void print_table(const InspectArguments& arguments, const std::vector<RoundedTen
   table.add(row_of("total", "", counted(static_cast<int64_t>(subjects.size()), "tensor"), total));
   print_text(table.text() + "\n" + kLegend);
   for (const io::SafetensorsTensor* tensor : passed_over)
-    print_text(fmt::format("passed over, no floating-point numbers: {} {} {}\n", printable(tensor->name),
-                           tensor->dtype, shape_text(*tensor)));
+    print_text(fmt::format("skipped, not floating point: {} {} {}\n", printable(tensor->name), tensor->dtype,
+                           shape_text(*tensor)));
   if (!arguments.output.empty()) print_text("written: " + printable(arguments.output) + "\n");
 }
 
@@ -154,7 +154,7 @@ Status check_output(const InspectArguments& arguments) {
   std::error_code code;
   if (arguments.output.empty() || !std::filesystem::equivalent(arguments.path, arguments.output, code))
     return Ok{};
-  return Error{ErrorCode::kInvalidArgument, "the output is the file that is read", arguments.output,
+  return Error{ErrorCode::kInvalidArgument, "the output is also the input", arguments.output,
                "name another file after --output"};
 }
 

@@ -130,9 +130,9 @@ void add_match(Facts& facts, const checkpoints::WeightMatch& match, const std::o
   object.set("missing", add_kind(facts, "missing", match.missing, missing));
   object.set("misshaped", add_kind(facts, "misshaped", match.misshaped, misshaped));
   object.set("unreadable", add_kind(facts, "unreadable", match.unreadable, unreadable));
-  object.set("otherwise", add_kind(facts, "not as quantised", match.otherwise, unreadable));
+  object.set("otherwise", add_kind(facts, "not quantized as stated", match.otherwise, unreadable));
   object.set("extra", add_kind(facts, "extra", match.extra, stored));
-  object.set("ignored", add_kind(facts, "passed over", match.ignored, stored));
+  object.set("ignored", add_kind(facts, "ignored", match.ignored, stored));
   if (problem && match.fits()) {
     facts.line("", problem->what);
     object.set("problem", io::Tree::of(problem->what));
@@ -168,7 +168,7 @@ Status add_quantization(Facts& facts, const io::ConfigJson& config, models::Mode
   if (!stored) return Ok{};
   stored->learns = false;
   const std::string name(models::quantized_name(stored->dtype));
-  facts.add("quantized", io::Tree::of(name), "quantised", name);
+  facts.add("quantized", io::Tree::of(name), "quantized", name);
   return models::quantize(model, *stored);
 }
 

@@ -37,14 +37,14 @@ Status inspect_pack(const InspectArguments& arguments) {
             fmt::format("{} of the {} in the shards", grouped(r.num_tokens), grouped(r.tokens)));
   facts.add("targets", io::Tree::of(r.num_targets), "targets", grouped(r.num_targets));
   facts.add("documents", io::Tree::of(r.documents), "documents",
-            fmt::format("{}, {} kept, {} too long, {} without a target, {} on the other side",
+            fmt::format("{}, {} kept, {} too long, {} without a loss token, {} held out for evaluation",
                         grouped(r.documents), grouped(r.kept_documents), grouped(r.too_long_documents),
                         grouped(r.no_target_documents), grouped(r.other_side_documents)));
   facts.add("kept_documents", io::Tree::of(r.kept_documents));
   facts.add("too_long_documents", io::Tree::of(r.too_long_documents));
   facts.add("no_target_documents", io::Tree::of(r.no_target_documents));
   facts.add("other_side_documents", io::Tree::of(r.other_side_documents));
-  facts.line("checked", "every byte; the shards that it belongs to are not looked at");
+  facts.line("checked", "every byte; its shards are not checked");
   facts.print(arguments.json);
   return Ok{};
 }

@@ -1,4 +1,4 @@
-// What rounding did to numbers: range, zeros, clipping, error.
+// Statistics of rounding errors: range, zeros, clipping, error.
 #pragma once
 
 #include <cstdint>

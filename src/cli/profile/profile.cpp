@@ -107,17 +107,19 @@ Status run_profile(const ProfileArguments& arguments) {
 }
 
 void add_schedule(Parser command, profiling::ProfileSchedule& schedule) {
-  command.add_option("--wait", schedule.wait, "steps to pass over").range(0, kMostSteps).show_default();
-  command.add_option("--warmup", schedule.warmup, "steps behind those that do not count")
+  command.add_option("--wait", schedule.wait, "steps to skip in each cycle")
       .range(0, kMostSteps)
       .show_default();
-  command.add_option("--active", schedule.active, "steps that are taken down")
+  command.add_option("--warmup", schedule.warmup, "warm-up steps that are not recorded")
+      .range(0, kMostSteps)
+      .show_default();
+  command.add_option("--active", schedule.active, "steps that are recorded")
       .range(1, kMostSteps)
       .show_default();
-  command.add_option("--skip-first", schedule.skip_first, "steps before all that")
+  command.add_option("--skip-first", schedule.skip_first, "steps to skip before the first cycle")
       .range(0, kMostSteps)
       .show_default();
-  command.add_option("--repeat", schedule.repeat, "how often wait, warmup and active follow each other")
+  command.add_option("--repeat", schedule.repeat, "number of cycles of wait, warmup and active")
       .range(1, kMostSteps)
       .show_default();
 }
@@ -125,7 +127,8 @@ void add_schedule(Parser command, profiling::ProfileSchedule& schedule) {
 }  // namespace
 
 Command add_profile(Parser app) {
-  Parser command = app.add_subcommand("profile", "where a step's time goes: a trace, a table, a verdict");
+  Parser command =
+      app.add_subcommand("profile", "show where the time of a step goes: a trace, a table, a verdict");
   auto arguments = std::make_shared<ProfileArguments>();
   add_run_arguments(command, arguments->run);
   add_schedule(command, arguments->schedule);
@@ -136,11 +139,11 @@ Command add_profile(Parser app) {
       .one_of({std::begin(profiling::kProfileByNames), std::end(profiling::kProfileByNames)})
       .show_default();
   command.add_flag("--memory", arguments->memory,
-                   "memory op by op, planned and measured over each other; memory.json, memory.svg");
+                   "record planned and measured memory op by op in memory.json and memory.svg");
   command.add_flag("--ladder", arguments->ladder,
-                   "try the settings that could make a step faster, each in short runs, instead of a trace");
+                   "instead of a trace, try settings that could make a step faster, each in short runs");
   command.add_flag("--queues", arguments->queues,
-                   "steps as in training: which copies run beside kernels; queues.json");
+                   "record which copies overlap with kernels in training, in queues.json");
   command.footer(
       "example: plimsoll profile run.yaml --active 5 --output profile\n"
       "trace.json opens at ui.perfetto.dev; the run's own folder is left alone");

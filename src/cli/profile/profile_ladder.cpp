@@ -134,7 +134,7 @@ struct Line {
 
 /// Whether both computed the same, as far as both went. Tokens that are `drawn` are others in another split.
 std::string numbers_text(const Measured& base, const Measured& rung, bool drawn) {
-  return base.losses == rung.losses ? "same bits" : drawn ? "other tokens drawn" : "others";
+  return base.losses == rung.losses ? "bit-identical" : drawn ? "other random tokens" : "others";
 }
 
 /// Whole words of it, as many as a line has room for.

@@ -48,7 +48,7 @@ std::string queues_text(const profiling::QueueShares& shares) {
     text += "\n";
   }
   fmt::format_to(std::back_inserter(text),
-                 "the device computes nothing beside them for {:.1f} ms, {:.1f}% of the step\n",
+                 "no kernel runs beside the copies for {:.1f} ms, {:.1f}% of the step\n",
                  1e3 * shares.waiting_seconds, 1e2 * part(shares.waiting_seconds, shares.step_seconds));
   return text;
 }

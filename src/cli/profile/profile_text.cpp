@@ -86,7 +86,7 @@ std::string percent(double share) { return share > 0 ? fmt::format("{:.0f}%", 10
 std::string heading(profiling::FindingKind kind) {
   switch (kind) {
     case profiling::FindingKind::kLoss:
-      return "lost, and could be won back:\n";
+      return "lost, and could be avoided:\n";
     case profiling::FindingKind::kWork:
       return "the work itself:\n";
     case profiling::FindingKind::kSmallLoss:

@@ -1,4 +1,4 @@
-// What `plimsoll profile` prints: the table of ops, where a step goes, what of it was put to use.
+// The text output of `plimsoll profile`: the table of ops, where a step goes, what of it was put to use.
 #pragma once
 
 #include <string>

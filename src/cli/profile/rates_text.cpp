@@ -9,7 +9,7 @@ std::string gigabytes(double bytes_per_second) { return fmt::format("{:.2f} GB/s
 
 /// "; kernels beside it take 12 % longer".
 std::string slowdown(double kernel_seconds) {
-  return fmt::format("kernels beside take {:.0f} % longer", 100 * kernel_seconds);
+  return fmt::format("kernels take {:.0f} % longer meanwhile", 100 * kernel_seconds);
 }
 
 }  // namespace

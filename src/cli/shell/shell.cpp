@@ -12,7 +12,7 @@ Command add_completion(Parser app) {
     std::string shell;
   };
   return add_command<Arguments>(
-      app, "completion", "print a shell's completion of commands, options and settings",
+      app, "completion", "print the shell completion of commands, options and settings",
       [](Parser command, Arguments& arguments) {
         command.add_option("shell", arguments.shell, "the shell").required().one_of({"bash", "zsh"});
         command.footer(
@@ -33,7 +33,7 @@ Command add_manual(Parser app) {
   return add_command<Arguments>(
       app, "manual", "write the manual pages into a folder",
       [](Parser command, Arguments& arguments) {
-        command.add_option("folder", arguments.folder, "where they go").required().type_name("DIR");
+        command.add_option("folder", arguments.folder, "the folder to create").required().type_name("DIR");
         command.footer("example: plimsoll manual pages && man pages/plimsoll-train.1");
       },
       [app](const Arguments& arguments) -> Status {

@@ -1,5 +1,5 @@
-// What the labels of a data set are: from the model's config.json and the run's settings as far as those say,
-// else from the examples; and whether every example has one of them.
+// Determines the labels of a data set: from the model's config.json and the run's settings as far as those
+// say, else from the examples; and whether every example has one of them.
 #pragma once
 
 #include <cstdint>

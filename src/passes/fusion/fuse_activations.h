@@ -1,4 +1,4 @@
-// Gated and biased activations in one sweep over memory.
+// Fuses gated and biased activations into one memory-bound op.
 //
 //   gate_up ─► split ─► gate ─► silu ─► mul ─► y          gate_up ─► swiglu ─► y
 //                 └───► up ─────────────┘           ==>

@@ -1,4 +1,4 @@
-// Residual addition and the norm that follows it, in one sweep over memory.
+// Fuses residual addition and the norm that follows it into one memory-bound op.
 //
 //   x ──► add ──► sum ──► rms_norm ──► y            x ──► add_rms_norm ──► sum, y, rstd
 //   r ──┘          └────► (next residual)     ==>   r ──┘

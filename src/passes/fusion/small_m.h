@@ -1,4 +1,4 @@
-// Linear maps of a few rows take the kernel that is made for them.
+// Linear layers with few rows use a kernel of their own.
 //
 //   x [few, in] ─► linear ─► y     ==>     x ─► linear_few ─► y
 #pragma once

@@ -203,7 +203,7 @@ class Binder {
   Status check_kernels() const {
     const auto refused = [](const Op& op, std::string what) {
       return Error{ErrorCode::kInvalidArgument, fmt::format("{}: {}", op.def->name, what), op.layer,
-                   "this is a fault of Plimsoll's: please report it with the run file"};
+                   "this is a bug in Plimsoll: please report it with the run file"};
     };
     for (const OpId id : order_) {
       const Op& op = graph_.op(id);

@@ -1,4 +1,4 @@
-// How many bytes of the device's arena are alive at each op: the exact sum that no placement can go below.
+// Live bytes of the device arena at each op: the exact sum that no placement can go below.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// From a bound program to offsets in the arena, and what a person wants to know about the result.
+// Assigns arena offsets to a bound program, and reports the result.
 #pragma once
 
 #include <array>

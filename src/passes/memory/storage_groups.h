@@ -1,4 +1,4 @@
-// Which values share a storage, for passes that reason about lifetimes before storages are bound.
+// Groups of values that share a storage, for passes that reason about lifetimes before storages are bound.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which bytes of storages ops have touched, and where in the order they did so last.
+// Tracks the bytes of storages that ops have touched, and the last op that did.
 #pragma once
 
 #include <algorithm>

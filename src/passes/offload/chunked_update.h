@@ -1,4 +1,4 @@
-// The update of a large table whose states lie elsewhere, in windows of its elements: each is loaded,
+// Chunked update of a large table whose state is offloaded: each is loaded,
 // updated and stored beside its neighbours, where the whole would hold all of them at once.
 //
 //   %p, %g, %m, %v ─► adamw ─► %p1, %m1, %v1          state_assign(%p1) {name="p"}, …

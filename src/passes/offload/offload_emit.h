@@ -1,4 +1,4 @@
-// Writes a program anew with the copies that `offload` has decided on.
+// Rewrites a program with the copies that `offload` has decided on.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What of a program lies elsewhere for a while, and when: the part of `offload` that decides.
+// The tensors of a program that are offloaded, and when: the part of `offload` that decides.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What settings say of offload, apart from the pass, so that who reads settings needs no graph.
+// Offload options as settings state them, apart from the pass, so that readers of settings need no graph.
 #include <algorithm>
 #include <array>
 #include <charconv>

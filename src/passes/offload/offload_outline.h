@@ -1,6 +1,6 @@
-// A program with what lies elsewhere, in figures: the bytes alive at each op, the work of its queues. Nothing
-// is written, so that many choices can be held against each other, and a choice's copies against the room
-// that there is.
+// Estimates memory and copies of a program with offloaded tensors: the bytes alive at each op, the work of
+// its queues. No program is generated, so that many choices can be compared, and their copies with the free
+// space.
 #pragma once
 
 #include <array>

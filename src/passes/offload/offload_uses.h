@@ -1,5 +1,5 @@
-// What `offload` asks of a scheduled program, whatever is to lie elsewhere: its values, states, and who reads
-// them when.
+// Facts about a scheduled program that `offload` needs for any choice of offloaded tensors: its values,
+// states, and who reads them when.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What must run before what: operands, and the order of reads and writes of each storage.
+// The dependencies between ops: operands, and the order of reads and writes of each storage.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What each issued step of a planned program reads and writes, derived from the graph: what the memory room's
+// Derives the bytes that each issued step of a planned program reads and writes: what the memory room's
 // judge of hazards takes.
 #pragma once
 

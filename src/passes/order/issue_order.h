@@ -1,5 +1,5 @@
-// From a bound and placed program to what the host issues: kernels and copies on their queues, and the events
-// that order queues among each other.
+// Turns a bound and placed program into the steps that the host issues: kernels and copies on their queues,
+// and the events that order queues among each other.
 #pragma once
 
 #include <array>

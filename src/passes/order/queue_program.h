@@ -1,4 +1,4 @@
-// What runs beside a device's kernels - copies, kernels of the host - and what waits for what.
+// The copies and host kernels that run beside a device's kernels, and their dependencies.
 #pragma once
 
 #include <algorithm>

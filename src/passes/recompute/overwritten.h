@@ -1,4 +1,4 @@
-// What an op changes of its own operands: what must be kept aside for it to be run a second time.
+// The operands that an op overwrites: what must be kept aside for it to be run a second time.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Computes again in backward what a program does not keep of its forward part.
+// Recomputes in backward what a program does not keep of its forward part.
 //
 //   forward   x ─► linear ─► attention ─► linear ─► +x ─► norm ─► linear ─► …       x is kept
 //   backward  x ─► linear' ─► attention' ─► … each before its first use; its clones live in that block's

@@ -1,4 +1,4 @@
-// Which layers a program computes again: the field's policies, by name.
+// Selects the layers that a program recomputes: the field's policies, by name.
 //
 //   full          every block from its input        attention, mlp   that part of every block
 //   every n       the n-th, 2n-th, … block          selective        the part that frees most for its cost

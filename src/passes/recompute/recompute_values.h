@@ -1,4 +1,4 @@
-// Which values a program drops where it computes units of layers again, and what that gains.
+// The values that a program drops if it recomputes units of layers, and the bytes saved.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// Gradient accumulation over micro-batches: a reduction goes on where the last micro-batch's stopped.
+// Gradient accumulation over micro-batches: a reduction continues where that of the last micro-batch stopped.
 //
 //   first:  x, dy ─► linear_dw ─► state_assign "g"         later:  state "g" ─► linear_dw (acc) ─►
 //   state_assign "g"
 //
-// Not an addition after the fact: ((acc + g1) + g2) has other bits than acc + (g1 + g2), and the bits must
-// not depend on how the effective batch is split.
+// Not an addition after the fact: ((acc + g1) + g2) differs from acc + (g1 + g2), and results must not
+// depend on the split of the effective batch.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// One walk along the order: an op's attributes, then its result types anew, so that the next op sees them.
+// One walk along the order: an op's attributes, then its result types again, so that the next op sees them.
 #include "passes/training/autocast.h"
 
 #include <fmt/format.h>

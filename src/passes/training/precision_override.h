@@ -1,4 +1,4 @@
-// Which ops a pattern of precision overrides means.
+// Matches patterns of precision overrides against ops.
 #pragma once
 
 #include <map>

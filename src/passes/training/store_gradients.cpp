@@ -1,4 +1,4 @@
-// Attributes first, then one walk along the order: result types anew where an op or an operand has changed.
+// Attributes first, then one walk along the order: result types again where an op or an operand has changed.
 #include "passes/training/store_gradients.h"
 
 #include <fmt/format.h>

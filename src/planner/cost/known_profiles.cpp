@@ -171,7 +171,7 @@ std::optional<MachineProfile> card_called(std::string_view driver_name, int64_t 
 MachineProfile card_of_no_known_rates() {
   MachineProfile p = *find_card("a100-40");
   p.name = "an unknown card";
-  p.source = "none: the ratios of a card in the middle of the list, by which plans are compared";
+  p.source = "none: plans are compared by the ratios of an average card";
   p.rates = kUnknownRates;
   p.instruction_set.clear();
   return p;

@@ -193,7 +193,7 @@ void read_fewer_threads(Reader& reader, std::vector<ThreadShares>& fewer) {
       in_reason = in_reason && share > kLeastFactor / 64 && share <= kMostShare;
     });
     const bool rises = shares.threads > (fewer.empty() ? 0 : fewer.back().threads);
-    if (!of.done() || !in_reason || !rises) return reader.fail("what fewer threads do is damaged");
+    if (!of.done() || !in_reason || !rises) return reader.fail("the rates of fewer threads are damaged");
     fewer.push_back(shares);
   }
 }

@@ -1,4 +1,4 @@
-// What a machine can do, from which a plan estimates time: measured by `plimsoll calibrate`, taken from data
+// The rates of a machine, from which a plan estimates time: measured by `plimsoll calibrate`, taken from data
 // sheets, or built in until it is measured.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What an op's time is looked up by: its kind, what it computes in, its extents, and how much it has to do.
+// The lookup key of an op's time: its kind, what it computes in, its extents, and how much it has to do.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What no plan owns: the binary, its libraries, stacks, the allocator's own, and the graph that the planner
-// holds. Measured once per build by running a small and a larger model, stored beside the binary.
+// Memory outside of plans: the binary, its libraries, stacks, the allocator's own, and the graph that the
+// planner holds. Measured once per build by running a small and a larger model, stored beside the binary.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How long a program waits for its copies and for kernels of the host, which run on queues of their own
-// beside the device's kernels.
+// Simulates how long a program waits for copies and host kernels, which run on queues beside the device's
+// kernels.
 #pragma once
 
 #include <span>

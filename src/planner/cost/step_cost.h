@@ -1,4 +1,4 @@
-// What a step computes and moves, added up over its programs' ops.
+// Sums operations and bytes of a step over its programs' ops.
 #pragma once
 
 #include <span>

@@ -78,7 +78,7 @@ Result<StepTimes> parse_step_times(const io::Tree& event) {
     return bad_measurement("threads is missing");
   times.threads = threads->integer;
   if (const io::Tree* profile = event.find("profile"); profile != nullptr && profile->text.empty())
-    return bad_measurement("its estimates are by no calibrated profile; 'plimsoll calibrate' makes one");
+    return bad_measurement("its estimates did not use a calibrated profile; 'plimsoll calibrate' makes one");
   if (times.machine.empty() || times.profile.empty() || times.seconds < 0 || times.estimated < 0)
     return bad_measurement("machine, profile, seconds or seconds_estimated is missing or damaged");
   if (ops == nullptr || ops->kind != io::Tree::Kind::kList || ops->items.size() > kMostKinds)
@@ -109,7 +109,7 @@ std::string difference_text(const StepTimes& times) {
   const auto off = [&](const OpSeconds& o) { return sign * (o.seconds - o.estimated); };
   const auto most = std::ranges::max_element(times.ops, {}, off);
   if (most == times.ops.end() || off(*most) < kReason * std::abs(times.seconds - times.estimated))
-    return text + "; no kind of op stands out: what else runs here counts, and the data";
+    return text + "; no kind of op stands out: other processes and the data count, too";
   return text + fmt::format("; most of it is {} in {}: {} instead of {}. 'plimsoll calibrate' measures again",
                             most->kind, name(most->type), seconds_text(most->seconds),
                             seconds_text(most->estimated));
@@ -122,8 +122,8 @@ Result<MachineProfile> with_measured(MachineProfile profile, std::span<const Ste
       return Error{ErrorCode::kInvalidArgument,
                    fmt::format("it ran on {}, the profile is of {}", run.machine, profile.name)};
     if (run.profile != profile_identity(profile))
-      return Error{ErrorCode::kInvalidArgument, "its estimates are by another profile than the one in use",
-                   "", "run it again under this profile; several runs go into one call: --from A --from B"};
+      return Error{ErrorCode::kInvalidArgument, "its estimates used another profile than the one in use", "",
+                   "run it again with this profile; give several runs in one call: --from A --from B"};
     if (run.threads != profile.threads)
       return Error{ErrorCode::kInvalidArgument,
                    fmt::format("it ran on {} threads, the profile is of {}", run.threads, profile.threads)};

@@ -1,5 +1,5 @@
-// What a step's ops took beside what the profile said they would: kept by runs, told to people, and fed back
-// into the profile.
+// Compares measured op times of a step with the profile's estimates: kept by runs, told to people, and fed
+// back into the profile.
 #pragma once
 
 #include <span>

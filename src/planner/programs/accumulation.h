@@ -1,4 +1,4 @@
-// Which programs one training step runs, and how often each: the one place that says what a number of
+// The programs that one training step runs, and how often each: the one place that says what a number of
 // micro-batches makes of a step.
 //
 //   one micro-batch, no accumulators   step

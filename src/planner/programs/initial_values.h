@@ -1,4 +1,4 @@
-// What a model's parameters hold where no checkpoint gives them values.
+// Initial values of a model's parameters without a checkpoint.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Head and loss in smaller chunks of tokens: fewer logits at once, the same bits.
+// Head and loss in smaller chunks of tokens: fewer logits at once, bit-identical results.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Whether the optimizer's updates stand behind backward or in it, each where its gradient is complete.
+// Places the optimizer's updates after backward, or in it as each gradient is complete.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,5 @@
-// What a scheduled program takes with this or that elsewhere, in figures (passes/offload/offload_outline.h): it is
-// not written anew for each.
+// Estimates memory and time of a scheduled program for a choice of offloaded tensors
+// (passes/offload/offload_outline.h): it is not generated again for each.
 #pragma once
 
 #include <array>

@@ -13,8 +13,8 @@
 // its own; parameters, accumulators and the arena are common to all.
 //
 // A parameter that is used several times (a tied head) has an accumulator a use: each goes on adding in order
-// of tokens, and the sum over uses is taken once, at the update. So any split into micro-batches gives the
-// same bits.
+// of tokens, and the sum over uses is taken once, at the update. So any split into micro-batches gives
+// bit-identical results.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// A step's program as the search for what to compute again takes it.
+// The program of a step as input of the recompute search.
 #pragma once
 
 #include <vector>

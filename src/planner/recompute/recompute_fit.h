@@ -1,4 +1,4 @@
-// From what the search for recomputation thinks to what the packing says.
+// Corrects the recompute search by the packed arena size.
 #pragma once
 
 #include <algorithm>

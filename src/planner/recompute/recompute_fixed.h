@@ -1,4 +1,4 @@
-// What people set by hand, as choices of the search for recomputation.
+// Fixed recompute policies as choices of the recompute search.
 #pragma once
 
 #include <vector>

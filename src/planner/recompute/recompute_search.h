@@ -1,4 +1,4 @@
-// Which layers to compute again so that a step fits its arena, at the least cost.
+// Chooses the cheapest layers to recompute so that a step fits its arena.
 //
 // A chain of blocks: block i keeps values from its forward to its backward, one within the other. What is
 // alive at most while block i runs, forward or backward, falls by what the blocks before it have saved; at

@@ -1,4 +1,4 @@
-// From a planned session to its report: what is taken of which pool, whether it fits, what a step costs.
+// Turns a planned session into its report: what is taken of which pool, whether it fits, what a step costs.
 // Training, evaluation and generation are assessed alike.
 #pragma once
 

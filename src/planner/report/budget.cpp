@@ -82,15 +82,15 @@ std::string advice_for(const Budget& budget, int64_t bytes) {
   if (budget.setting == kCardOfProfile) {
     const auto cards = cards_with(bytes);
     return cards.empty() ? fmt::format(
-                               "no card that is built in has {}; runtime.profile takes a file too, "
-                               "'plimsoll plan' lists settings that need less",
+                               "no built-in card has {}; runtime.profile also takes a file, and 'plimsoll "
+                               "plan' lists settings that need less",
                                needed)
                          : fmt::format("it takes a card with {}: runtime.profile={}", needed, cards.front());
   }
   if (budget.setting == kCardHere)
     return fmt::format(
-        "it takes a card with {}; 'plimsoll plan' lists settings that need less, "
-        "memory.offload=auto keeps more in the host's memory",
+        "it takes a card with {}; 'plimsoll plan' lists settings that need less, and memory.offload=auto "
+        "keeps more in host memory",
         needed);
   return fmt::format("{} must be {} for this run", budget.setting, needed);
 }

@@ -1,4 +1,4 @@
-// What a plan must stay within, and what is said where it does not.
+// The budgets of a plan, and the errors for plans that exceed them.
 #pragma once
 
 #include <cstdint>

@@ -90,7 +90,7 @@ std::string why_not(const PlanReport& r) {
     for (size_t i = 0; i < std::min(kNamed, classes.size()) && classes[i].second > 0; ++i)
       out += fmt::format("{}{} {}", i == 0 ? ": " : ", ", classes[i].first, bytes_text(classes[i].second));
   } else if (!r.device_is_process && r.offload != "none") {
-    out += fmt::format(": what the device does not hold lies there ({})", r.offload);
+    out += fmt::format(": state that the device does not hold is offloaded there ({})", r.offload);
   }
   return out + ".\n";
 }
@@ -135,10 +135,8 @@ std::string optimizer_in_backward_line(const PlanReport& r) {
 std::string remedy_lines(const PlanReport& r) {
   if (r.fits) return {};
   if (r.remedies.empty())
-    return "No setting was found that makes it fit: what was tried, 16 bits and shorter sequences together, "
-           "needs "
-           "more\n";
-  std::string out = "What would make it fit, planned, in the order to try:\n";
+    return "No setting was found that makes it fit: even 16 bits and shorter sequences together need more\n";
+  std::string out = "Settings that would make it fit, each planned, in the order to try:\n";
   for (const Remedy& remedy : r.remedies)
     out += fmt::format("  {}\n      peak {}{}; {}\n", remedy.text(), bytes_text(remedy.peak_bytes),
                        r.has_time() ? fmt::format(", {} a step", step_seconds(remedy.seconds)) : "",
@@ -161,7 +159,7 @@ io::Tree remedies_event(const PlanReport& r) {
 
 std::string short_plan(const PlanReport& r) {
   std::string out = headline(r) + plan_head(r) + remedy_lines(r);
-  if (r.fits) out += "plimsoll plan shows where the bytes are\n";
+  if (r.fits) out += "plimsoll plan shows the memory in detail\n";
   return out;
 }
 

@@ -1,5 +1,5 @@
-// What a plan comes to, in a line: whether it fits, its peak, how fast, how long; and where it does not fit,
-// what would.
+// The first line of a plan's report: whether it fits, its peak, how fast, how long; and where it does not
+// fit, what would.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the viewer asks of a snapshot, by its source (torch/utils/viz/MemoryViz.js): blocks tile their segment
+// Writes a memory snapshot in the form that torch/utils/viz/MemoryViz.js reads: blocks tile their segment
 // in order of address; free_requested and free_completed stand side by side; what is allocated lies in a
 // segment that lives; where entries have categories, "unknown" is one of them; addresses are exact as
 // doubles.

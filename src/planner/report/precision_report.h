@@ -1,4 +1,4 @@
-// What runs and what is kept in which precision, for `plan --explain precision`: ops as the autocast pass has
+// The report of `plan --explain precision`: ops as the autocast pass has
 // chosen, conversions that are ops of their own, and where weights live (weights_of).
 #pragma once
 

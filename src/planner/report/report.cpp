@@ -108,9 +108,9 @@ double share_of_padding(int64_t tokens, int64_t positions) {
 /// Nothing without buckets.
 std::string bucket_lines(const PlanReport& r) {
   if (r.buckets.size() < 2) return {};
-  std::string out = fmt::format("\nBuckets of {} tokens, a program each", fmt::join(r.buckets, ", "));
+  std::string out = fmt::format("\nBuckets of {} tokens, one program each", fmt::join(r.buckets, ", "));
   if (r.bucket_sequences > 0)
-    out += fmt::format("; padding {:.1f} %, with one length {:.1f} %", 100 * r.padding(),
+    out += fmt::format("; padding {:.1f} %, with a single length {:.1f} %", 100 * r.padding(),
                        100 * r.padding_of_one_length());
   else
     out += "; the share of padding is known once the data is tokenized";
@@ -347,12 +347,17 @@ io::Tree plan_event(const PlanReport& r) {
   return event;
 }
 
+std::string split_text(int64_t micro_batch_size, int64_t grad_accum_steps) {
+  if (grad_accum_steps == 1) return fmt::format("micro-batch {}, no accumulation", micro_batch_size);
+  return fmt::format("micro-batch {} x {} accumulation steps", micro_batch_size, grad_accum_steps);
+}
+
 std::string plan_head(const PlanReport& r) {
   const std::string trained = r.num_trained.value_or(r.num_parameters) < r.num_parameters
                                   ? fmt::format(", {} trainable", grouped(*r.num_trained))
                                   : "";
-  return fmt::format("Plan for {}: {} parameters{}\nA step: {} x {} sequences, {} tokens, {} threads\n",
-                     r.model, grouped(r.num_parameters), trained, r.micro_batch_size, r.grad_accum_steps,
+  return fmt::format("Plan for {}: {} parameters{}\nA step: {}, {} tokens, {} threads\n", r.model,
+                     grouped(r.num_parameters), trained, split_text(r.micro_batch_size, r.grad_accum_steps),
                      grouped(r.tokens), r.threads);
 }
 
@@ -364,18 +369,16 @@ std::string plan_table(const PlanReport& r) {
       scaled(r.flops, "FLOP"),
       r.recompute_flops > 0 ? fmt::format(" + {} recomputed", scaled(r.recompute_flops, "FLOP")) : "",
       r.has_time() ? fmt::format("about {:.3g} s ({})", r.seconds_estimated, rates_text(r))
-                   : "no time is told, because no rates of this card are known");
+                   : "no time estimate, because no rates of this card are known");
   if (r.has_time()) out += parts_lines(r.parts);
-  out += fmt::format("Arena {} its lower bound; recompute {}, offload {}; planned in {:.0f} ms\n",
-                     r.offset_lower_bound_ratio <= 1.0
-                         ? "equals"
-                         : fmt::format("is {:.2f} % above", 100 * (r.offset_lower_bound_ratio - 1)),
-                     r.recompute, r.offload, 1e3 * r.planning_seconds);
+  out += fmt::format("Fragmentation {:.2f} %; recompute {}, offload {}; planned in {:.0f} ms\n",
+                     100 * std::max(0.0, r.offset_lower_bound_ratio - 1), r.recompute, r.offload,
+                     1e3 * r.planning_seconds);
   if (r.offload_out_bytes + r.offload_in_bytes > 0)
-    out += fmt::format("Offload moves {} out and {} in a step\n", to_string(Bytes(r.offload_out_bytes)),
+    out += fmt::format("Offload copies {} out and {} in per step\n", to_string(Bytes(r.offload_out_bytes)),
                        to_string(Bytes(r.offload_in_bytes)));
   if (r.update_on_host)
-    out += "The host updates what has its states there: gradients go out, weights come in\n";
+    out += "The host runs updates whose optimizer state it holds: gradients are copied out, weights in\n";
   out += recompute_line(r) + optimizer_in_backward_line(r) + disk_line(r) + why_lines(r);
   return out;
 }

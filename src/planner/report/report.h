@@ -168,6 +168,9 @@ std::string plan_table(const PlanReport& report);
 /// "Plan for gpt2: 124,439,808 parameters, …": the model and a step.
 std::string plan_head(const PlanReport& report);
 
+/// "micro-batch 8, no accumulation", "micro-batch 2 x 16 accumulation steps".
+std::string split_text(int64_t micro_batch_size, int64_t grad_accum_steps);
+
 /// Fills classes, peak and arena fields from the session, and adds what it takes of host memory and disk.
 void describe_session(const passes::SessionPlan& session, PlanReport& report);
 /// Fills the pools, from what all else has been filled with.

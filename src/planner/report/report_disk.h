@@ -1,4 +1,4 @@
-// What of a plan is said of the disk.
+// The plan report's lines about the disk.
 #pragma once
 
 #include <string>

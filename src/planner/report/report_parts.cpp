@@ -33,8 +33,10 @@ std::string parts_lines(const StepSeconds& seconds) {
 }
 
 std::string rates_text(const PlanReport& report) {
+  if (report.rates == "measured") return "rates from a 3 s test of this machine";
+  if (report.rates == "uncalibrated") return "built-in rates, within a factor of 2";
   if (report.rates != "data sheet") return report.rates + " rates";
-  return "from data sheets, not measured: times an efficiency of each kind of op, taken from runs on an H100";
+  return "data sheet rates times an efficiency per kind of op, measured on an H100";
 }
 
 }  // namespace plimsoll::planner

@@ -1,4 +1,4 @@
-// What the time of a step goes to, in a plan's report.
+// The plan report's breakdown of step time.
 #pragma once
 
 #include <string>

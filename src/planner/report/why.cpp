@@ -27,8 +27,7 @@ std::string line(std::string_view name, const std::string& what, const std::stri
 }  // namespace
 
 std::string way_text(const Alternative& a) {
-  std::string text =
-      fmt::format("{} x {} sequences, recompute {}", a.micro_batch_size, a.grad_accum_steps, a.recompute);
+  std::string text = split_text(a.micro_batch_size, a.grad_accum_steps) + ", recompute " + a.recompute;
   if (a.loss_chunk_tokens > 0) text += fmt::format(", loss by {} tokens", a.loss_chunk_tokens);
   if (a.optimizer_in_backward) text += ", optimizer in backward";
   return text;
@@ -57,22 +56,22 @@ std::string why_lines(const PlanReport& r) {
   if (r.why.budget.empty() || r.rates == kUnknownRates) return {};
   const Why& why = r.why;
   const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
-  std::string out = "\nWhy this way\n";
+  std::string out = "\nWhy this plan\n";
   if (why.faster)
     out += line("faster", way_text(*why.faster),
                 fmt::format("about {:.3g} s, but {} over {}", why.faster->seconds,
                             bytes(why.faster->excess_bytes), why.budget));
   else
-    out += "  Nothing that was planned is faster: nothing is given up for memory.\n";
+    out += "  No faster plan was found, even without a budget.\n";
   if (why.runner_up)
     out += line(
         "runner-up", way_text(*why.runner_up),
         fmt::format("about {:.3g} s, peak {}", why.runner_up->seconds, bytes(why.runner_up->peak_bytes)));
   if (why.more_bytes == 0) return out;
   const std::string name = bytes(why.more_bytes) + " more";
-  if (!why.with_more) return out + fmt::format("  {:<17}would buy nothing\n", name);
+  if (!why.with_more) return out + fmt::format("  {:<17}would not help\n", name);
   return out + line(name, way_text(*why.with_more),
-                    fmt::format("about {:.3g} s: {:.2g} s a step less ({:.1f} %)", why.with_more->seconds,
+                    fmt::format("about {:.3g} s: {:.2g} s per step less ({:.1f} %)", why.with_more->seconds,
                                 r.seconds_estimated - why.with_more->seconds,
                                 100 * (1 - why.with_more->seconds / r.seconds_estimated)));
 }

@@ -70,7 +70,7 @@ TEST(CudaTarget, LooksAtTypesAndNotAtNamesAlone) {
   };
   EXPECT_TRUE(target.accepts(product(DType::kBf16, DType::kBf16)));
   EXPECT_THAT(target.accepts(product(DType::kBf16, DType::kNf4)).error().what,
-              HasSubstr("quantised weights (nf4)"));
+              HasSubstr("quantized weights (nf4)"));
   EXPECT_TRUE(turing.accepts(product(DType::kF16, DType::kF16)));
   EXPECT_THAT(turing.accepts(product(DType::kBf16, DType::kBf16)).error().hint, HasSubstr("precision=fp16"));
   const auto attention = [&](int64_t sequences, int64_t head_dim) {

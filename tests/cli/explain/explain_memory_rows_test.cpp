@@ -110,10 +110,10 @@ TEST(TechniquesTable, SaysTheSame) {
   ASSERT_TRUE(io::write_file_atomically(run, std::string(kClassifier) + "data: {sequence_length: 16}\n"));
   const Outcome outcome = run_plimsoll({"plan", run, "--explain", "memory"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("What each technique would do here, planned, over a peak of "));
-  EXPECT_THAT(outcome.out, HasSubstr("The same bits: computed again in backward\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("Techniques, each planned for this run, over a peak of "));
+  EXPECT_THAT(outcome.out, HasSubstr("Bit-identical: recompute in backward\n"));
   EXPECT_THAT(outcome.out, HasSubstr("  empty_cache\n      there is no cache"));
-  EXPECT_THAT(outcome.out, HasSubstr(" dominates: a percent more of it adds "));
+  EXPECT_THAT(outcome.out, HasSubstr(" dominates: one percent more adds "));
 }
 
 }  // namespace

@@ -99,12 +99,14 @@ TEST(Remedies, AreLinesWithTheirCost) {
   PlanReport r = report(2 << 20);
   EXPECT_THAT(remedy_lines(r), HasSubstr("No setting was found that makes it fit"));
   EXPECT_EQ(remedy_lines(report(8 << 20)), "");
-  r.remedies = {
-      {{{"training.precision", "bf16"}, {"data.sequence_length", "64"}}, 1 << 20, 0.25, "other numbers"}};
+  r.remedies = {{{{"training.precision", "bf16"}, {"data.sequence_length", "64"}},
+                 1 << 20,
+                 0.25,
+                 "changes the results"}};
   EXPECT_THAT(remedy_lines(r),
               HasSubstr("  training.precision=bf16 data.sequence_length=64\n      peak 1.00 MiB, "
                         "0.25 s a step; other numbers\n"));
-  EXPECT_THAT(short_plan(r), HasSubstr("What would make it fit"));
+  EXPECT_THAT(short_plan(r), HasSubstr("Settings that would make it fit"));
   const io::Tree event = remedies_event(r);
   EXPECT_EQ(event.items.at(0).find("settings")->find("training.precision")->text, "bf16");
 }

@@ -1,4 +1,4 @@
-// Which of the instruction sets that the kernels are compiled for this process uses, and what the CPU offers.
+// Selects the instruction set that this process uses, and reports which ones the CPU offers.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How kernels see their operands: rows, granules of rows, and blocks of work whose grid depends on shapes
+// Views of operands for kernels: rows, granules of rows, and blocks of work whose grid depends on shapes
 // alone.
 #pragma once
 

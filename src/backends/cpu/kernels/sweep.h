@@ -1,6 +1,6 @@
 // Many tensors as one row of fixed chunks, which is how gradients are measured and parameters updated.
-// Tensors are cut alike whether they come one by one or in a sweep, so both give the same bits; a sweep only
-// keeps the threads busy over tensors' ends.
+// Tensors are cut alike whether they come one by one or in a sweep, so both give bit-identical results; a
+// sweep only keeps the threads busy over tensors' ends.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// What all kernels share. Compiled with the runtime compiler, in front of every .cu file of this folder.
-// Operands come in any floating dtype; arithmetic is f32, and a result is rounded once, when it is stored.
-// No header is included: the compiler comes without any where it is a wheel of its own.
+// Shared device code of all kernels. Compiled with the runtime compiler, in front of every .cu file of this
+// folder. Operands come in any floating dtype; arithmetic is f32, and a result is rounded once, when it is
+// stored. No header is included: the compiler comes without any where it is a wheel of its own.
 typedef long long i64;
 typedef unsigned long long u64;
 typedef unsigned int u32;

@@ -1,4 +1,4 @@
-// What precedes the update: the squares of the gradients, their norm, clipping.
+// Gradient norm and clipping before the update: the squares of the gradients, their norm, clipping.
 #include "backends/cuda/kernels/operands.h"
 
 namespace plimsoll::cuda {

@@ -1,4 +1,4 @@
-// Linear maps: operands and layouts put into terms of the one product.
+// Linear layers: operands and layouts put into terms of the one product.
 #include "backends/cuda/kernels/copies.h"
 #include "backends/cuda/kernels/matrices.h"
 #include "base/check.h"

@@ -1,4 +1,4 @@
-// What goes before a product that adds a bias: the bias in each row.
+// Broadcasts the bias before a matrix product that adds to it: the bias in each row.
 extern "C" __global__ void broadcast_row(Operand row, Operand out, i64 n, i64 cols) {
   const i64 i = 8 * (blockIdx.x * (i64)blockDim.x + threadIdx.x);
   if (i >= n) return;

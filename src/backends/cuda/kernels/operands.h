@@ -1,4 +1,4 @@
-// How launchers see their operands: rows, granules of rows, scratch, grids that depend on shapes alone.
+// Views of operands for kernel launchers: rows, granules of rows, scratch, grids that depend on shapes alone.
 #pragma once
 
 #include <algorithm>

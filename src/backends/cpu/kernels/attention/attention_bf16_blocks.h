@@ -1,5 +1,5 @@
-// What attention on bf16 does to blocks of 32 queries x 32 keys between its products. A block of fp32 sums is
-// four tiles of 16 x 16, as gemm_bf16.h leaves it; a block of bf16 is a step of a panel of A or of B.
+// Operations of bf16 attention on blocks of 32 queries x 32 keys between its products. A block of fp32 sums
+// is four tiles of 16 x 16, as gemm_bf16.h leaves it; a block of bf16 is a step of a panel of A or of B.
 #pragma once
 
 #include <cstdint>

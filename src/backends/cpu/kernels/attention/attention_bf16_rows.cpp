@@ -1,4 +1,4 @@
-// What attention on bf16 needs by the row, beside its blocks: which keys are seen, which weights are kept,
+// Row-wise helpers of bf16 attention: which keys are seen, which weights are kept,
 // logarithms of sums.
 #include "backends/cpu/kernels/targets.h"
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,4 @@
-// How attention on bf16 lays out its scratch and sees its operands as lines to be packed.
+// Scratch layout of bf16 attention, and its operands as lines to be packed.
 #pragma once
 
 #include <cstddef>

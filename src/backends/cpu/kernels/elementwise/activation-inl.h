@@ -1,4 +1,4 @@
-// Activation functions on one vector, shared by the plain and the fused kernels: so both give the same bits.
+// Activation functions on one vector, shared by the plain and the fused kernels, with bit-identical results.
 #if defined(PLIMSOLL_BACKENDS_CPU_KERNELS_ACTIVATION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_BACKENDS_CPU_KERNELS_ACTIVATION_INL_H_
 #undef PLIMSOLL_BACKENDS_CPU_KERNELS_ACTIVATION_INL_H_

@@ -1,4 +1,4 @@
-// What the kernels on AVX512_BF16 share. To be included in a region compiled for
+// Shared helpers of the AVX512_BF16 kernels. To be included in a region compiled for
 // "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16", after <immintrin.h>.
 #pragma once
 

@@ -1,4 +1,4 @@
-// General matrix multiplication, the one interface for every linear map of the CPU backend.
+// General matrix multiplication, the one interface for every linear layer of the CPU backend.
 #pragma once
 
 #include <cstddef>

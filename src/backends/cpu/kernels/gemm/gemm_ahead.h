@@ -1,5 +1,5 @@
-// What a task will pack next is fetched into the second-level cache while it multiplies, a cache line at a
-// time between its products: packing then finds it there, and memory and arithmetic take the time of the
+// Software prefetch for GEMM: the panel that a task packs next is fetched into the second-level cache
+// between its products: packing then finds it there, and memory and arithmetic take the time of the
 // longer one.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How gemm cuts its work: granules of k, blocks that are packed together, tiles that threads claim. Pure
+// Work partition of gemm: granules of k, blocks that are packed together, tiles that threads claim. Pure
 // functions of the shape, the same for every instruction set and any number of threads.
 //
 //   for each block of columns                       so many that packed B stays within its bytes

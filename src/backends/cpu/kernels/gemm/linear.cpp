@@ -1,4 +1,4 @@
-// Linear maps: operands and layouts of `linear`, `linear_add` and `linear_dw` put into terms of the one GEMM.
+// Linear layers: maps operands and layouts of `linear`, `linear_add` and `linear_dw` to one GEMM.
 #include "backends/cpu/kernels/gemm/linear.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// What linear maps and the fused head share: operands of the GEMM in the dtypes in which they are stored.
+// Shared code of linear layers and the fused loss head: operands of the GEMM in their stored dtypes.
 #pragma once
 
 #include <span>

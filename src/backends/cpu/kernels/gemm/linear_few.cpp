@@ -1,4 +1,4 @@
-// The linear maps of a decoding step: few rows of x, so each weight is read once, from where it lies, and
+// The linear layers of a decoding step: few rows of x, so each weight is read once, from where it lies, and
 // memory sets the pace. Both layouts are cut into tiles of output features:
 //
 //   weight [out, in]                         weight [in, out] (Conv1D)

@@ -1,4 +1,4 @@
-// Linear maps with a weight of a block type, which is never there as numbers but for a band of its columns.
+// Linear layers with a block-quantized weight, of which only a band of columns is dequantized at a time.
 #pragma once
 
 #include "backends/cpu/kernel.h"

@@ -1,4 +1,4 @@
-// What cross_entropy and head_loss share: the loss of rows of logits and its sum.
+// Shared code of cross_entropy and head_loss: the loss of rows of logits and its sum.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How Adafactor cuts a tensor, by its shape alone, and where partial sums lie in the workspace.
+// Tiling of a tensor for Adafactor, from its shape alone, and the layout of partial sums in the workspace.
 #pragma once
 
 #include <algorithm>

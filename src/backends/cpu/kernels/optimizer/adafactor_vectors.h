@@ -1,4 +1,4 @@
-// What Adafactor computes over rows of n f32 values, in vectors of the machine's width.
+// Vectorized row operations of Adafactor over n f32 values.
 #pragma once
 
 #include <cstdint>

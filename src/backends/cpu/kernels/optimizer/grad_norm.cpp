@@ -1,4 +1,4 @@
-// What precedes the update: the squares of the gradients, their norm, clipping.
+// Gradient norm and clipping before the update: the squares of the gradients, their norm, clipping.
 #include "backends/cpu/kernels/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/optimizer/grad_norm.cpp"

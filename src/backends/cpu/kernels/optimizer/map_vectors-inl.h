@@ -1,7 +1,7 @@
 // Codes of a dynamic map and back, a vector at a time: the same codes and values as DynamicMap on each
 // instruction set. Where a vector has sixteen lanes nothing is gathered: tables are permuted in registers,
 // and a code is computed from the pieces that the map is made of (DynamicMap::Pieces); too near to a bound,
-// it is looked up as elsewhere.
+// the general look-up decides.
 #if defined(PLIMSOLL_BACKENDS_CPU_KERNELS_OPTIMIZER_MAP_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_BACKENDS_CPU_KERNELS_OPTIMIZER_MAP_VECTORS_INL_H_
 #undef PLIMSOLL_BACKENDS_CPU_KERNELS_OPTIMIZER_MAP_VECTORS_INL_H_

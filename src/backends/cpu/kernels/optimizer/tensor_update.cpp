@@ -1,4 +1,4 @@
-// What the rules that look beyond one element share: gradient and parameter in pieces, whatever they are
+// Shared code of update rules that read whole tensors: gradient and parameter in pieces, whatever they are
 // stored in.
 #include "backends/cpu/kernels/targets.h"
 #undef HWY_TARGET_INCLUDE

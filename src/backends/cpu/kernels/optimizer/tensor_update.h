@@ -1,4 +1,4 @@
-// What the kernels of the rules that look beyond one element are given (ops/tensor_rules.h).
+// Arguments of the kernels for update rules that read whole tensors (ops/tensor_rules.h).
 #pragma once
 
 #include <cstddef>

@@ -185,6 +185,11 @@ class CheckWords(Scratch):
         self.assertIn("docs/page.md:5: 'A very long chain of tensors without end.': write: a verb", out)
         self.assertIn("check_words: 2 violations", out)
 
+    def test_sentences_of_help_and_messages_are_held_to_the_same(self):
+        code, out = self.check(("src/cli/a.cpp", 'const char* help = "What it needs is said here.";\n'))
+        self.assertEqual(code, 1)
+        self.assertIn("src/cli/a.cpp:1: 'What it needs is said here.': write: a subject that acts", out)
+
     def test_a_file_comment_says_what_the_file_does_or_is(self):
         code, out = self.check(("src/base/a.h", "#pragma once\n\n// What a run leaves behind, by name.\nint a();\n"),
                                ("src/base/b.h", "#pragma once\n\n// Writes the files of a run.\nint b();\n"))

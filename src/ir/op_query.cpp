@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "ir/op_def.h"
 
 namespace plimsoll::ir {
@@ -34,15 +35,14 @@ std::vector<const Op*> states_read(const Graph& graph, ValueId v) {
 }
 
 std::vector<bool> depends_on(const Graph& graph, std::span<const ValueId> from) {
-  const auto slot = [](ValueId v) { return static_cast<size_t>(v.index); };
   std::vector<bool> depends(graph.num_values(), false);
-  for (const ValueId v : from) depends[slot(v)] = true;
+  for (const ValueId v : from) depends[at(v)] = true;
   for (const OpId id : graph.order()) {
     const Op& op = graph.op(id);
     const bool does = std::any_of(op.inputs.begin(), op.inputs.end(),
-                                  [&](ValueId v) { return v.valid() && depends[slot(v)]; });
+                                  [&](ValueId v) { return v.valid() && depends[at(v)]; });
     for (const ValueId v : op.outputs)
-      if (does && is_floating(graph.type(v).dtype)) depends[slot(v)] = true;
+      if (does && is_floating(graph.type(v).dtype)) depends[at(v)] = true;
   }
   return depends;
 }

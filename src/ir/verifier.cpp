@@ -9,14 +9,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/at.h"
 #include "ir/op_query.h"
 #include "ir/printer.h"
 
 namespace plimsoll::ir {
 namespace {
-
-size_t at(ValueId v) { return static_cast<size_t>(v.index); }
-size_t at(OpId id) { return static_cast<size_t>(id.index); }
 
 /// Where a value lies: it is a view of columns [first, end) of the last axis of `parent`, or a storage of its
 /// own.

@@ -61,18 +61,18 @@ BestFit best_fit(const Problem& problem, std::vector<bool> before, int64_t limit
     result.packing.offsets.resize(problem.items.size());
     Ledger ledger(limit);
     const auto place = [&](int32_t i, bool in_smallest) {
-      const Item& item = problem.items[index(i)];
+      const Item& item = problem.items[at(i)];
       const int64_t offset = ledger.place(item, in_smallest);
       if (offset < 0) result.left_over = i;
-      result.packing.offsets[index(i)] = offset;
+      result.packing.offsets[at(i)] = offset;
       result.packing.height = std::max(result.packing.height, offset + item.size);
     };
     for (const int32_t i : sizes)
-      if (before[index(i)] && result.left_over < 0) place(i, false);
+      if (before[at(i)] && result.left_over < 0) place(i, false);
     int32_t now = 0;
     for (const int32_t i : births) {
-      if (before[index(i)] || result.left_over >= 0) continue;
-      const int32_t first = problem.items[index(i)].first;
+      if (before[at(i)] || result.left_over >= 0) continue;
+      const int32_t first = problem.items[at(i)].first;
       if (first != now) ledger.forget_before(now = first);
       place(i, true);
     }
@@ -84,8 +84,8 @@ BestFit best_fit(const Problem& problem, std::vector<bool> before, int64_t limit
     BestFit result = attempt();
     result.packing.steps = steps += result.packing.steps;
     const int32_t left_over = result.left_over;
-    if (left_over < 0 || before[index(left_over)] || tries >= most_tries || steps > most_steps) return result;
-    before[index(left_over)] = true;
+    if (left_over < 0 || before[at(left_over)] || tries >= most_tries || steps > most_steps) return result;
+    before[at(left_over)] = true;
   }
 }
 

@@ -96,7 +96,7 @@ class PlacedIndex {
     int32_t stride = sections;
     for (size_t n = problem.items.size(); n > kItemsPerWindow && stride > 4 && levels_.size() < 7; n /= 4) {
       stride = (stride + 3) / 4;
-      levels_.push_back({stride, std::vector<Window>(index(sections / stride + 1))});
+      levels_.push_back({stride, std::vector<Window>(at(sections / stride + 1))});
     }
     for (const Item& item : problem.items) ++window_of(item).left;
   }
@@ -109,7 +109,7 @@ class PlacedIndex {
     for (size_t k = 0; k < levels_.size(); ++k) {
       Level& level = levels_[k];  // window w holds sections [w, w + 2) * stride
       for (int32_t w = std::max(item.first / level.stride - 1, 0); w * level.stride < item.last; ++w)
-        if (Window& other = level.windows[index(w)]; other.left > 0) other.placed.insert(item, offset);
+        if (Window& other = level.windows[at(w)]; other.left > 0) other.placed.insert(item, offset);
     }
     return offset;
   }
@@ -127,8 +127,8 @@ class PlacedIndex {
 
   Window& window_of(const Item& item) {
     for (size_t k = levels_.size() - 1; k > 0; --k) {
-      const int32_t at = item.first / levels_[k].stride;
-      if (item.last <= (at + 2) * levels_[k].stride) return levels_[k].windows[index(at)];
+      const int32_t window = item.first / levels_[k].stride;
+      if (item.last <= (window + 2) * levels_[k].stride) return levels_[k].windows[at(window)];
     }
     return levels_.front().windows.front();
   }
@@ -143,9 +143,9 @@ Packing first_fit(const Problem& problem, std::span<const int32_t> rank) {
   packing.offsets.resize(problem.items.size());
   PlacedIndex placed(problem);
   for (const int32_t i : order_of(rank)) {
-    const Item& item = problem.items[index(i)];
+    const Item& item = problem.items[at(i)];
     const int64_t offset = placed.place(item);
-    packing.offsets[index(i)] = offset;
+    packing.offsets[at(i)] = offset;
     packing.height = std::max(packing.height, offset + item.size);
   }
   return packing;

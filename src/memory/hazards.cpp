@@ -8,12 +8,12 @@
 #include <array>
 #include <map>
 
+#include "base/at.h"
+
 namespace plimsoll::memory {
 namespace {
 
 using Kind = Hazard::Kind;
-
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 /// By queue: how many of its steps of work are behind one.
 using Clock = std::array<int32_t, kMaxQueues>;

@@ -122,9 +122,9 @@ std::vector<int32_t> ranks_of(const std::vector<T>& values) {
   std::vector<int32_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t a, int32_t b) { return values[index(a)] < values[index(b)]; });
+                   [&](int32_t a, int32_t b) { return values[at(a)] < values[at(b)]; });
   std::vector<int32_t> rank(order.size());
-  for (size_t i = 0; i < order.size(); ++i) rank[index(order[i])] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < order.size(); ++i) rank[at(order[i])] = static_cast<int32_t>(i);
   return rank;
 }
 
@@ -197,8 +197,7 @@ void try_promoting_by_size(const Problem& problem, Best& best) {
   std::vector<double> weight;
   for (size_t i = 0; i < problem.items.size(); ++i) {
     const Item& item = problem.items[i];
-    const double share =
-        static_cast<double>(problem.load[index(peaks[i])]) / static_cast<double>(problem.bound);
+    const double share = static_cast<double>(problem.load[at(peaks[i])]) / static_cast<double>(problem.bound);
     weight.push_back(-rough_log2(static_cast<double>(item.size)) - kLoadWeight * rough_log2(share) -
                      kLifetimeWeight * rough_log2(item.last - item.first));
   }

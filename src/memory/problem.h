@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "base/at.h"
 #include "memory/buffer.h"
 
 namespace plimsoll::memory {
@@ -40,9 +41,6 @@ struct Problem {
 
 /// Builds the inner form. Precondition: check_buffers.
 Problem make_problem(std::span<const Buffer> buffers);
-
-/// Items and sections are numbered in 32 bits; containers are not.
-constexpr size_t index(int32_t i) { return static_cast<size_t>(i); }
 
 /// The least multiple of `alignment` that is >= offset.
 inline int64_t align_up(int64_t offset, int64_t alignment) {

@@ -122,9 +122,9 @@ void Search::rank_items(const Problem& problem) {
   std::vector<int32_t> by_value(value.size());
   std::iota(by_value.begin(), by_value.end(), 0);
   std::stable_sort(by_value.begin(), by_value.end(),
-                   [&](int32_t a, int32_t b) { return value[index(a)] > value[index(b)]; });
+                   [&](int32_t a, int32_t b) { return value[at(a)] > value[at(b)]; });
   rank_.resize(value.size());
-  for (size_t i = 0; i < by_value.size(); ++i) rank_[index(by_value[i])] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < by_value.size(); ++i) rank_[at(by_value[i])] = static_cast<int32_t>(i);
 }
 
 bool Search::solve_parts(int32_t first, int32_t last) {
@@ -266,7 +266,7 @@ void Search::order(Choice& choice, int32_t first, int32_t last) const {
   std::sort(choice.items.begin(), choice.items.end(), [&](int32_t a, int32_t b) {
     const int x = level(a);
     const int y = level(b);
-    return x != y ? x > y : rank_[index(a)] < rank_[index(b)];
+    return x != y ? x > y : rank_[at(a)] < rank_[at(b)];
   });
 }
 

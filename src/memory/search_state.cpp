@@ -30,36 +30,36 @@ SearchState::SearchState(const Problem& problem, int64_t capacity)
       queued_(problem.load.size(), 0) {
   for (const Item& item : problem.items)
     for (int32_t s = item.first; s < item.last; ++s) {
-      ++begin_[index(s) + 1];
-      joins_[index(s)] += s + 1 < item.last;
+      ++begin_[at(s) + 1];
+      joins_[at(s)] += s + 1 < item.last;
     }
   for (size_t s = 0; s < problem.load.size(); ++s) begin_[s + 1] += begin_[s];
   members_.resize(begin_.back());
   std::vector<size_t> next = begin_;
-  for (int32_t i = 0; index(i) < problem.items.size(); ++i) {
-    starts_[index(item(i).first)] ^= item_key(i);
+  for (int32_t i = 0; at(i) < problem.items.size(); ++i) {
+    starts_[at(item(i).first)] ^= item_key(i);
     for (int32_t s = item(i).first; s < item(i).last; ++s) {
-      members_[next[index(s)]++] = i;
-      ++active_[index(s)];
+      members_[next[at(s)]++] = i;
+      ++active_[at(s)];
     }
   }
 }
 
 uint64_t SearchState::hash(int32_t first, int32_t last) const {
   uint64_t h = 0;
-  for (int32_t s = first; s < last; ++s) h ^= starts_[index(s)] ^ floor_key(s, floor_[index(s)]);
+  for (int32_t s = first; s < last; ++s) h ^= starts_[at(s)] ^ floor_key(s, floor_[at(s)]);
   return h;
 }
 
 void SearchState::touch(int32_t s) {
-  if (queued_[index(s)]) return;
-  queued_[index(s)] = 1;
+  if (queued_[at(s)]) return;
+  queued_[at(s)] = 1;
   queue_.push_back(s);
 }
 
 void SearchState::set_floor(int32_t s, int64_t height) {
-  trail_.push_back({What::kFloor, s, floor_[index(s)]});
-  floor_[index(s)] = height;
+  trail_.push_back({What::kFloor, s, floor_[at(s)]});
+  floor_[at(s)] = height;
 }
 
 bool SearchState::start() {
@@ -69,15 +69,15 @@ bool SearchState::start() {
 
 bool SearchState::place(int32_t i) {
   const Item& it = item(i);
-  const int64_t offset = least_[index(i)];
+  const int64_t offset = least_[at(i)];
   trail_.push_back({What::kPlace, i, offset});
-  offsets_[index(i)] = offset;
-  least_[index(i)] = kPlaced;
-  starts_[index(it.first)] ^= item_key(i);
+  offsets_[at(i)] = offset;
+  least_[at(i)] = kPlaced;
+  starts_[at(it.first)] ^= item_key(i);
   for (int32_t s = it.first; s < it.last; ++s) {
     set_floor(s, offset + it.size);
-    remaining_[index(s)] -= it.size;
-    joins_[index(s)] -= s + 1 < it.last;
+    remaining_[at(s)] -= it.size;
+    joins_[at(s)] -= s + 1 < it.last;
     retire(s, i);
     touch(s);
   }
@@ -86,8 +86,8 @@ bool SearchState::place(int32_t i) {
 
 /// Moves item i behind those to be placed. Undone in reverse order, each is found where it was left.
 void SearchState::retire(int32_t s, int32_t i) {
-  int32_t* const first = members_.data() + begin_[index(s)];
-  int32_t* const last = first + --active_[index(s)];
+  int32_t* const first = members_.data() + begin_[at(s)];
+  int32_t* const last = first + --active_[at(s)];
   std::swap(*std::find(first, last, i), *last);
 }
 
@@ -99,10 +99,10 @@ bool SearchState::raise(int32_t s, int64_t height) {
 
 bool SearchState::propagate() {
   bool alive = true;
-  for (size_t at = 0; at < queue_.size(); ++at) {
-    const int32_t s = queue_[at];
-    queued_[index(s)] = 0;
-    if (alive && remaining_[index(s)] > 0) alive = lift_members(s) && check_section(s);
+  for (size_t next = 0; next < queue_.size(); ++next) {
+    const int32_t s = queue_[next];
+    queued_[at(s)] = 0;
+    if (alive && remaining_[at(s)] > 0) alive = lift_members(s) && check_section(s);
   }
   queue_.clear();
   return alive;
@@ -110,9 +110,9 @@ bool SearchState::propagate() {
 
 /// Items of s lie at or above its floor.
 bool SearchState::lift_members(int32_t s) {
-  const int64_t height = floor_[index(s)];
+  const int64_t height = floor_[at(s)];
   for (const int32_t i : members(s)) {
-    int64_t& least = least_[index(i)];
+    int64_t& least = least_[at(i)];
     if (least >= height) continue;
     const Item& it = item(i);
     const int64_t lifted = align_up(height, it.alignment);
@@ -130,29 +130,29 @@ bool SearchState::lift_members(int32_t s) {
 void SearchState::sort_members(int32_t* first, int32_t* last) {
   constexpr std::ptrdiff_t kShort = 48;
   if (last - first > kShort) {
-    std::sort(first, last, [&](int32_t a, int32_t b) { return least_[index(a)] < least_[index(b)]; });
+    std::sort(first, last, [&](int32_t a, int32_t b) { return least_[at(a)] < least_[at(b)]; });
     work_ += 8 * (last - first);
     return;
   }
   for (int32_t* i = first + 1; i < last; ++i) {
     const int32_t moved = *i;
-    const int64_t key = least_[index(moved)];
+    const int64_t key = least_[at(moved)];
     int32_t* j = i;
-    for (; j > first && least_[index(j[-1])] > key; --j) *j = j[-1];
+    for (; j > first && least_[at(j[-1])] > key; --j) *j = j[-1];
     *j = moved;
   }
 }
 
 /// The one-machine bound; the floor follows the least of its items.
 bool SearchState::check_section(int32_t s) {
-  int32_t* const first = members_.data() + begin_[index(s)];
-  int32_t* const last = first + active_[index(s)];
+  int32_t* const first = members_.data() + begin_[at(s)];
+  int32_t* const last = first + active_[at(s)];
   work_ += last - first;
   sort_members(first, last);
   int64_t top = 0;
-  for (const int32_t* i = first; i < last; ++i) top = std::max(top, least_[index(*i)]) + item(*i).size;
+  for (const int32_t* i = first; i < last; ++i) top = std::max(top, least_[at(*i)]) + item(*i).size;
   if (top > capacity_) return false;
-  if (least_[index(*first)] > floor_[index(s)]) set_floor(s, least_[index(*first)]);
+  if (least_[at(*first)] > floor_[at(s)]) set_floor(s, least_[at(*first)]);
   return true;
 }
 
@@ -161,17 +161,17 @@ void SearchState::undo(size_t mark) {
     const Change change = trail_.back();
     trail_.pop_back();
     if (change.what == What::kFloor) {
-      floor_[index(change.index)] = change.old;
+      floor_[at(change.index)] = change.old;
       continue;
     }
-    least_[index(change.index)] = change.old;
+    least_[at(change.index)] = change.old;
     if (change.what == What::kLeast) continue;
     const Item& it = item(change.index);
-    starts_[index(it.first)] ^= item_key(change.index);
+    starts_[at(it.first)] ^= item_key(change.index);
     for (int32_t s = it.first; s < it.last; ++s) {
-      remaining_[index(s)] += it.size;
-      joins_[index(s)] += s + 1 < it.last;
-      ++active_[index(s)];
+      remaining_[at(s)] += it.size;
+      joins_[at(s)] += s + 1 < it.last;
+      ++active_[at(s)];
     }
   }
 }

@@ -23,19 +23,18 @@ class SearchState {
   static constexpr int64_t kPlaced = std::numeric_limits<int64_t>::max();
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
-  [[nodiscard]] const Item& item(int32_t i) const { return problem_.items[index(i)]; }
+  [[nodiscard]] const Item& item(int32_t i) const { return problem_.items[at(i)]; }
   [[nodiscard]] int64_t capacity() const { return capacity_; }
-  [[nodiscard]] int64_t floor(int32_t s) const { return floor_[index(s)]; }
-  [[nodiscard]] int64_t remaining(int32_t s) const { return remaining_[index(s)]; }
-  [[nodiscard]] int64_t least(int32_t i) const { return least_[index(i)]; }
+  [[nodiscard]] int64_t floor(int32_t s) const { return floor_[at(s)]; }
+  [[nodiscard]] int64_t remaining(int32_t s) const { return remaining_[at(s)]; }
+  [[nodiscard]] int64_t least(int32_t i) const { return least_[at(i)]; }
   /// What section s may still waste.
   [[nodiscard]] int64_t slack(int32_t s) const { return capacity_ - floor(s) - remaining(s); }
   /// Whether some item still to be placed lives in both s and s + 1.
-  [[nodiscard]] bool joined(int32_t s) const { return joins_[index(s)] > 0; }
+  [[nodiscard]] bool joined(int32_t s) const { return joins_[at(s)] > 0; }
   /// The items of section s that are yet to be placed, in no particular order.
   [[nodiscard]] std::span<const int32_t> members(int32_t s) const {
-    const auto at = index(s);
-    return {members_.data() + begin_[at], active_[at]};
+    return {members_.data() + begin_[at(s)], active_[at(s)]};
   }
   /// Items times sections that they live in.
   [[nodiscard]] int64_t num_members() const { return static_cast<int64_t>(members_.size()); }

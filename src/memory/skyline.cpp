@@ -24,16 +24,16 @@ const Peak& higher(const Peak& a, const Peak& b) { return b.height > a.height ? 
 /// transients above them, cost O(log sections) a placement.
 class Skyline {
  public:
-  explicit Skyline(int32_t num_sections) : ranks_(index(num_sections)) {
+  explicit Skyline(int32_t num_sections) : ranks_(at(num_sections)) {
     while (leaves_ < num_sections) leaves_ *= 2;
-    nodes_.resize(index(2 * leaves_));
+    nodes_.resize(at(2 * leaves_));
   }
 
   Peak max(int32_t first, int32_t last) const { return query(1, 0, leaves_, first, last); }
   void raise(int32_t first, int32_t last, int64_t height) { update(1, 0, leaves_, first, last, height); }
 
   void wait(int32_t rank, int32_t section) {
-    auto& ranks = ranks_[index(section)];
+    auto& ranks = ranks_[at(section)];
     ranks.push_back(rank);
     std::push_heap(ranks.begin(), ranks.end(), std::greater<>());
     refresh(1, 0, leaves_, section);
@@ -43,7 +43,7 @@ class Skyline {
   int32_t next_rank() const { return nodes_[1].lowest_rank; }
   int64_t next_height() const { return nodes_[1].lowest; }
   void pop(int32_t section) {
-    auto& ranks = ranks_[index(section)];
+    auto& ranks = ranks_[at(section)];
     std::pop_heap(ranks.begin(), ranks.end(), std::greater<>());
     ranks.pop_back();
     refresh(1, 0, leaves_, section);
@@ -68,17 +68,17 @@ class Skyline {
   }
 
   void push_down(int32_t node, int32_t low, int32_t middle) {
-    int64_t& assigned = nodes_[index(node)].assigned;
+    int64_t& assigned = nodes_[at(node)].assigned;
     if (assigned < 0) return;
-    set(nodes_[index(2 * node)], low, assigned);
-    set(nodes_[index(2 * node + 1)], middle, assigned);
+    set(nodes_[at(2 * node)], low, assigned);
+    set(nodes_[at(2 * node + 1)], middle, assigned);
     assigned = -1;
   }
 
   void pull_up(int32_t node) {
-    const Node& a = nodes_[index(2 * node)];
-    const Node& b = nodes_[index(2 * node + 1)];
-    Node& both = nodes_[index(node)];
+    const Node& a = nodes_[at(2 * node)];
+    const Node& b = nodes_[at(2 * node + 1)];
+    Node& both = nodes_[at(node)];
     both.max = higher(a.max, b.max);
     std::tie(both.lowest, both.lowest_rank) =
         std::min(std::tie(a.lowest, a.lowest_rank), std::tie(b.lowest, b.lowest_rank));
@@ -87,7 +87,7 @@ class Skyline {
 
   Peak query(int32_t node, int32_t low, int32_t high, int32_t first, int32_t last) const {
     if (last <= low || high <= first) return {-1, low};
-    const Node& here = nodes_[index(node)];
+    const Node& here = nodes_[at(node)];
     if (here.assigned >= 0) return {here.assigned, std::max(low, first)};
     if (first <= low && high <= last) return here.max;
     const int32_t middle = (low + high) / 2;
@@ -97,8 +97,8 @@ class Skyline {
   void update(int32_t node, int32_t low, int32_t high, int32_t first, int32_t last, int64_t height) {
     if (last <= low || high <= first) return;
     if (first <= low && high <= last) {
-      set(nodes_[index(node)], low, height);
-      if (high - low == 1) nodes_[index(node)].assigned = -1;
+      set(nodes_[at(node)], low, height);
+      if (high - low == 1) nodes_[at(node)].assigned = -1;
       return;
     }
     const int32_t middle = (low + high) / 2;
@@ -111,8 +111,8 @@ class Skyline {
   /// Brings the path to `section` up to date with who waits there.
   void refresh(int32_t node, int32_t low, int32_t high, int32_t section) {
     if (high - low == 1) {
-      Node& leaf = nodes_[index(node)];
-      const auto& ranks = ranks_[index(section)];
+      Node& leaf = nodes_[at(node)];
+      const auto& ranks = ranks_[at(section)];
       leaf.first_rank = ranks.empty() ? kNone : ranks.front();
       set(leaf, section, leaf.max.height);
       leaf.assigned = -1;
@@ -142,26 +142,26 @@ Packing skyline(const Problem& problem, std::span<const int32_t> rank) {
   std::vector<int32_t> waits_at(rank.size());
   Skyline tops(problem.num_sections());
   const auto wait = [&](int32_t r, int32_t section) {
-    waits_at[index(r)] = section;
+    waits_at[at(r)] = section;
     tops.wait(r, section);
   };
   for (size_t i = 0; i < rank.size(); ++i) wait(rank[i], peaks[i]);
   while (tops.next_rank() != Skyline::kNone) {
     const int32_t r = tops.next_rank();
-    const int32_t i = order[index(r)];
-    const Item& item = problem.items[index(i)];
+    const int32_t i = order[at(r)];
+    const Item& item = problem.items[at(i)];
     const int64_t height = tops.next_height();
-    tops.pop(waits_at[index(r)]);
+    tops.pop(waits_at[at(r)]);
     ++packing.steps;
     const Peak top = tops.max(item.first, item.last);
     if (top.height > height) {
-      const int32_t peak = peaks[index(i)];
+      const int32_t peak = peaks[at(i)];
       wait(r, tops.max(peak, peak + 1).height == top.height ? peak : top.section);
       continue;
     }
     const int64_t offset = align_up(height, item.alignment);
     tops.raise(item.first, item.last, offset + item.size);
-    packing.offsets[index(i)] = offset;
+    packing.offsets[at(i)] = offset;
     packing.height = std::max(packing.height, offset + item.size);
   }
   return packing;

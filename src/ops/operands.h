@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/at.h"
 #include "ir/op_def.h"
 #include "ir/verifier.h"
 #include "ops/op_groups.h"
@@ -27,9 +28,6 @@ using ir::Shape;
 using ir::TensorType;
 using ir::VjpContext;
 using Types = std::vector<TensorType>;
-
-/// An index of a vector.
-inline size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 /// The reference of ops whose result holds the bytes of their first input.
 inline void reference_copy(RefContext& ctx) { ctx.outputs[0]->data = ctx.inputs[0]->data; }

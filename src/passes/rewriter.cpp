@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "ir/op_def.h"
 #include "ops/op_list.h"
-#include "passes/memory/slot.h"
 #include "passes/memory/storage_groups.h"
 
 namespace plimsoll::passes {
@@ -29,10 +29,10 @@ Rewriter::Rewriter(ir::Graph& graph, std::span<const ValueId> wanted)
       position_(graph.num_ops(), 0),
       removed_(graph.num_ops(), true) {
   for (const ValueId v : wanted)
-    if (v.valid()) wanted_[slot(v)] = true;
+    if (v.valid()) wanted_[at(v)] = true;
   for (size_t i = 0; i < order_.size(); ++i) {
-    position_[slot(order_[i])] = i;
-    removed_[slot(order_[i])] = false;
+    position_[at(order_[i])] = i;
+    removed_[at(order_[i])] = false;
     for (const ir::Alias& a : ir::op_consumes(graph_.op(order_[i])))
       consumed_[root(graph_.op(order_[i]).inputs[static_cast<size_t>(a.input)]).index].push_back(i);
   }
@@ -40,7 +40,7 @@ Rewriter::Rewriter(ir::Graph& graph, std::span<const ValueId> wanted)
 
 std::vector<OpId>& Rewriter::edit_uses(ValueId v) {
   const auto [edited, is_first] = edited_uses_.try_emplace(v.index);
-  if (is_first && slot(v) < uses_.size()) edited->second.assign(uses_[slot(v)].begin(), uses_[slot(v)].end());
+  if (is_first && at(v) < uses_.size()) edited->second.assign(uses_[at(v)].begin(), uses_[at(v)].end());
   return edited->second;
 }
 
@@ -103,13 +103,13 @@ void Rewriter::replace(ValueId from, ValueId to) {
     if (std::find(users.begin(), users.end(), user) == users.end()) users.push_back(user);
   }
   edit_uses(from).clear();
-  if (wanted(from)) wanted_[slot(to)] = true;
-  wanted_[slot(from)] = false;
+  if (wanted(from)) wanted_[at(to)] = true;
+  wanted_[at(from)] = false;
   replaced_.emplace_back(from, to);
 }
 
 void Rewriter::remove(OpId id) {
-  removed_[slot(id)] = true;
+  removed_[at(id)] = true;
   for (const ValueId v : op(id).inputs)
     if (v.valid()) std::erase(edit_uses(v), id);
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/at.h"
 #include "base/check.h"
 #include "base/process.h"
 #include "base/process_memory.h"
@@ -14,8 +15,6 @@ namespace plimsoll::runtime {
 namespace {
 
 using Kind = passes::Issue::Kind;
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 std::byte* address(const Location& place) { return place.memory->address() + place.offset; }
 

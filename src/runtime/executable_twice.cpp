@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "base/check.h"
 #include "passes/recompute/overwritten.h"
 #include "runtime/executable.h"
@@ -17,14 +18,12 @@ namespace {
 /// Of what a thread sums at a time.
 constexpr size_t kPartBytes = size_t{256} << 10;
 
-size_t slot_of(int32_t index) { return static_cast<size_t>(index); }
-
 }  // namespace
 
 Executable::DoubleRun Executable::double_run_of(const Instruction& instruction) const {
   DoubleRun double_run;
   double_run.call = instruction.call;
-  const int32_t storage = program_.binding.double_runs[slot_of(instruction.issue.position)];
+  const int32_t storage = program_.binding.double_runs[at(instruction.issue.position)];
   if (storage < 0) return double_run;
   double_run.operands.assign(instruction.call.inputs.begin(), instruction.call.inputs.end());
   double_run.operands.insert(double_run.operands.end(), instruction.call.outputs.begin(),
@@ -104,7 +103,7 @@ Status Executable::issue_twice(const Instruction& instruction) {
   PLIMSOLL_ASSIGN(const std::vector<ResultSum> second, sums(instruction, nullptr));
   const auto [one, other] = std::ranges::mismatch(first, second, {}, &ResultSum::sum, &ResultSum::sum);
   if (one == first.end()) return Ok{};
-  const ir::Op& op = program_.graph.op(program_.graph.order()[slot_of(instruction.issue.position)]);
+  const ir::Op& op = program_.graph.op(program_.graph.order()[at(instruction.issue.position)]);
   const std::string type = copies ? "" : ", " + ir::to_string(program_.graph.type(op.outputs[one->result]));
   return Error{ErrorCode::kDiverged,
                fmt::format("{} gave a different result when it ran again on the same operands (result {}{})",

@@ -33,9 +33,9 @@ Result<Vocabulary> Vocabulary::build(const std::vector<VocabEntry>& entries, con
 
 bool Vocabulary::add_to(Map& map, std::string_view token, int32_t id) {
   if (has(id)) return token == this->token(id);
-  if (index(id) >= tokens_.size()) tokens_.resize(index(id) + 1);
+  if (at(id) >= tokens_.size()) tokens_.resize(at(id) + 1);
   max_token_bytes_ = std::max(max_token_bytes_, token.size());
-  tokens_[index(id)] = &map.emplace(token, id).first->first;
+  tokens_[at(id)] = &map.emplace(token, id).first->first;
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/at.h"
 #include "base/result.h"
 #include "tokenizers/document.h"
 
@@ -29,17 +30,16 @@ class Vocabulary {
   }
   /// Empty where no token has the id.
   [[nodiscard]] std::string_view token(int32_t id) const {
-    return has(id) ? std::string_view(*tokens_[index(id)]) : "";
+    return has(id) ? std::string_view(*tokens_[at(id)]) : "";
   }
   [[nodiscard]] bool has(int32_t id) const {
-    return id >= 0 && index(id) < tokens_.size() && tokens_[index(id)] != nullptr;
+    return id >= 0 && at(id) < tokens_.size() && tokens_[at(id)] != nullptr;
   }
   [[nodiscard]] size_t num_tokens() const { return ids_.size(); }
   [[nodiscard]] size_t max_token_bytes() const { return max_token_bytes_; }
   [[nodiscard]] int32_t end_id() const { return static_cast<int32_t>(tokens_.size()); }
 
  private:
-  static size_t index(int32_t id) { return static_cast<size_t>(id); }
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };

@@ -104,27 +104,27 @@ TEST(Greedy, BestFitTakesTheSmallestGapAsItemsAreBorn) {
     for (const Item& item : problem.items) before.push_back(item.last - item.first > 12);
     const BestFit packed = best_fit(problem, before, limit, 1, 0);
     const auto key = [&](int32_t i) {
-      const Item& item = problem.items[index(i)];
-      return before[index(i)] ? std::tuple(0, -item.size, static_cast<int64_t>(-item.last), i)
-                              : std::tuple(1, static_cast<int64_t>(item.first), -item.size, i);
+      const Item& item = problem.items[at(i)];
+      return before[at(i)] ? std::tuple(0, -item.size, static_cast<int64_t>(-item.last), i)
+                           : std::tuple(1, static_cast<int64_t>(item.first), -item.size, i);
     };
     std::vector<int32_t> order(before.size());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::sort(order, {}, key);
     std::vector<int64_t> offsets(before.size(), -1);
     for (const int32_t i : order) {
-      const int64_t offset = slow_gap(problem, offsets, problem.items[index(i)], limit, !before[index(i)]);
+      const int64_t offset = slow_gap(problem, offsets, problem.items[at(i)], limit, !before[at(i)]);
       if (offset < 0) {
         EXPECT_EQ(packed.left_over, i) << "seed " << seed;
         break;
       }
-      offsets[index(i)] = offset;
-      EXPECT_EQ(packed.packing.offsets[index(i)], offset) << "seed " << seed;
+      offsets[at(i)] = offset;
+      EXPECT_EQ(packed.packing.offsets[at(i)], offset) << "seed " << seed;
     }
     (packed.left_over < 0 ? placed : left_over) += 1;
     if (packed.left_over < 0) continue;
     const BestFit twice = best_fit(problem, before, limit, 2, INT64_MAX);
-    before[index(packed.left_over)] = true;
+    before[at(packed.left_over)] = true;
     EXPECT_EQ(twice.packing.offsets, best_fit(problem, before, limit, 1, 0).packing.offsets)
         << "seed " << seed;
     EXPECT_EQ(best_fit(problem, before, limit, 20, 0).packing.offsets, twice.packing.offsets)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/cpu/cpu_memory.h"
+#include "base/at.h"
 #include "base/check.h"
 
 namespace plimsoll::discrete {
@@ -12,7 +13,6 @@ namespace {
 using ir::Queue;
 constexpr Queue kAll[] = {Queue::kCompute, Queue::kCopyIn, Queue::kCopyOut, Queue::kHost};
 static_assert(std::size(kAll) == ir::kNumQueues);
-size_t index(Queue queue) { return static_cast<size_t>(queue); }
 
 /// A signalling NaN as f32, no token as i32: what a program reads before it is written shows in its numbers.
 constexpr uint32_t kUndefined = 0x7fa5a5a5;
@@ -28,13 +28,13 @@ struct DiscreteDevice::Recording final : runtime::CapturedGraph {
   explicit Recording(Queues& q) : queues(q) {}
   ~Recording() override {
     for (const Queue queue : kAll)
-      if (last_replay[index(queue)] > 0) queues[queue].wait_list(last_replay[index(queue)]);
+      if (last_replay[at(queue)] > 0) queues[queue].wait_list(last_replay[at(queue)]);
   }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  CapturedList& list(Queue queue) { return lists[index(queue)]; }
-  [[nodiscard]] const CapturedList& list(Queue queue) const { return lists[index(queue)]; }
+  CapturedList& list(Queue queue) { return lists[at(queue)]; }
+  [[nodiscard]] const CapturedList& list(Queue queue) const { return lists[at(queue)]; }
 
   Queues& queues;
   std::array<CapturedList, ir::kNumQueues> lists;
@@ -204,10 +204,10 @@ Status DiscreteDevice::replay(const runtime::CapturedGraph& graph) {
   for (const Queue queue : kAll)
     if (queue != Queue::kCompute && is_used(queue) && before.ended > 0) queues_[queue].push_wait(before);
   Bases bases;
-  for (const Queue queue : kAll) bases[index(queue)] = queues_[queue].now().ended;
+  for (const Queue queue : kAll) bases[at(queue)] = queues_[queue].now().ended;
   for (const Queue queue : kAll)
     if (is_used(queue))
-      captured.last_replay[index(queue)] = queues_[queue].push_list(captured.list(queue), bases);
+      captured.last_replay[at(queue)] = queues_[queue].push_list(captured.list(queue), bases);
   return Ok{};
 }
 

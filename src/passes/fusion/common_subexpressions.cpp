@@ -9,8 +9,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/at.h"
 #include "ir/op_def.h"
-#include "passes/memory/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -51,7 +51,7 @@ class Merge {
   CommonSubexpressionsReport run() {
     for (const OpId id : graph_.order())
       for (const ir::Alias& a : ir::op_consumes(graph_.op(id)))
-        consumed_[slot(graph_.op(id).inputs[static_cast<size_t>(a.input)])] = true;
+        consumed_[at(graph_.op(id).inputs[static_cast<size_t>(a.input)])] = true;
     std::vector<bool> dead(graph_.num_ops(), false);
     for (const OpId id : graph_.order()) dead[static_cast<size_t>(id.index)] = visit(id);
     graph_.remove_ops([&](OpId id) { return dead[static_cast<size_t>(id.index)]; });
@@ -63,14 +63,14 @@ class Merge {
   bool visit(OpId id) {
     Op& op = graph_.op(id);
     for (ValueId& v : op.inputs)
-      if (v.valid() && stands_[slot(v)].valid()) v = stands_[slot(v)];
+      if (v.valid() && stands_[at(v)].valid()) v = stands_[at(v)];
     if (op.def->state == ir::StateAccess::kAssign) ++versions_[op.attrs.str("name")];
     if (!may_merge(op)) return false;
     const auto [it, is_new] = first_.try_emplace(key(op), id);
     if (is_new) return false;
     const Op& first = graph_.op(it->second);
     for (size_t i = 0; i < op.outputs.size(); ++i) {
-      stands_[slot(op.outputs[i])] = first.outputs[i];
+      stands_[at(op.outputs[i])] = first.outputs[i];
       report_.replaced.emplace_back(op.outputs[i], first.outputs[i]);
     }
     return true;
@@ -80,7 +80,7 @@ class Merge {
     if (op.def->state == ir::StateAccess::kRead)
       return true;  // a read of a state that is then consumed must be of the same storage
     return !op.def->has_effect && !op.recomputed &&
-           std::none_of(op.outputs.begin(), op.outputs.end(), [&](ValueId v) { return consumed_[slot(v)]; });
+           std::none_of(op.outputs.begin(), op.outputs.end(), [&](ValueId v) { return consumed_[at(v)]; });
   }
 
   std::string key(const Op& op) {

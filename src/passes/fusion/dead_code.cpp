@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "ir/op_def.h"
 
 namespace plimsoll::passes {
@@ -11,17 +12,16 @@ namespace plimsoll::passes {
 Result<DeadCodeReport> dead_code(ir::Graph& graph, const DeadCodeOptions& options) {
   std::vector<bool> wanted(graph.num_values(), false);
   std::vector<bool> alive(graph.num_ops(), false);
-  const auto slot = [](ir::ValueId v) { return static_cast<size_t>(v.index); };
   for (const ir::ValueId v : options.keep)
-    if (v.valid()) wanted[slot(v)] = true;
+    if (v.valid()) wanted[at(v)] = true;
   for (auto it = graph.order().rbegin(); it != graph.order().rend(); ++it) {
     const ir::Op& op = graph.op(*it);
     if (!op.def->has_effect &&
-        std::none_of(op.outputs.begin(), op.outputs.end(), [&](ir::ValueId v) { return wanted[slot(v)]; }))
+        std::none_of(op.outputs.begin(), op.outputs.end(), [&](ir::ValueId v) { return wanted[at(v)]; }))
       continue;
     alive[static_cast<size_t>(it->index)] = true;
     for (const ir::ValueId v : op.inputs)
-      if (v.valid()) wanted[slot(v)] = true;
+      if (v.valid()) wanted[at(v)] = true;
   }
   const size_t before = graph.order().size();
   graph.remove_ops([&](ir::OpId id) { return !alive[static_cast<size_t>(id.index)]; });

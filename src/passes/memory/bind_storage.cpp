@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "base/at.h"
 #include "base/check.h"
 #include "ir/op_query.h"
 #include "passes/memory/touched_ranges.h"
@@ -21,8 +22,6 @@ using ir::OpId;
 using ir::Shape;
 using ir::Strides;
 using ir::ValueId;
-
-size_t at(ValueId v) { return static_cast<size_t>(v.index); }
 
 /// Strides of the same elements under another shape, if no copy is needed: neighbouring axes of the old shape
 /// are merged where they are contiguous, then cut as the new shape asks.

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "ir/op_def.h"
-#include "passes/memory/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -17,11 +17,11 @@ void add_results(StorageGroups& s, const ir::Op& op, size_t place) {
                                     [&](const ir::Alias& a) { return a.output == static_cast<int32_t>(i); });
     if (op.def->is_view || alias != consumes.end()) {
       const ir::ValueId source = op.inputs[op.def->is_view ? 0 : static_cast<size_t>(alias->input)];
-      s.group_of[slot(out)] = s.index(source);
-      s.whole[slot(out)] = s.whole[slot(source)] && (!op.def->is_view || op.outputs.size() == 1);
+      s.group_of[at(out)] = s.index(source);
+      s.whole[at(out)] = s.whole[at(source)] && (!op.def->is_view || op.outputs.size() == 1);
     } else {
-      s.group_of[slot(out)] = static_cast<int32_t>(s.groups.size());
-      s.whole[slot(out)] = true;
+      s.group_of[at(out)] = static_cast<int32_t>(s.groups.size());
+      s.whole[at(out)] = true;
       s.groups.push_back({out, op.def->state == ir::StateAccess::kRead, false, place});
     }
     auto& group = s.groups[static_cast<size_t>(s.index(out))];

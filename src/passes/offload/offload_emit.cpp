@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/at.h"
 #include "base/check.h"
 #include "ir/op_def.h"
 #include "ops/op_list.h"
@@ -18,9 +19,6 @@ using ir::MemorySpace;
 using ir::Op;
 using ir::OpId;
 using ir::ValueId;
-
-size_t at(ValueId v) { return static_cast<size_t>(v.index); }
-size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 class Emitter {
  public:

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/at.h"
 #include "ir/op_def.h"
-#include "passes/memory/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -38,7 +38,7 @@ class Finder {
     for (int32_t p = 0; p < size(); ++p) add_assigned(p);
     follow_gradients();
     for (size_t v = 0; v < known_.roots.size(); ++v)
-      if (const ValueId root = known_.roots[v]; root.valid()) found_.item_of[v] = found_.item_of[slot(root)];
+      if (const ValueId root = known_.roots[v]; root.valid()) found_.item_of[v] = found_.item_of[at(root)];
     std::stable_sort(found_.loads.begin(), found_.loads.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     return std::move(found_);
@@ -61,13 +61,13 @@ class Finder {
     bool has_state = false;
     for (const ValueId v : o.inputs) {
       if (!v.valid()) continue;
-      const ValueId root = known_.roots[slot(v)];
-      const Op& maker = op(known_.made[slot(root)]);
+      const ValueId root = known_.roots[at(v)];
+      const Op& maker = op(known_.made[at(root)]);
       if (maker.def->state != ir::StateAccess::kRead) {
-        if (known_.is_gradient[slot(root)] && !is_within_reach(space_of_gradient(root))) return false;
+        if (known_.is_gradient[at(root)] && !is_within_reach(space_of_gradient(root))) return false;
         continue;
       }
-      const int32_t state = known_.state[slot(known_.made[slot(root)])];
+      const int32_t state = known_.state[at(known_.made[at(root)])];
       const ir::StateDecl& decl = graph_.states()[static_cast<size_t>(state)];
       const MemorySpace space = space_of_state(state);
       if (!is_within_reach(space)) return false;
@@ -75,7 +75,7 @@ class Finder {
                   (decl.state_class == ir::StateClass::kOptimizerState && space == MemorySpace::kHostPinned);
     }
     return has_state && std::ranges::all_of(o.outputs, [&](ValueId v) {
-             return std::ranges::all_of(known_.uses[slot(v)], [&](const ItemUse& use) {
+             return std::ranges::all_of(known_.uses[at(v)], [&](const ItemUse& use) {
                return op(use.at).def->state == ir::StateAccess::kAssign;
              });
            });
@@ -88,7 +88,7 @@ class Finder {
   /// Those of the host, or all others.
   [[nodiscard]] std::vector<ItemUse> uses_by(ValueId v, bool host) const {
     std::vector<ItemUse> uses;
-    for (const ItemUse& use : known_.uses[slot(v)])
+    for (const ItemUse& use : known_.uses[at(v)])
       if (on_host(use.at) == host) uses.push_back(use);
     return uses;
   }
@@ -97,17 +97,17 @@ class Finder {
     return offloaded_space(options_, graph_.states()[i], known_.state_blocks[i]);
   }
   [[nodiscard]] MemorySpace space_of_gradient(ValueId v) const {
-    return options_.space(OffloadClass::kGradients, op(known_.made[slot(v)]).block);
+    return options_.space(OffloadClass::kGradients, op(known_.made[at(v)]).block);
   }
 
   // ---- items
 
   void add_state(ValueId v, int32_t position) {
-    const int32_t state = known_.state[slot(position)];
+    const int32_t state = known_.state[at(position)];
     OffloadItem item{.value = v, .space = space_of_state(state), .is_state = true};
     item.stays = item.space == MemorySpace::kDevice;
     const std::vector<ItemUse> by_host = uses_by(v, true);
-    if (item.stays ? by_host.empty() : known_.uses[slot(v)].empty()) return;
+    if (item.stays ? by_host.empty() : known_.uses[at(v)].empty()) return;
     const int32_t assigned = known_.assigned[static_cast<size_t>(state)];
     if (assigned >= 0 && assigned < position) item.earliest = assigned + 1;
     add_item(item, item.stays ? by_host : uses_by(v, false));
@@ -115,10 +115,10 @@ class Finder {
 
   /// A value that the program makes: out behind its last use before the gap, back for those behind it.
   void add_value(ValueId v) {
-    const int32_t made = known_.made[slot(v)];
+    const int32_t made = known_.made[at(v)];
     if (graph_.value(v).space != MemorySpace::kDevice || on_host(made)) return;
-    const bool is_gradient = known_.is_gradient[slot(v)];
-    const bool remains = bytes(v) < options_.least_bytes || known_.in_state[slot(v)];
+    const bool is_gradient = known_.is_gradient[at(v)];
+    const bool remains = bytes(v) < options_.least_bytes || known_.in_state[at(v)];
     MemorySpace space =
         is_gradient ? space_of_gradient(v) : options_.space(OffloadClass::kActivations, op(made).block);
     const std::vector<ItemUse> by_host = uses_by(v, true);
@@ -129,7 +129,7 @@ class Finder {
     if (is_hosts) space = MemorySpace::kHostPinned;
     if (space == MemorySpace::kDevice || remains) return;
     int32_t out = made;
-    const std::vector<ItemUse>& uses = known_.uses[slot(v)];
+    const std::vector<ItemUse>& uses = known_.uses[at(v)];
     auto use = uses.begin();
     const auto goes_on = [&](const ItemUse& u) {
       return !on_host(u.at) && (is_hosts || distance(out, u.at) <= kClose);
@@ -162,7 +162,7 @@ class Finder {
       int32_t out = -1;
       std::vector<size_t> states;
       for (const ValueId v : op(p).inputs) {
-        const int32_t i = v.valid() ? found_.item_of[slot(known_.roots[slot(v)])] : -1;
+        const int32_t i = v.valid() ? found_.item_of[at(known_.roots[at(v)])] : -1;
         if (i < 0) continue;
         const OffloadItem& item = found_.items[static_cast<size_t>(i)];
         if (item.store >= 0) out = std::max(out, item.earliest);
@@ -181,7 +181,7 @@ class Finder {
   void add_item(const OffloadItem& item, const std::vector<ItemUse>& uses) {
     const auto index = static_cast<int32_t>(found_.items.size());
     const bool is_once = item.stays && bytes(item.value) < options_.least_bytes;  // for all of the host's
-    found_.item_of[slot(item.value)] = index;
+    found_.item_of[at(item.value)] = index;
     found_.items.push_back(item);
     for (size_t i = 0; i < uses.size(); ++i) {
       if (i > 0 && (is_once || joins(uses[i - 1], uses[i], found_.loads.back().part))) {
@@ -206,15 +206,15 @@ class Finder {
   }
   /// In ops; views of an update's windows are none, so that its parameter is as near as to the whole update.
   [[nodiscard]] int32_t distance(int32_t from, int32_t to) const {
-    return known_.clock[slot(to)] - known_.clock[slot(from)];
+    return known_.clock[at(to)] - known_.clock[at(from)];
   }
 
   void add_assigned(int32_t p) {
     const Op& o = op(p);
     if (o.def->state != ir::StateAccess::kAssign) return;
-    const bool is_hosts = on_host(known_.made[slot(known_.roots[slot(o.inputs[0])])]);
+    const bool is_hosts = on_host(known_.made[at(known_.roots[at(o.inputs[0])])]);
     const MemorySpace from = is_hosts ? MemorySpace::kHostPinned : MemorySpace::kDevice;
-    if (space_of_state(known_.state[slot(p)]) == from) return;
+    if (space_of_state(known_.state[at(p)]) == from) return;
     found_.stores.push_back({.assign = graph_.order()[static_cast<size_t>(p)],
                              .bytes = bytes(o.inputs[0]),
                              .from = from,

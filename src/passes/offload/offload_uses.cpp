@@ -3,8 +3,8 @@
 
 #include <string_view>
 
+#include "base/at.h"
 #include "ir/op_def.h"
-#include "passes/memory/slot.h"
 #include "passes/offload/offload.h"
 
 namespace plimsoll::passes {
@@ -16,32 +16,32 @@ class UseFinder {
 
   void look_at(const ir::Op& op, int32_t p) {
     for (const ir::ValueId v : op.outputs) {
-      found_.roots[slot(v)] = op.def->is_view ? root_of(op.inputs[0]) : v;
-      found_.made[slot(v)] = p;
-      if (op.def->is_view) found_.parts[slot(v)] = part_of(op, v);
+      found_.roots[at(v)] = op.def->is_view ? root_of(op.inputs[0]) : v;
+      found_.made[at(v)] = p;
+      if (op.def->is_view) found_.parts[at(v)] = part_of(op, v);
     }
     if (op.def->state != ir::StateAccess::kNone) note_state(op, p);
     if (op.def->reads_gradients)
       for (const ir::ValueId v : op.inputs)
-        if (v.valid()) found_.is_gradient[slot(root_of(v))] = true;
+        if (v.valid()) found_.is_gradient[at(root_of(v))] = true;
     if (!op.def->is_view) note_uses(op, p);
   }
 
  private:
-  [[nodiscard]] ir::ValueId root_of(ir::ValueId v) const { return found_.roots[slot(v)]; }
+  [[nodiscard]] ir::ValueId root_of(ir::ValueId v) const { return found_.roots[at(v)]; }
 
   void note_state(const ir::Op& op, int32_t p) {
     const auto state = static_cast<size_t>(graph_.find_state(op.attrs.str("name")) - graph_.states().data());
     found_.state[static_cast<size_t>(p)] = static_cast<int32_t>(state);
     if (op.def->state != ir::StateAccess::kAssign) return;
     found_.assigned[state] = p;
-    found_.in_state[slot(root_of(op.inputs[0]))] = true;
+    found_.in_state[at(root_of(op.inputs[0]))] = true;
   }
   void note_uses(const ir::Op& op, int32_t p) {
     for (const ir::ValueId v : op.inputs) {
       if (!v.valid()) continue;
-      std::vector<ItemUse>& uses = found_.uses[slot(root_of(v))];
-      const ir::ValueId part = found_.parts[slot(v)];
+      std::vector<ItemUse>& uses = found_.uses[at(root_of(v))];
+      const ir::ValueId part = found_.parts[at(v)];
       if (uses.empty() || uses.back().at != p)
         uses.push_back({p, part});
       else if (uses.back().part != part)
@@ -50,7 +50,7 @@ class UseFinder {
   }
   [[nodiscard]] ir::ValueId part_of(const ir::Op& view, ir::ValueId shown) const {
     const ir::ValueId of = view.inputs[0];
-    if (found_.parts[slot(of)].valid()) return found_.parts[slot(of)];
+    if (found_.parts[at(of)].valid()) return found_.parts[at(of)];
     const bool cuts = view.outputs.size() > 1 && graph_.type(of).shape.rank() == 1;
     return cuts && view.block == ir::kUpdateBlock ? shown : ir::ValueId{};
   }

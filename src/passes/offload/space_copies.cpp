@@ -6,8 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "base/at.h"
 #include "passes/memory/memory_plan.h"
-#include "passes/memory/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -28,8 +28,8 @@ class Room {
     for (int64_t& bytes : free_) bytes = limit - bytes;
   }
   bool take(int32_t place, int64_t bytes) {
-    if (free_[slot(place)] < bytes) return false;
-    free_[slot(place)] -= bytes;
+    if (free_[at(place)] < bytes) return false;
+    free_[at(place)] -= bytes;
     return true;
   }
 
@@ -72,10 +72,10 @@ class Windows {
     for (size_t l = items.loads.size(); l-- > 0;) {  // by first use
       const OffloadLoad& load = items.loads[l];
       const bool in = load.to == MemorySpace::kDevice;
-      const MemorySpace from = in ? items.items[slot(load.item)].space : MemorySpace::kDevice;
+      const MemorySpace from = in ? items.items[at(load.item)].space : MemorySpace::kDevice;
       double& begin = next[static_cast<size_t>(load.to)];
-      begin = std::min(begin, begins_[slot(load.first)]) -
-              kMargin * times.copy_seconds(load.bytes, from, load.to);
+      begin =
+          std::min(begin, begins_[at(load.first)]) - kMargin * times.copy_seconds(load.bytes, from, load.to);
       const auto behind = std::ranges::upper_bound(begins_, begin);
       earliest_[l] = std::max(0, static_cast<int32_t>(behind - begins_.begin()) - 1);
     }
@@ -89,16 +89,16 @@ class Windows {
     std::array<double, ir::kNumSpaces> ends = {};  // by where they come from
     for (const size_t s : order) {
       const OffloadStore& store = items.stores[s];
-      const MemorySpace to = store.item >= 0 ? items.items[slot(store.item)].space : space_at(store.at);
+      const MemorySpace to = store.item >= 0 ? items.items[at(store.item)].space : space_at(store.at);
       double& end = ends[static_cast<size_t>(store.from)];
-      end = std::max(end, begins_[slot(store.at) + 1]) +
+      end = std::max(end, begins_[at(store.at) + 1]) +
             kMargin * times.copy_seconds(store.bytes, store.from, to);
       latest_[s] = static_cast<int32_t>(std::ranges::lower_bound(begins_, end) - begins_.begin());
     }
   }
   /// Of the state that is assigned there.
   [[nodiscard]] MemorySpace space_at(int32_t place) const {
-    const auto state = slot(outliner_.uses().state[slot(place)]);
+    const auto state = at(outliner_.uses().state[at(place)]);
     return offloaded_space(options_, outliner_.graph().states()[state], outliner_.uses().state_blocks[state]);
   }
 
@@ -115,8 +115,8 @@ void start_early(OffloadItems& items, const Windows& windows, Room& room, Memory
   for (size_t l = 0; l < items.loads.size(); ++l) {
     OffloadLoad& load = items.loads[l];
     if (load.to != to) continue;
-    const int32_t earliest = std::max(
-        {before, items.items[slot(load.item)].earliest, load.first - kMostAhead, windows.earliest(l)});
+    const int32_t earliest =
+        std::max({before, items.items[at(load.item)].earliest, load.first - kMostAhead, windows.earliest(l)});
     const int64_t bytes = round_up(load.bytes, kStorageAlignment);
     while (load.start > earliest && room.take(load.start - 1, bytes)) --load.start;
     if (to == MemorySpace::kDevice) before = load.start;

@@ -10,11 +10,11 @@
 #include <string>
 #include <utility>
 
+#include "base/at.h"
 #include "ir/op_def.h"
 #include "ir/op_query.h"
 #include "ir/span.h"
 #include "memory/hazards.h"
-#include "passes/memory/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -34,7 +34,7 @@ std::vector<std::pair<int64_t, int64_t>> path(const ir::Shape& shape, const ir::
   std::vector<std::pair<int64_t, int64_t>> runs;  // extent, stride
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape.dim(i) == 1) continue;
-    const int64_t stride = strides[slot(i)];
+    const int64_t stride = strides[at(i)];
     if (!runs.empty() && runs.back().second == stride * shape.dim(i))
       runs.back() = {runs.back().first * shape.dim(i), stride};
     else
@@ -91,7 +91,7 @@ class Deriver {
     return {static_cast<int32_t>(ir::kNumSpaces) + state, begin, end};
   }
   [[nodiscard]] PoolRange whole(int32_t state) const {
-    return part_of(state, 0, program_.pool_bytes[ir::kNumSpaces + slot(state)]);
+    return part_of(state, 0, program_.pool_bytes[ir::kNumSpaces + at(state)]);
   }
 
   // ---- what is issued
@@ -115,10 +115,10 @@ class Deriver {
       const Kind kind = kKinds[static_cast<size_t>(issue.kind)];
       program_.steps.push_back({kind, static_cast<int32_t>(issue.queue), issue.event});
       if (kind != Kind::kWork) continue;
-      if (issue.position < 0 || slot(issue.position) >= step_of_.size())
+      if (issue.position < 0 || at(issue.position) >= step_of_.size())
         return Error{ErrorCode::kInvalidArgument, "an issue names an op that is not in the program"};
-      PLIMSOLL_TRY(check_issue(issue, graph_.order()[slot(issue.position)]));
-      step_of_[slot(issue.position)] = static_cast<int32_t>(i);
+      PLIMSOLL_TRY(check_issue(issue, graph_.order()[at(issue.position)]));
+      step_of_[at(issue.position)] = static_cast<int32_t>(i);
     }
     for (size_t p = 0; p < step_of_.size(); ++p)
       if (const ir::OpId id = graph_.order()[p]; step_of_[p] < 0 && runs(id))
@@ -130,7 +130,7 @@ class Deriver {
     const Op& op = graph_.op(id);
     const bool is_copy = op.def->is_copy || op.def->state == ir::StateAccess::kAssign;
     if (!runs(id)) return broken(op, "is issued, and there is nothing to run");
-    if (step_of_[slot(issue.position)] >= 0) return broken(op, "is issued twice");
+    if (step_of_[at(issue.position)] >= 0) return broken(op, "is issued twice");
     if (issue.queue != op.queue)
       return broken(op, fmt::format("is issued on {}, belongs on {}", name(issue.queue), name(op.queue)));
     if (is_copy != (issue.kind == Issue::Kind::kCopy))
@@ -140,19 +140,19 @@ class Deriver {
 
   // ---- where values lie
 
-  [[nodiscard]] const Place& place(ValueId v) const { return binding_.places[slot(v)]; }
+  [[nodiscard]] const Place& place(ValueId v) const { return binding_.places[at(v)]; }
 
   /// The range of `bytes` from `offset` of a storage, as part of what `op` touches.
   Result<PoolRange> range(const Op& op, int32_t storage, int64_t offset, int64_t bytes,
                           ir::MemorySpace space) const {
-    if (storage < 0 || slot(storage) >= binding_.storages.size()) return broken(op, "a value has no storage");
-    const Storage& s = binding_.storages[slot(storage)];
+    if (storage < 0 || at(storage) >= binding_.storages.size()) return broken(op, "a value has no storage");
+    const Storage& s = binding_.storages[at(storage)];
     const bool is_state = s.state >= 0;
-    const ir::MemorySpace found = is_state ? graph_.states()[slot(s.state)].space : s.space;
+    const ir::MemorySpace found = is_state ? graph_.states()[at(s.state)].space : s.space;
     if (found != space)
       return broken(op, fmt::format("a value of {} is bound in {}", name(space), name(found)));
     if (is_state) return PoolRange{whole(s.state).pool, offset, offset + bytes};
-    const int64_t base = plan_.offsets[slot(storage)];
+    const int64_t base = plan_.offsets[at(storage)];
     if (base < 0) return broken(op, "a value has no bytes in the arena");
     return PoolRange{static_cast<int32_t>(space), base + offset, base + offset + bytes};
   }
@@ -197,8 +197,8 @@ class Deriver {
     if (!op.def->is_view) return work(op, position);
     PLIMSOLL_TRY(check_view(op));
     for (const ValueId out : op.outputs) {
-      writers_[slot(out)] = writers_[slot(op.inputs[0])];
-      held_[slot(out)] = held_[slot(op.inputs[0])];
+      writers_[at(out)] = writers_[at(op.inputs[0])];
+      held_[at(out)] = held_[at(op.inputs[0])];
     }
     return Ok{};
   }
@@ -208,8 +208,8 @@ class Deriver {
     PLIMSOLL_ASSIGN(const PoolRange bytes, range(op, op.outputs[0]));
     if (bytes != whole(state.index)) return broken(op, "the value does not lie in its state");
     if (state.parts.size() > 1) return broken(op, "reads a state that was assigned in windows");
-    writers_[slot(op.outputs[0])] = state.parts[0].writer;
-    held_[slot(op.outputs[0])] = state.index;
+    writers_[at(op.outputs[0])] = state.parts[0].writer;
+    held_[at(op.outputs[0])] = state.index;
     return Ok{};
   }
 
@@ -220,13 +220,13 @@ class Deriver {
     const int64_t begin =
         ir::assigned_elements(graph_, op).begin * ir::bits(graph_.type(op.inputs[0]).dtype) / 8;
     const PoolRange target = part_of(state.index, begin, begin + (source.end - source.first));
-    put(state, {target.first, target.end, step >= 0 ? step : writers_[slot(op.inputs[0])]});
+    put(state, {target.first, target.end, step >= 0 ? step : writers_[at(op.inputs[0])]});
     if (!is_dense(op.inputs[0])) return broken(op, "the value is not dense");
     if (step < 0 && source != target)
       return broken(op, "the value neither lies in its state nor is copied there");
     if (step < 0) return Ok{};
-    program_.steps[slot(step)].reads.push_back({source, writers_[slot(op.inputs[0])]});
-    program_.steps[slot(step)].writes.push_back({target});
+    program_.steps[at(step)].reads.push_back({source, writers_[at(op.inputs[0])]});
+    program_.steps[at(step)].writes.push_back({target});
     return Ok{};
   }
 
@@ -244,26 +244,26 @@ class Deriver {
 
   Status work(const Op& op, size_t position) {
     const int32_t number = step_of_[position];
-    memory::QueueStep& step = program_.steps[slot(number)];
+    memory::QueueStep& step = program_.steps[at(number)];
     std::vector<int32_t> read_of(op.inputs.size(), -1);  // by operand
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       if (!op.inputs[i].valid()) continue;
       PLIMSOLL_ASSIGN(const PoolRange bytes, range(op, op.inputs[i]));
       read_of[i] = static_cast<int32_t>(step.reads.size());
-      step.reads.push_back({bytes, writers_[slot(op.inputs[i])]});
+      step.reads.push_back({bytes, writers_[at(op.inputs[i])]});
     }
     PLIMSOLL_ASSIGN(const std::vector<int32_t> over, operands_under_results(op));
     for (size_t i = 0; i < op.outputs.size(); ++i) {
       PLIMSOLL_ASSIGN(const PoolRange bytes, range(op, op.outputs[i]));
-      step.writes.push_back({bytes, over[i] < 0 ? -1 : read_of[slot(over[i])]});
-      writers_[slot(op.outputs[i])] = number;
+      step.writes.push_back({bytes, over[i] < 0 ? -1 : read_of[at(over[i])]});
+      writers_[at(op.outputs[i])] = number;
     }
     if (op.def->is_copy && !(is_dense(op.inputs[0]) && is_dense(op.outputs[0])))
       return broken(op, "a copy's operand or result is not dense");
     const int32_t workspace = position < binding_.workspaces.size() ? binding_.workspaces[position] : -1;
     if (workspace < 0) return Ok{};
     const int64_t size =
-        slot(workspace) < binding_.storages.size() ? binding_.storages[slot(workspace)].bytes : 0;
+        at(workspace) < binding_.storages.size() ? binding_.storages[at(workspace)].bytes : 0;
     PLIMSOLL_ASSIGN(const PoolRange scratch, range(op, workspace, 0, size, ir::kernel_space(op.queue)));
     step.writes.push_back({scratch});
     return Ok{};
@@ -273,21 +273,21 @@ class Deriver {
   Result<std::vector<int32_t>> operands_under_results(const Op& op) {
     std::vector<int32_t> over(op.outputs.size(), -1);
     const auto lies_over = [&](const ir::Alias& a) {
-      const ValueId in = op.inputs[slot(a.input)];
-      return lies_as(op.outputs[slot(a.output)], place(in), graph_.type(in).shape);
+      const ValueId in = op.inputs[at(a.input)];
+      return lies_as(op.outputs[at(a.output)], place(in), graph_.type(in).shape);
     };
     for (const ir::Alias& a : op.def->in_place)
-      if (slot(a.output) < op.outputs.size() && slot(a.input) < op.inputs.size() &&
-          op.inputs[slot(a.input)].valid() && lies_over(a))
-        over[slot(a.output)] = a.input;
+      if (at(a.output) < op.outputs.size() && at(a.input) < op.inputs.size() &&
+          op.inputs[at(a.input)].valid() && lies_over(a))
+        over[at(a.output)] = a.input;
     for (const ir::Alias& a : ir::op_consumes(op)) {
       if (!lies_over(a)) return broken(op, "a result does not lie where the operand that it consumes does");
-      over[slot(a.output)] = a.input;
-      const int32_t state = held_[slot(op.inputs[slot(a.input)])];
-      held_[slot(op.outputs[slot(a.output)])] = state;
+      over[at(a.output)] = a.input;
+      const int32_t state = held_[at(op.inputs[at(a.input)])];
+      held_[at(op.outputs[at(a.output)])] = state;
       if (state < 0) continue;
-      PLIMSOLL_ASSIGN(const PoolRange taken, range(op, op.inputs[slot(a.input)]));
-      states_.at(graph_.states()[slot(state)].name).taken.push_back({taken.first, taken.end});
+      PLIMSOLL_ASSIGN(const PoolRange taken, range(op, op.inputs[at(a.input)]));
+      states_.at(graph_.states()[at(state)].name).taken.push_back({taken.first, taken.end});
     }
     return over;
   }

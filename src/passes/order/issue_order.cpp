@@ -9,10 +9,10 @@
 #include <map>
 #include <string_view>
 
+#include "base/at.h"
 #include "base/check.h"
 #include "ir/op_def.h"
 #include "ir/op_query.h"
-#include "passes/memory/slot.h"
 #include "passes/recompute/overwritten.h"
 
 namespace plimsoll::passes {
@@ -100,9 +100,9 @@ class Issuer {
   void cut_cells() {
     std::vector<std::vector<int64_t>> cuts(binding_.storages.size());
     const auto cut = [&](const StorageRange& range) {
-      for (const int64_t at : {range.begin, range.end})
-        if (at > 0 && at < binding_.storages[slot(range.storage)].bytes)
-          cuts[slot(range.storage)].push_back(at);
+      for (const int64_t byte : {range.begin, range.end})
+        if (byte > 0 && byte < binding_.storages[at(range.storage)].bytes)
+          cuts[at(range.storage)].push_back(byte);
     };
     for (const ir::OpId id : graph_.order()) {
       const Op& op = graph_.op(id);
@@ -127,13 +127,13 @@ class Issuer {
     size_t begin = 0, end = 0;
   };
   [[nodiscard]] Cells all_cells(int32_t storage) const {
-    return {cells_of_[slot(storage)], cells_of_[slot(storage) + 1]};
+    return {cells_of_[at(storage)], cells_of_[at(storage) + 1]};
   }
   [[nodiscard]] Cells cells(const StorageRange& range) const {
     const Cells all = all_cells(range.storage);
-    const auto at = [&](size_t cell) { return ends_.begin() + static_cast<std::ptrdiff_t>(cell); };
-    const auto first = std::upper_bound(at(all.begin), at(all.end), range.begin);
-    const auto last = std::lower_bound(first, at(all.end), range.end);
+    const auto end_of = [&](size_t cell) { return ends_.begin() + static_cast<std::ptrdiff_t>(cell); };
+    const auto first = std::upper_bound(end_of(all.begin), end_of(all.end), range.begin);
+    const auto last = std::lower_bound(first, end_of(all.end), range.end);
     return {static_cast<size_t>(first - ends_.begin()), static_cast<size_t>(last - ends_.begin()) + 1};
   }
   [[nodiscard]] Cells cells(ValueId v) const { return cells(range_of(graph_, binding_, v)); }
@@ -148,7 +148,7 @@ class Issuer {
       const auto p = static_cast<size_t>(position);
       if (p >= beside->size() || (*beside)[p] < 0) continue;
       const int32_t storage = (*beside)[p];
-      ranges.push_back({storage, 0, binding_.storages[slot(storage)].bytes});
+      ranges.push_back({storage, 0, binding_.storages[at(storage)].bytes});
     }
     return ranges;
   }
@@ -221,7 +221,7 @@ class Issuer {
     for (const StorageRange& range : written(op, position)) {
       const Cells over = cells(range);
       for (size_t c = over.begin; c < over.end; ++c) need(uses_[c].all());
-      const size_t s = slot(range.storage);
+      const size_t s = at(range.storage);
       if (binding_.storages[s].state < 0 && all_uses(s) == nothing())
         for (const size_t f : former_[s]) need(all_uses(f));
     }

@@ -6,11 +6,11 @@
 #include <map>
 #include <string>
 
+#include "base/at.h"
 #include "base/check.h"
 #include "ir/builder.h"
 #include "ir/op_def.h"
 #include "ops/op_list.h"
-#include "passes/memory/slot.h"
 #include "passes/memory/storage_groups.h"
 
 namespace plimsoll::passes {
@@ -35,9 +35,9 @@ class Recompute {
         stands_(num_values_),
         held_(num_values_, false),
         before_(order_.size()) {
-    for (const ValueId v : options.dropped) dropped_[slot(v)] = true;
+    for (const ValueId v : options.dropped) dropped_[at(v)] = true;
     for (const ValueId v : options.keep)
-      if (v.valid()) dropped_[slot(root(v))] = false;
+      if (v.valid()) dropped_[at(root(v))] = false;
     const auto last = std::find(order_.begin(), order_.end(), options.last_forward_op);
     PLIMSOLL_CHECK(last != order_.end(), "recompute: the op that gives the loss is gone");
     backward_ = static_cast<size_t>(last - order_.begin()) + 1;
@@ -70,17 +70,17 @@ class Recompute {
       const Op& op = graph_.op(order_[i]);
       for (const ir::Alias& a : ir::op_consumes(op)) {
         const ValueId owner = root(op.inputs[static_cast<size_t>(a.input)]);
-        dropped_[slot(owner)] = false;
+        dropped_[at(owner)] = false;
         if (producer(owner).def->state == ir::StateAccess::kRead)
           state_written_.try_emplace(producer(owner).attrs.str("name"), i);
       }
       if (op.def->state != ir::StateAccess::kAssign) continue;
-      dropped_[slot(root(op.inputs[0]))] = false;
+      dropped_[at(root(op.inputs[0]))] = false;
       state_written_.try_emplace(op.attrs.str("name"), i);
     }
     for (size_t i = 0; i < backward_; ++i)
       if (!may_run_again(graph_.op(order_[i])))
-        for (const ValueId v : graph_.op(order_[i]).outputs) dropped_[slot(v)] = false;
+        for (const ValueId v : graph_.op(order_[i]).outputs) dropped_[at(v)] = false;
   }
 
   [[nodiscard]] bool may_run_again(const Op& op) const {
@@ -106,20 +106,20 @@ class Recompute {
   void enter(int32_t block) {
     block_ = block;
     for (const ValueId v : made_)
-      if (!held_[slot(v)]) stands_[slot(v)] = {};
-    std::erase_if(made_, [&](ValueId v) { return !held_[slot(v)]; });
+      if (!held_[at(v)]) stands_[at(v)] = {};
+    std::erase_if(made_, [&](ValueId v) { return !held_[at(v)]; });
     for (const RecomputeRound& round : options_.rounds) {
       if (round.block != block) continue;
       for (const ValueId v : round.hold) stand_in(v);
-      for (const ValueId v : round.hold) held_[slot(v)] = true;
+      for (const ValueId v : round.hold) held_[at(v)] = true;
     }
   }
 
   /// What is read for `v` at this place: itself where it is kept, else its clone, made now if there is none.
   ValueId stand_in(ValueId v) {
-    if (slot(v) >= num_values_ || !dropped_[slot(root(v))]) return v;
-    if (!stands_[slot(v)].valid()) make(v);
-    return stands_[slot(v)];
+    if (at(v) >= num_values_ || !dropped_[at(root(v))]) return v;
+    if (!stands_[at(v)].valid()) make(v);
+    return stands_[at(v)];
   }
 
   void make(ValueId v) {
@@ -132,7 +132,7 @@ class Recompute {
     } else {
       const std::vector<ValueId> again = builder_.ops(op.def->name, op.inputs, op.attrs);
       for (size_t i = 0; i < op.outputs.size(); ++i)
-        if (!stands_[slot(op.outputs[i])].valid()) note(op.outputs[i], again[i]);
+        if (!stands_[at(op.outputs[i])].valid()) note(op.outputs[i], again[i]);
     }
     const size_t end = graph_.num_ops();
     for (size_t i = known; i < end; ++i) {
@@ -149,7 +149,7 @@ class Recompute {
     }
   }
   void note(ValueId v, ValueId again) {
-    stands_[slot(v)] = again;
+    stands_[at(v)] = again;
     made_.push_back(v);
   }
 

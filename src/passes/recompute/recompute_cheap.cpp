@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "base/at.h"
 #include "base/check.h"
 #include "ir/builder.h"
 #include "ir/op_def.h"
 #include "ops/op_list.h"
-#include "passes/memory/slot.h"
 #include "passes/memory/storage_groups.h"
 
 namespace plimsoll::passes {
@@ -44,14 +44,14 @@ class RecomputeCheap {
   RecomputeCheap(Graph& graph, const RecomputeCheapOptions& options)
       : graph_(graph), order_(graph.order()), builder_(graph, ops::find_op), num_values_(graph.num_values()) {
     position_.assign(graph.num_ops(), kNowhere);
-    for (size_t i = 0; i < order_.size(); ++i) position_[slot(order_[i])] = i;
-    boundary_ = position_[slot(options.last_forward_op)];
+    for (size_t i = 0; i < order_.size(); ++i) position_[at(order_[i])] = i;
+    boundary_ = position_[at(options.last_forward_op)];
     PLIMSOLL_CHECK(boundary_ != kNowhere, "recompute_cheap: the op that gives the loss is gone");
     uses_ = graph.uses();
     clone_of_.assign(num_values_, kNowhere);
     pinned_.assign(num_values_, false);
     for (const ValueId v : options.keep)
-      if (v.valid()) pinned_[slot(root(v))] = true;
+      if (v.valid()) pinned_[at(root(v))] = true;
     find_lifetimes();
   }
 
@@ -78,18 +78,18 @@ class RecomputeCheap {
     for (size_t i = 0; i < order_.size(); ++i) {
       const Op& op = graph_.op(order_[i]);
       for (const ValueId v : op.inputs)
-        if (v.valid()) last_use_[slot(root(v))] = i;
+        if (v.valid()) last_use_[at(root(v))] = i;
       for (const ir::Alias& a : ir::op_consumes(op))
         overwrite(root(op.inputs[static_cast<size_t>(a.input)]), i);
       if (op.def->state != ir::StateAccess::kAssign) continue;
-      pinned_[slot(root(op.inputs[0]))] = true;
+      pinned_[at(root(op.inputs[0]))] = true;
       state_written_.try_emplace(op.attrs.str("name"), i);
     }
   }
 
   void overwrite(ValueId owner, size_t place) {
-    overwritten_[slot(owner)] = std::min(overwritten_[slot(owner)], place);
-    pinned_[slot(owner)] = true;
+    overwritten_[at(owner)] = std::min(overwritten_[at(owner)], place);
+    pinned_[at(owner)] = true;
     if (is_state(owner)) state_written_.try_emplace(producer(owner).attrs.str("name"), place);
   }
 
@@ -101,9 +101,9 @@ class RecomputeCheap {
   /// The first use behind forward, seen through views; kNowhere where there is none.
   [[nodiscard]] size_t first_backward_use(ValueId v) const {
     size_t first = kNowhere;
-    for (const OpId user : uses_[slot(v)]) {
-      if (position_[slot(user)] > boundary_) {
-        first = std::min(first, position_[slot(user)]);
+    for (const OpId user : uses_[at(v)]) {
+      if (position_[at(user)] > boundary_) {
+        first = std::min(first, position_[at(user)]);
       } else if (graph_.op(user).def->is_view) {
         for (const ValueId w : graph_.op(user).outputs) first = std::min(first, first_backward_use(w));
       }
@@ -118,13 +118,13 @@ class RecomputeCheap {
       const auto it = state_written_.find(producer(owner).attrs.str("name"));
       return it == state_written_.end() || place <= it->second;
     }
-    return clone_of_[slot(owner)] == kNowhere && last_use_[slot(owner)] >= place &&
-           overwritten_[slot(owner)] >= place;
+    return clone_of_[at(owner)] == kNowhere && last_use_[at(owner)] >= place &&
+           overwritten_[at(owner)] >= place;
   }
 
   void consider(const Op& op, size_t output) {
     const ValueId v = op.outputs[output];
-    if (pinned_[slot(v)] || clone_of_[slot(v)] != kNowhere) return;
+    if (pinned_[at(v)] || clone_of_[at(v)] != kNowhere) return;
     const size_t place = first_backward_use(v);
     if (place == kNowhere || !worth_it(op, v)) return;
     std::optional<Clone> clone = build(op, output, place);
@@ -132,7 +132,7 @@ class RecomputeCheap {
     if (!clone) return;
     for (const size_t d : clone->depends) move_up(d, place);
     redirect(v, clone->value, *clone);
-    clone_of_[slot(v)] = clones_.size();
+    clone_of_[at(v)] = clones_.size();
     clones_.push_back(std::move(*clone));
     ++report_.recomputed;
     report_.saved += graph_.type(v).bytes();
@@ -144,7 +144,7 @@ class RecomputeCheap {
     if (!kept.valid()) return std::nullopt;
     std::optional<Clone> clone = build(op, output, place, kept);
     if (!clone) return std::nullopt;
-    last_use_[slot(kept)] = std::max(last_use_[slot(kept)], place);
+    last_use_[at(kept)] = std::max(last_use_[at(kept)], place);
     report_.saved = report_.saved - graph_.type(kept).bytes();
     return clone;
   }
@@ -155,8 +155,8 @@ class RecomputeCheap {
     for (const ValueId in : op.inputs) {
       if (!in.valid() || available(in, place)) continue;
       const ValueId owner = root(in);
-      const bool may = !found.valid() && clone_of_[slot(owner)] == kNowhere &&
-                       overwritten_[slot(owner)] >= place &&
+      const bool may = !found.valid() && clone_of_[at(owner)] == kNowhere &&
+                       overwritten_[at(owner)] >= place &&
                        graph_.type(owner).bytes() < graph_.type(v).bytes();
       if (!may) return {};
       found = owner;
@@ -192,7 +192,7 @@ class RecomputeCheap {
       graph_.op(id).recomputed = true;
       for (size_t i = 0; i < graph_.op(id).inputs.size(); ++i) {
         const ValueId v = graph_.op(id).inputs[i];
-        if (!v.valid() || slot(v) >= num_values_ || available(v, place) || root(v) == kept) continue;
+        if (!v.valid() || at(v) >= num_values_ || available(v, place) || root(v) == kept) continue;
         const ValueId again = rebuilt(v, clone, views);
         if (!again.valid()) return std::nullopt;
         graph_.op(id).inputs[i] = again;
@@ -204,7 +204,7 @@ class RecomputeCheap {
 
   /// What stands in backward for `v`, a rebuilt value or a view of one; invalid if it is neither.
   ValueId rebuilt(ValueId v, Clone& clone, std::vector<OpId>& views) {
-    if (const size_t other = clone_of_[slot(v)]; other != kNowhere) {
+    if (const size_t other = clone_of_[at(v)]; other != kNowhere) {
       clone.depends.push_back(other);
       return clones_[other].value;
     }
@@ -227,8 +227,8 @@ class RecomputeCheap {
 
   /// Uses of `from` behind forward become uses of `to`; views made in forward are made again.
   void redirect(ValueId from, ValueId to, Clone& clone) {
-    for (const OpId user : uses_[slot(from)]) {
-      if (position_[slot(user)] > boundary_) {
+    for (const OpId user : uses_[at(from)]) {
+      if (position_[at(user)] > boundary_) {
         auto& inputs = graph_.op(user).inputs;
         std::replace(inputs.begin(), inputs.end(), from, to);
         continue;

@@ -4,8 +4,8 @@
 #include <limits>
 #include <set>
 
+#include "base/at.h"
 #include "base/check.h"
-#include "passes/memory/slot.h"
 #include "passes/memory/storage_groups.h"
 
 namespace plimsoll::passes {
@@ -66,7 +66,7 @@ RecomputeAnalysis::RecomputeAnalysis(const Graph& graph, OpId last_forward_op)
     const Op& op = graph.op(order[place]);
     if (op.block == ir::kUpdateBlock) continue;
     for (const ValueId v : op.inputs)
-      if (v.valid()) backward_[slot(root(v))].push_back(op.block);
+      if (v.valid()) backward_[at(root(v))].push_back(op.block);
   }
 }
 
@@ -74,7 +74,7 @@ ValueId RecomputeAnalysis::root(ValueId v) const { return view_root(graph_, v); 
 
 /// Whether backward reads a storage, in a block before that one.
 bool RecomputeAnalysis::is_read(ValueId owner, int32_t before_block) const {
-  return std::ranges::any_of(backward_[slot(owner)], [&](int32_t b) { return b < before_block; });
+  return std::ranges::any_of(backward_[at(owner)], [&](int32_t b) { return b < before_block; });
 }
 
 std::vector<OpId> RecomputeAnalysis::ops_of(const RecomputeUnit& unit) const {
@@ -96,13 +96,13 @@ void RecomputeAnalysis::drop(const RecomputeUnit& unit, std::vector<bool>& insid
     const ValueId sum = sum_of(op);
     const bool adds = sum.valid() && enters(op.inputs[0]) && enters(op.inputs[1]);
     for (size_t i = 0; i < op.inputs.size(); ++i)
-      if (enters(op.inputs[i]) && !(adds && i < 2)) stays[slot(root(op.inputs[i]))] = true;
+      if (enters(op.inputs[i]) && !(adds && i < 2)) stays[at(root(op.inputs[i]))] = true;
     if (op.def->is_view) continue;
     for (const ValueId v : op.outputs) {
       made.insert(v);
-      inside[slot(v)] = true;
+      inside[at(v)] = true;
       const auto is_offloaded = [&](int32_t block) { return block < unit.first || block > unit.last; };
-      if ((adds && v == sum) || std::ranges::any_of(backward_[slot(v)], is_offloaded)) stays[slot(v)] = true;
+      if ((adds && v == sum) || std::ranges::any_of(backward_[at(v)], is_offloaded)) stays[at(v)] = true;
     }
   }
 }
@@ -137,7 +137,7 @@ RecomputeOptions RecomputeAnalysis::values(const std::vector<RecomputeUnit>& uni
   RecomputeOptions options{.last_forward_op = last_forward_op_};
   std::vector<bool> inside(graph_.num_values(), false), stays(graph_.num_values(), false);
   for (const RecomputeUnit& unit : units) drop(unit, inside, stays);
-  const auto is_dropped = [&](ValueId v) { return inside[slot(v)] && !stays[slot(v)]; };
+  const auto is_dropped = [&](ValueId v) { return inside[at(v)] && !stays[at(v)]; };
   for (int32_t i = 0; i < static_cast<int32_t>(inside.size()); ++i)
     if (is_dropped({i})) options.dropped.push_back({i});
   for (const RecomputeUnit& unit : units) {
@@ -153,7 +153,7 @@ RecomputeOptions RecomputeAnalysis::values(const std::vector<RecomputeUnit>& uni
 RecomputeGain RecomputeAnalysis::gain(const RecomputeUnit& unit) const {
   std::vector<bool> inside(graph_.num_values(), false), stays(graph_.num_values(), false);
   drop(unit, inside, stays);
-  const auto is_dropped = [&](ValueId v) { return inside[slot(v)] && !stays[slot(v)]; };
+  const auto is_dropped = [&](ValueId v) { return inside[at(v)] && !stays[at(v)]; };
   RecomputeGain gain;
   std::vector<ValueId> asked;
   for (const ValueId v : kept(ops_of(unit), kAnyBlock)) {

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/at.h"
 #include "base/check.h"
 #include "ir/op_def.h"
-#include "passes/memory/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -48,7 +48,7 @@ class SecondBackward {
   }
 
   [[nodiscard]] ValueId stand_in(ValueId v) const {
-    return v.valid() && slot(v) < again_.size() && again_[slot(v)].valid() ? again_[slot(v)] : v;
+    return v.valid() && at(v) < again_.size() && again_[at(v)].valid() ? again_[at(v)] : v;
   }
 
   OpId clone(OpId id) {
@@ -60,13 +60,13 @@ class SecondBackward {
     // asked for.
     for (const ir::Alias& a : consumed) {
       ValueId& in = op.inputs[static_cast<size_t>(a.input)];
-      if (slot(in) < again_.size()) in = {};
+      if (at(in) < again_.size()) in = {};
     }
     op.recomputed = true;
     std::vector<ir::TensorType> types;
     for (const ValueId v : outputs) types.push_back(graph_.type(v));
     const OpId made = graph_.append(std::move(op), types);
-    for (size_t i = 0; i < outputs.size(); ++i) again_[slot(outputs[i])] = graph_.op(made).outputs[i];
+    for (size_t i = 0; i < outputs.size(); ++i) again_[at(outputs[i])] = graph_.op(made).outputs[i];
     return made;
   }
 

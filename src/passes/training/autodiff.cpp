@@ -5,13 +5,13 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "base/check.h"
 #include "ir/builder.h"
 #include "ir/op_def.h"
 #include "ir/op_query.h"
 #include "ops/op_list.h"
 #include "ops/ops.h"
-#include "passes/memory/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -29,17 +29,17 @@ class Walk final : public ir::VjpContext {
     needed_ = ir::depends_on(graph, options.wrt);
     report_.cotangents.resize(options.wrt.size());
     report_.contributions.resize(options.wrt.size());
-    for (size_t i = 0; i < options.wrt.size(); ++i) wrt_of_[slot(options.wrt[i])].push_back(i);
+    for (size_t i = 0; i < options.wrt.size(); ++i) wrt_of_[at(options.wrt[i])].push_back(i);
   }
 
   Result<AutodiffReport> run() {
     PLIMSOLL_TRY(check_start());
     const std::vector<OpId> forward = graph_.order();  // the builder appends to the graph's own
-    cotangents_[slot(options_.loss)] = options_.seed.valid() ? options_.seed : options_.loss;
+    cotangents_[at(options_.loss)] = options_.seed.valid() ? options_.seed : options_.loss;
     for (auto it = forward.rbegin(); it != forward.rend(); ++it) PLIMSOLL_TRY(visit(*it));
     for (size_t i = 0; i < options_.wrt.size(); ++i) {
       const ValueId v = options_.wrt[i];
-      if (v != options_.loss || options_.seed.valid()) report_.cotangents[i] = cotangents_[slot(v)];
+      if (v != options_.loss || options_.seed.valid()) report_.cotangents[i] = cotangents_[at(v)];
     }
     return std::move(report_);
   }
@@ -47,17 +47,17 @@ class Walk final : public ir::VjpContext {
   ir::Builder& builder() override { return builder_; }
   [[nodiscard]] const Op& op() const override { return current_; }
   [[nodiscard]] ValueId cotangent(size_t output) const override {
-    return cotangents_[slot(current_.outputs[output])];
+    return cotangents_[at(current_.outputs[output])];
   }
   [[nodiscard]] bool wants(size_t input) const override {
     return input < current_.inputs.size() && current_.inputs[input].valid() &&
-           needed_[slot(current_.inputs[input])];
+           needed_[at(current_.inputs[input])];
   }
   void add(size_t input, ValueId contribution) override {
     if (!wants(input) || !contribution.valid()) return;
     const ValueId to = current_.inputs[input];
-    for (const size_t i : wrt_of_[slot(to)]) report_.contributions[i].push_back(contribution);
-    ValueId& sum = cotangents_[slot(to)];
+    for (const size_t i : wrt_of_[at(to)]) report_.contributions[i].push_back(contribution);
+    ValueId& sum = cotangents_[at(to)];
     sum = sum.valid() ? ops::add(builder_, sum, contribution) : contribution;
   }
 
@@ -75,7 +75,7 @@ class Walk final : public ir::VjpContext {
   Status visit(OpId id) {
     current_ = graph_.op(id);  // a copy: the graph's ops move as the builder appends
     const bool reached = std::any_of(current_.outputs.begin(), current_.outputs.end(),
-                                     [&](ValueId v) { return cotangents_[slot(v)].valid(); });
+                                     [&](ValueId v) { return cotangents_[at(v)].valid(); });
     if (!reached) return Ok{};
     bool wanted = false;
     for (size_t i = 0; i < current_.inputs.size(); ++i) wanted = wanted || wants(i);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/at.h"
 #include "base/check.h"
 #include "ir/op_def.h"
 
@@ -13,8 +14,6 @@ namespace plimsoll::planner {
 namespace {
 
 using ir::MemorySpace;
-
-size_t at(ir::ValueId v) { return static_cast<size_t>(v.index); }
 
 using passes::kQueueHost;
 using passes::kQueueIn;

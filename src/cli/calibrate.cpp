@@ -69,7 +69,7 @@ std::string rates_text(const planner::MachineProfile& p) {
   for (const planner::ThreadShares& s : p.fewer_threads)
     text += fmt::format("  {:<14}{:.2f} of it in products, {:.2f} attention, {:.2f} memory-bound\n",
                         fmt::format("{} thread{}", s.threads, s.threads == 1 ? "" : "s"), s.products,
-                        s.attention, s.sweeps);
+                        s.attention, s.memory_bound);
   return text + copies_text(p);
 }
 

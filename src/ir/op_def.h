@@ -2,7 +2,9 @@
 // them all.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -47,6 +49,37 @@ struct OpTypes {
   }
 };
 
+/// What an op's time goes to.
+enum class WorkKind : uint8_t {
+  kUnstated,     ///< of no op of the list
+  kNone,         ///< no kernel runs
+  kCopy,         ///< elements move as they are
+  kProduct,      ///< one matrix product
+  kAttention,    ///< products and the softmax between them
+  kLossHead,     ///< products and the softmax of the loss, chunk by chunk
+  kElementwise,  ///< each element of a result is computed by itself
+  kReduction,    ///< a result depends on many elements of an operand
+  kUpdate,       ///< parameters and optimizer states take their next values
+};
+
+/// What measured rates are looked up by.
+struct WorkSize {
+  std::string_view key;  ///< one of Work::keys
+  /// Products: [m, k] x [k, n] as m, n, k. Attention: heads of all sequences, tokens, head_dim. Loss head:
+  /// tokens of a chunk, classes, hidden size.
+  std::array<double, 3> extents = {1, 1, 1};
+};
+
+/// What an op's time is estimated from.
+struct Work {
+  WorkKind kind = WorkKind::kUnstated;
+  bool is_multi_tensor = false;  ///< one launch over any number of tensors
+  /// The keys of `size`: calibration files have these words.
+  std::vector<std::string_view> keys = {};
+  /// Null: the time goes by the op's bytes, and the key is its name.
+  WorkSize (*size)(const OpTypes&, double flops) = nullptr;
+};
+
 /// Collects cotangents while autodiff walks backwards.
 class VjpContext {
  public:
@@ -79,6 +112,12 @@ struct Alias {
   bool operator==(const Alias&) const = default;
 };
 
+/// Where a view's elements lie in the storage of its operand.
+struct ViewPlace {
+  int64_t offset = 0;  ///< elements from the operand's first
+  Strides strides = {};
+};
+
 /// How an op touches the session's states.
 enum class StateAccess : uint8_t { kNone, kRead, kAssign };
 
@@ -105,7 +144,7 @@ struct NormForm {
   std::string_view with_add = {};  ///< the op that does; empty: there is none
 };
 
-/// The op that adds another value to output 0 in the same sweep; that value is its operand `operand`, the
+/// The op that adds another value to output 0 while it is written; that value is its operand `operand`, the
 /// others are as they were.
 struct AddedForm {
   std::string_view op = {};  ///< empty: there is none
@@ -122,6 +161,7 @@ struct AttrSpec {
 struct OpDef {
   std::string_view name;
   std::string_view summary;
+  Work work = {};
   int min_inputs = 0;
   int max_inputs = 0;
   std::vector<AttrSpec> attrs = {};
@@ -155,9 +195,18 @@ struct OpDef {
   int rounded_operands = 0;
   NormForm norm = {};
   AddedForm with_add = {};
-  std::string_view sweep = {};  ///< the op that does the same to many tensors at once
-  int32_t random = -1;          ///< the operand by which, with attribute `key`, draws are keyed; -1: none
+  std::string_view multi_tensor = {};  ///< the op that does the same to many tensors at once
+  int32_t random = -1;  ///< the operand by which, with attribute `key`, draws are keyed; -1: none
+  /// The operand whose columns are rows of the result: rows of the result are the op's on columns of that
+  /// operand. -1: there is none. Null: never.
+  int (*columns_to_rows)(const Attrs&) = nullptr;
+  /// Of a view: where result `output` lies, of an operand with those strides; nothing where only a copy of
+  /// the operand can be viewed so.
+  std::optional<ViewPlace> (*view)(const OpTypes&, const Strides&, size_t output) = nullptr;
   StateAccess state = StateAccess::kNone;
+  bool is_cast = false;          ///< result 0 is operand 0 in another dtype
+  bool takes_any_view = false;   ///< its kernels read operands of any strides
+  bool ends_copy = false;        ///< operand 0 is a copy under way, operand 1 its source; a view
   bool is_view = false;          ///< outputs are views of input 0; no kernel runs
   bool is_copy = false;          ///< a copy queue moves input 0 into output 0's space; no kernel runs
   bool has_effect = false;       ///< never removed, never merged

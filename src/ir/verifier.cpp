@@ -148,7 +148,7 @@ class Walk {
                       name(graph_.value(op.inputs[i]).space));
     if (op.def->is_copy && graph_.value(op.inputs[0]).space == graph_.value(op.outputs[0]).space)
       return broken(op, "copies within {}", name(graph_.value(op.inputs[0]).space));
-    const bool ends_copy = op.def->name == "copy_done";
+    const bool ends_copy = op.def->ends_copy;
     if (ends_copy && !producer(op.inputs[0]).def->is_copy)
       return broken(op, "operand 0 is no copy under way");
     if (ends_copy && producer(op.inputs[0]).inputs[0] != op.inputs[1])
@@ -230,7 +230,7 @@ class Walk {
   /// Marks what the op consumes; no other operand of it may lie in the same place.
   Status take(const Op& op) {
     const std::vector<Alias> aliases = op_consumes(op);
-    // By storage first: a sweep over all parameters consumes hundreds of operands, each in a storage of its
+    // By storage first: an update of all parameters consumes hundreds of operands, each in a storage of its
     // own.
     std::unordered_map<int32_t, std::vector<size_t>> by_root;
     if (!aliases.empty())

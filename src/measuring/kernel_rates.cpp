@@ -11,6 +11,7 @@
 #include "base/median.h"
 #include "base/process.h"
 #include "measuring/rounds.h"
+#include "ops/op_list.h"
 #include "planner/cost/known_profiles.h"
 #include "planner/cost/op_work.h"
 
@@ -30,14 +31,19 @@ OpSample update_of(int64_t size) {
           {{"group", int64_t{0}}}};
 }
 
-/// A product, attention, a sweep and an update that stand for all of theirs; the first two are bound by what
-/// threads compute, the others by what all have together.
+/// A product, attention, a memory-bound op and an update that stand for all of theirs; the first two are
+/// bound by what threads compute, the others by what all have together.
 std::array<OpSample, 4> typical_samples() {
   std::array<OpSample, 4> typical;
-  for (const SampleGroup& group : first_samples()) {
-    if (group.what == "products") typical[0] = group.samples.front();
-    if (group.what == "attention") typical[1] = group.samples.front();
-  }
+  const std::vector<SampleGroup> groups = first_samples();
+  const auto first_of = [&](ir::WorkKind kind) {
+    return std::ranges::find_if(groups,
+                                [&](const SampleGroup& group) {
+                                  return ops::find_op(group.samples.front().op)->work.kind == kind;
+                                })
+        ->samples.front();
+  };
+  typical[0] = first_of(ir::WorkKind::kProduct), typical[1] = first_of(ir::WorkKind::kAttention);
   constexpr int64_t kLarge = int64_t{4} << 20;
   typical[2] = sum_of(kLarge), typical[3] = update_of(kLarge / 2);
   return typical;
@@ -95,8 +101,8 @@ class KernelRates {
   void list() {
     const auto add = [&](const char* what, OpSample sample) { items_.push_back({what, std::move(sample)}); };
     add("memory", sum_of(static_cast<int64_t>(profile_.cache_bytes / 24)));
-    add("memory", sum_of(plan_.sweep_elements));
-    add("memory", update_of(plan_.sweep_elements / 2));
+    add("memory", sum_of(plan_.memory_elements));
+    add("memory", update_of(plan_.memory_elements / 2));
     add("memory", {"swiglu", {f32_of({1, 64, 3072})}, {}});
     add("launches", sum_of(16));
     for (const SampleGroup& group : plan_.groups)
@@ -122,12 +128,12 @@ class KernelRates {
       return OpTimer(device, item.sample, 0, &memory).runs_alone(kSecondsOfThreads);
     }
     OpTimer timer(device_, item.sample, item.spread_bytes, &memory_);
-    item.work = planner::op_work(timer.types(), timer.cost());
+    item.work = planner::op_work(timer.def(), timer.types(), timer.cost());
     item.cost = timer.cost();
     return timer.runs_alone(item.threads > 0 ? kSecondsOfThreads : plan_.seconds_per_op);
   }
 
-  /// Of sweeps that have no points. What time was too short for keeps the built-in rates.
+  /// Of memory-bound ops that have no points. What time was too short for keeps the built-in rates.
   void memory_rates(const OfRounds& rounds) {
     const auto set = [&](Place place, double work, double& rate) {
       if (!rounds[place].empty()) rate = work / median(rounds[place]);
@@ -175,8 +181,9 @@ class KernelRates {
       double best = 0, logs = 0, count = 0;
       for (const planner::OpPoint& p : profile_.points) {
         if (static_cast<size_t>(p.type) != type) continue;
-        if (p.kind.starts_with("linear")) best = std::max(best, p.rate);
-        if (p.kind.starts_with("attention")) logs += std::log(p.rate), ++count;
+        const ir::WorkKind kind = planner::work_of_key(p.kind).kind;
+        if (kind == ir::WorkKind::kProduct) best = std::max(best, p.rate);
+        if (kind == ir::WorkKind::kAttention) logs += std::log(p.rate), ++count;
       }
       if (best > 0) profile_.product_flops[type] = best;
       if (count > 0) profile_.attention_flops[type] = std::exp(logs / count);

@@ -24,14 +24,15 @@ struct KernelPlan {
   double most_seconds = 1e9;
   /// Operands take turns over so much: a step finds weights and what backward reads in memory, not in caches.
   int64_t spread_bytes = 0;
-  /// Of the sweeps that say what the memory gives: they are to be larger than all caches.
-  int64_t sweep_elements = int64_t{4} << 20;
+  /// Of the ops that say what the memory gives: their operands are to be larger than all caches.
+  int64_t memory_elements = int64_t{4} << 20;
   bool fewer_threads = false;
 };
 
 /// Rates of this machine with all CPUs that the process may use, and the spread between rounds; name, source
 /// and rates' kind are not set. With `fewer_threads` also what 1, 2, 4, … reach. All that is measured takes
-/// turns within each round: large sweeps and what a launch costs, each sample, each number of threads.
+/// turns within each round: large memory-bound ops and what a launch costs, each sample, each number of
+/// threads.
 planner::MachineProfile measure_kernels(const KernelPlan& plan, const Shown& shown);
 
 }  // namespace plimsoll::measuring

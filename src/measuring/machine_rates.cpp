@@ -26,7 +26,7 @@ planner::MachineProfile calibrated_rates(const std::string& disk_folder, const S
                         .rounds = 3,
                         .seconds_for_rounds = 38,
                         .spread_bytes = int64_t{32} << 20,
-                        .sweep_elements = int64_t{16} << 20,
+                        .memory_elements = int64_t{16} << 20,
                         .fewer_threads = true};
   planner::MachineProfile profile = measure_kernels(plan, part_of(shown, 0, kKernelsEnd));
   if (const Status copies = measure_copies({}, profile, part_of(shown, kKernelsEnd, kCopiesEnd)); !copies)

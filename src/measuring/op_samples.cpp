@@ -84,9 +84,11 @@ void add_loss(DType type, std::span<const LossShape> shapes, std::vector<OpSampl
 }
 
 /// Ops that move more than they compute, in the caches and beyond.
-constexpr Pair kSweepShapes[] = {{32, 512}, {128, 256}, {1024, 512}, {4096, 768}};
+constexpr Pair kMemoryBoundShapes[] = {{32, 512}, {128, 256}, {1024, 512}, {4096, 768}};
 
-void add_sweeps(DType type, std::span<const Pair> shapes, std::vector<OpSample>& samples) {
+/// `with_tables`: look-ups too, whose tables are large and read here and there.
+void add_memory_bound(DType type, std::span<const Pair> shapes, bool with_tables,
+                      std::vector<OpSample>& samples) {
   const auto out = [&](ir::Attrs attrs) { return type == DType::kF32 ? attrs : with_out(attrs, type); };
   const ir::Attrs eps{{"eps", 1e-5}};
   for (const auto& [rows, hidden] : shapes) {
@@ -109,6 +111,7 @@ void add_sweeps(DType type, std::span<const Pair> shapes, std::vector<OpSample>&
     if (type != DType::kF32) continue;
     samples.push_back({"rms_norm_grad", {x, x, w, row}, {}});
     samples.push_back({"rms_norm_grad_add", {x, x, w, row, x}, {}});
+    if (!with_tables) continue;
     samples.push_back({"embedding", {single({32 * hidden, hidden}), {DType::kI32, {1, rows}}}, {}});
     samples.push_back({"embedding_grad", {x, {DType::kI32, {1, rows}}}, {{"rows", 32 * hidden}}});
   }
@@ -156,8 +159,9 @@ std::vector<SampleGroup> calibration_samples() {
   for (const DType type : kTypes) add_attention(type, kAttentionShapes, groups.back().samples);
   groups.push_back({"loss head", {}});
   for (const DType type : kTypes) add_loss(type, kLossShapes, groups.back().samples);
-  groups.push_back({"sweeps", {}});
-  for (const DType type : {DType::kF32, DType::kBf16}) add_sweeps(type, kSweepShapes, groups.back().samples);
+  groups.push_back({"memory-bound ops", {}});
+  for (const DType type : {DType::kF32, DType::kBf16})
+    add_memory_bound(type, kMemoryBoundShapes, true, groups.back().samples);
   groups.push_back({"updates", {}});
   add_updates({1 << 14, 1 << 18, 1 << 20}, groups.back().samples);
   add_8bit_updates({1 << 14, 1 << 18, 1 << 20}, groups.back().samples);
@@ -165,10 +169,10 @@ std::vector<SampleGroup> calibration_samples() {
 }
 
 std::vector<SampleGroup> first_samples() {
-  constexpr Pair kAttention[] = {{512, 64}}, kSweep[] = {{512, 512}};
+  constexpr Pair kAttention[] = {{512, 64}}, kMemoryBound[] = {{512, 512}};
   constexpr LossShape kLoss[] = {{256, 2048, 256, 256}};
   SampleGroup products{"products", {}}, attention{"attention", {}}, loss{"loss head", {}},
-      sweeps{"sweeps", {}}, small{"small products", {}}, updates{"updates", {}};
+      memory_bound{"memory-bound ops", {}}, small{"small products", {}}, updates{"updates", {}};
   for (const DType type : kTypes) {
     add_product(type, 256, {1024, 512}, products.samples);
     add_product(type, 128, {256, 256}, small.samples);
@@ -176,13 +180,11 @@ std::vector<SampleGroup> first_samples() {
     add_product(type, 32, {512, 512}, small.samples);
     add_attention(type, kAttention, attention.samples);
     add_loss(type, kLoss, loss.samples);
-    if (type != DType::kF16) add_sweeps(type, kSweep, sweeps.samples);
+    if (type != DType::kF16) add_memory_bound(type, kMemoryBound, false, memory_bound.samples);
   }
-  const auto is_table = [](const OpSample& sample) { return sample.op.starts_with("embedding"); };
-  std::erase_if(sweeps.samples, is_table);  // large, and read here and there
   add_updates({1 << 16}, updates.samples);
   add_8bit_updates({1 << 16}, updates.samples);
-  return {products, attention, loss, updates, small, sweeps};
+  return {products, attention, loss, updates, small, memory_bound};
 }
 
 }  // namespace plimsoll::measuring

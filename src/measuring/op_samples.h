@@ -14,7 +14,8 @@ struct SampleGroup {
   std::vector<OpSample> samples;
 };
 
-/// Products by shape class and type, attention, the loss head, sweeps; large ones last in each group.
+/// Products by shape class and type, attention, the loss head, memory-bound ops; large ones last in each
+/// group.
 std::vector<SampleGroup> calibration_samples();
 /// The few of these that say most of a step, what counts most first: a shape or two of each kind. Operands
 /// and results of each take at most 16 MiB.

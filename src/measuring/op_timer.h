@@ -50,6 +50,7 @@ class OpTimer {
   /// Queues one run on the next operands, and does not wait for it.
   void launch();
   [[nodiscard]] ir::OpTypes types() const;
+  [[nodiscard]] const ir::OpDef& def() const { return *op_.def; }
   [[nodiscard]] const ir::Cost& cost() const { return cost_; }
 
  private:

@@ -110,6 +110,7 @@ OpGroup activation_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "swiglu",
        .summary = "silu(gate) * up",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 1,
        .max_inputs = 1,
        .infer = infer_swiglu,
@@ -120,6 +121,7 @@ OpGroup activation_ops() {
       // Each pair (gate, up) is read whole before it is written.
       {.name = "swiglu_grad",
        .summary = "cotangent of gate_up",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 2,
        .max_inputs = 2,
        .infer = infer_swiglu_grad,
@@ -129,6 +131,7 @@ OpGroup activation_ops() {
        .in_place = {{0, 1}}},
       {.name = "bias_gelu",
        .summary = "gelu(x + bias)",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 2,
        .max_inputs = 2,
        .attrs = {string_attr("approximate")},
@@ -140,6 +143,7 @@ OpGroup activation_ops() {
        .in_place = {{0, 0}}},
       {.name = "bias_gelu_grad",
        .summary = "cotangent of x + bias",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 3,
        .max_inputs = 3,
        .attrs = {string_attr("approximate")},

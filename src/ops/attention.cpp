@@ -153,6 +153,24 @@ Cost cost_attention_packed_grad(const OpTypes& t) {
   return attention_cost(t, extents_of(t.inputs[0].shape, t.attrs), 5);
 }
 
+// ---- work
+// ----------------------------------------------------------------------------------------------------------
+
+constexpr std::string_view kForwardKey = "attention", kGradKey = "attention_grad";
+
+/// Heads of all sequences, tokens, head_dim.
+std::array<double, 3> extents_of_heads(const OpTypes& t) {
+  const Shape& q = t.inputs.front().shape;
+  const bool is_packed = q.rank() == 3;
+  const int64_t heads = is_packed ? t.attrs.i64("heads") : q.dim(-2);
+  const int64_t head_dim = is_packed ? t.attrs.i64("head_dim") : q.dim(-1);
+  return {static_cast<double>(q.dim(0) * heads), static_cast<double>(q.dim(1)),
+          static_cast<double>(head_dim)};
+}
+
+WorkSize size_attention(const OpTypes& t, double) { return {kForwardKey, extents_of_heads(t)}; }
+WorkSize size_attention_grad(const OpTypes& t, double) { return {kGradKey, extents_of_heads(t)}; }
+
 }  // namespace
 
 OpGroup attention_ops() {
@@ -168,9 +186,12 @@ OpGroup attention_ops() {
                                       int_attr("window"),
                                       p,
                                       key};
+  const ir::Work forward = {.kind = WorkKind::kAttention, .keys = {kForwardKey}, .size = size_attention},
+                 grad = {.kind = WorkKind::kAttention, .keys = {kGradKey}, .size = size_attention_grad};
   static const std::vector<OpDef> kOps = {
       {.name = "attention",
        .summary = "softmax(scale * q k^T) v",
+       .work = forward,
        .min_inputs = 3,
        .max_inputs = 5,
        .attrs = masks,
@@ -183,6 +204,7 @@ OpGroup attention_ops() {
        .random = 4},
       {.name = "attention_grad",
        .summary = "cotangents of q, k and v",
+       .work = grad,
        .min_inputs = 6,
        .max_inputs = 8,
        .attrs = masks,
@@ -194,6 +216,7 @@ OpGroup attention_ops() {
        .random = 7},
       {.name = "attention_packed",
        .summary = "attention on rows q | k | v",
+       .work = forward,
        .min_inputs = 1,
        .max_inputs = 3,
        .attrs = rows,
@@ -206,6 +229,7 @@ OpGroup attention_ops() {
        .random = 2},
       {.name = "attention_packed_grad",
        .summary = "cotangent of the rows",
+       .work = grad,
        .min_inputs = 4,
        .max_inputs = 6,
        .attrs = rows,

@@ -26,6 +26,10 @@ Result<Types> infer_copy_done(const OpTypes& t) {
   return in.results({t.inputs[0]});
 }
 
+std::optional<ir::ViewPlace> view_copy_done(const OpTypes&, const ir::Strides& strides, size_t) {
+  return ir::ViewPlace{0, strides};
+}
+
 }  // namespace
 
 OpGroup copy_ops() {
@@ -33,6 +37,7 @@ OpGroup copy_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "copy_start",
        .summary = "begins to copy into another memory space",
+       .work = {WorkKind::kCopy},
        .min_inputs = 1,
        .max_inputs = 1,
        .attrs = {string_attr("to")},
@@ -43,12 +48,15 @@ OpGroup copy_ops() {
        .is_copy = true},
       {.name = "copy_done",
        .summary = "the copy, which has ended",
+       .work = {WorkKind::kNone},
        .min_inputs = 2,
        .max_inputs = 2,
        .infer = infer_copy_done,
        .reference = reference_copy,
        .recompute = RecomputeClass::kNever,
        .elements = ir::Elements::kSame,
+       .view = view_copy_done,
+       .ends_copy = true,
        .is_view = true},
   };
   return kOps;

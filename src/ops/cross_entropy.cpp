@@ -64,6 +64,7 @@ OpGroup cross_entropy_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "cross_entropy",
        .summary = "sum of lse - logit[target]",
+       .work = {WorkKind::kReduction},
        .min_inputs = 3,
        .max_inputs = 4,
        .infer = infer_cross_entropy,
@@ -76,6 +77,7 @@ OpGroup cross_entropy_ops() {
        .is_loss = true},
       {.name = "cross_entropy_grad",
        .summary = "(softmax - onehot) * grad_scale",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 4,
        .max_inputs = 4,
        .infer = infer_cross_entropy_grad,

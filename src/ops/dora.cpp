@@ -90,6 +90,7 @@ OpGroup dora_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "dora_norm",
        .summary = "norms of the rows of weight + scale b a",
+       .work = {WorkKind::kReduction},
        .min_inputs = 3,
        .max_inputs = 3,
        .attrs = {int_attr("row"), int_attr("rank_row"), float_attr("scale"), bool_attr("transposed")},
@@ -99,6 +100,7 @@ OpGroup dora_ops() {
        .recompute = kCompute},
       {.name = "dora_scale",
        .summary = "x times magnitude / norm over the last axis",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 3,
        .max_inputs = 3,
        .infer = infer_dora_scale,
@@ -109,6 +111,7 @@ OpGroup dora_ops() {
        .in_place = {{0, 0}}},
       {.name = "dora_scale_grad",
        .summary = "dy x / norm, whose sum over rows is the magnitude's gradient",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 3,
        .max_inputs = 3,
        .infer = infer_dora_scale_grad,

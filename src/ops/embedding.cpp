@@ -126,6 +126,7 @@ OpGroup embedding_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "embedding",
        .summary = "rows of a table by token",
+       .work = {WorkKind::kCopy},
        .min_inputs = 2,
        .max_inputs = 2,
        .attrs = {padding, out_attr()},
@@ -139,6 +140,7 @@ OpGroup embedding_ops() {
        .begins_residual = true},
       {.name = "embedding_grad",
        .summary = "the table's gradient",
+       .work = {WorkKind::kReduction},
        .min_inputs = 2,
        .max_inputs = 3,
        .attrs = {int_attr("rows"), padding, out_attr()},
@@ -150,6 +152,7 @@ OpGroup embedding_ops() {
        .output_dtypes = {{0, "out"}}},
       {.name = "embedding_grad_add",
        .summary = "total plus the table's gradient",
+       .work = {WorkKind::kReduction},
        .min_inputs = 3,
        .max_inputs = 3,
        .attrs = {padding},

@@ -72,6 +72,7 @@ OpGroup gather_rows_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "gather_rows",
        .summary = "one row of each sequence by index",
+       .work = {WorkKind::kCopy},
        .min_inputs = 2,
        .max_inputs = 2,
        .infer = infer_gather_rows,
@@ -82,6 +83,7 @@ OpGroup gather_rows_ops() {
        .elements = ir::Elements::kRows},
       {.name = "gather_rows_grad",
        .summary = "the rows among zeros",
+       .work = {WorkKind::kCopy},
        .min_inputs = 2,
        .max_inputs = 2,
        .attrs = {int_attr("rows")},

@@ -2,6 +2,8 @@
 // there.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "ops/cross_entropy_math.h"
 #include "ops/granules.h"
@@ -66,9 +68,18 @@ Cost cost_head_loss(const OpTypes& t) {
   Cost cost = cost_of(t, 2 * products * rows * weight + 20 * rows * static_cast<double>(classes));
   // Each further chunk reads the weight again, and goes on with dw.
   const int64_t chunks = ceil_div(t.inputs[0].shape.num_rows(), t.attrs.i64("chunk_tokens"));
-  const double sweeps = (gradients.x ? 2 : 1) + (gradients.weight ? 2 : 0);
-  cost.bytes += static_cast<double>(chunks - 1) * sweeps * static_cast<double>(t.inputs[1].bytes().count);
+  const double passes = (gradients.x ? 2 : 1) + (gradients.weight ? 2 : 0);
+  cost.bytes += static_cast<double>(chunks - 1) * passes * static_cast<double>(t.inputs[1].bytes().count);
   return cost;
+}
+
+/// Tokens of a chunk, classes, hidden size.
+WorkSize size_head_loss(const OpTypes& t, double) {
+  const double hidden = static_cast<double>(t.inputs[0].shape.dim(-1));
+  const double rows = static_cast<double>(t.inputs[0].shape.num_rows());
+  return {kHeadLoss,
+          {std::clamp(static_cast<double>(t.attrs.i64("chunk_tokens")), 1.0, rows),
+           static_cast<double>(t.inputs[1].num_elements()) / hidden, hidden}};
 }
 
 /// Operands and results of the reference, by name.
@@ -134,6 +145,7 @@ OpGroup head_loss_ops() {
     const AttrSpec dx{"dx", AttrSpec::Kind::kString, false};
     OpDef all = {.name = kHeadLoss,
                  .summary = "linear and cross_entropy in chunks of tokens",
+                 .work = {.kind = WorkKind::kLossHead, .keys = {kHeadLoss}, .size = size_head_loss},
                  .min_inputs = 4,
                  .max_inputs = 6,
                  .attrs = {bool_attr("grad"), bool_attr("only_dx"), bool_attr("transposed"),

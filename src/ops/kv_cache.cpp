@@ -117,6 +117,7 @@ OpGroup kv_cache_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "cache_update",
        .summary = "writes new keys or values into the cache",
+       .work = {WorkKind::kCopy},
        .min_inputs = 3,
        .max_inputs = 3,
        .infer = infer_cache_update,
@@ -126,6 +127,7 @@ OpGroup kv_cache_ops() {
        .consumes = {{0, 0}}},
       {.name = "attention_cached",
        .summary = "attention of new tokens over the cache",
+       .work = {WorkKind::kAttention},
        .min_inputs = 4,
        .max_inputs = 4,
        .attrs = {float_attr("scale"), int_attr("window")},

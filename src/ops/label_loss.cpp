@@ -66,6 +66,7 @@ OpDef loss_def(std::string_view name, std::string_view summary, void (*vjp)(VjpC
                void (*reference)(RefContext&)) {
   return {.name = name,
           .summary = summary,
+          .work = {WorkKind::kReduction},
           .min_inputs = 3,
           .max_inputs = 4,
           .infer = infer_loss,
@@ -81,6 +82,7 @@ OpDef loss_def(std::string_view name, std::string_view summary, void (*vjp)(VjpC
 OpDef grad_def(std::string_view name, std::string_view summary, void (*reference)(RefContext&)) {
   return {.name = name,
           .summary = summary,
+          .work = {WorkKind::kElementwise},
           .min_inputs = 3,
           .max_inputs = 3,
           .infer = infer_loss_grad,

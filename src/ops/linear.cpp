@@ -1,5 +1,7 @@
 // Linear layers: the matrix product, the one that is added to columns of another, its weight gradient, and
 // the sum over rows that is a bias's gradient.
+#include <algorithm>
+
 #include "ops/operands.h"
 
 namespace plimsoll::ops {
@@ -7,6 +9,17 @@ namespace {
 
 double macs(const Shape& rows_of, int64_t in, int64_t out) {
   return static_cast<double>(rows_of.num_rows()) * static_cast<double>(in) * static_cast<double>(out);
+}
+
+constexpr std::string_view kForwardKey = "linear", kTransposedKey = "linear_t", kWeightKey = "linear_dw";
+
+WorkSize product_size(std::string_view key, const Shape& rows_of, int64_t columns, double flops) {
+  const double m = std::max(1.0, static_cast<double>(rows_of.num_rows())), n = static_cast<double>(columns);
+  return {key, {m, n, std::max(1.0, flops / (2 * m * n))}};
+}
+
+std::string_view forward_key(const OpTypes& t) {
+  return t.attrs.flag("transposed") ? kTransposedKey : kForwardKey;
 }
 
 // ---- linear
@@ -54,6 +67,10 @@ void vjp_linear(VjpContext& ctx) {
 
 Cost cost_linear(const OpTypes& t) {
   return cost_of(t, 2 * macs(t.inputs[0].shape, t.inputs[0].shape.dim(-1), t.outputs[0].shape.dim(-1)));
+}
+
+WorkSize size_linear(const OpTypes& t, double flops) {
+  return product_size(forward_key(t), t.outputs[0].shape, t.outputs[0].shape.dim(-1), flops);
 }
 
 void reference_linear(RefContext& ctx) {
@@ -120,6 +137,12 @@ Cost cost_linear_add(const OpTypes& t) {
           .bytes = static_cast<double>(x.bytes().count + weight.bytes().count) + 2 * columns};
 }
 
+/// It writes no more columns than those that it is added to.
+WorkSize size_linear_add(const OpTypes& t, double flops) {
+  const int64_t columns = t.inputs[1].shape.dim(t.attrs.flag("transposed") ? 1 : 0);
+  return product_size(forward_key(t), t.outputs[0].shape, columns, flops);
+}
+
 void reference_linear_add(RefContext& ctx) {
   const auto x = operand_of(ctx, *ctx.inputs[0]), weight = operand_of(ctx, *ctx.inputs[1]);
   const bool transposed = ctx.op.attrs.flag("transposed");
@@ -154,6 +177,13 @@ Result<Types> infer_linear_dw(const OpTypes& t) {
 Cost cost_linear_dw(const OpTypes& t) {
   return cost_of(t, 2 * macs(t.inputs[0].shape, t.inputs[0].shape.dim(-1), t.inputs[1].shape.dim(-1)));
 }
+
+WorkSize size_linear_dw(const OpTypes& t, double flops) {
+  return product_size(kWeightKey, t.outputs[0].shape, t.outputs[0].shape.dim(-1), flops);
+}
+
+/// Columns of dy are rows of the gradient of a weight [out, in].
+int columns_of_linear_dw(const ir::Attrs& attrs) { return attrs.flag("transposed") ? -1 : 1; }
 
 void reference_linear_dw(RefContext& ctx) {
   const auto x = operand_of(ctx, *ctx.inputs[0]), dy = operand_of(ctx, *ctx.inputs[1]);
@@ -203,9 +233,12 @@ void reference_sum_rows(RefContext& ctx) {
 OpGroup linear_ops() {
   using enum ir::RecomputeClass;
   using enum ir::AutocastClass;
+  const ir::Work product = {
+      .kind = WorkKind::kProduct, .keys = {kForwardKey, kTransposedKey}, .size = size_linear};
   static const std::vector<OpDef> kOps = {
       {.name = "linear",
        .summary = "x times weight, plus bias",
+       .work = product,
        .min_inputs = 2,
        .max_inputs = 3,
        .attrs = {bool_attr("transposed"), precision_attr(), out_attr()},
@@ -219,6 +252,7 @@ OpGroup linear_ops() {
        .rounded_operands = 2},
       {.name = "linear_few",
        .summary = "linear of few rows, for generation",
+       .work = product,
        .min_inputs = 2,
        .max_inputs = 3,
        .attrs = {bool_attr("transposed"), precision_attr(), out_attr()},
@@ -231,6 +265,7 @@ OpGroup linear_ops() {
        .rounded_operands = 2},
       {.name = "linear_add",
        .summary = "x times weight, added to columns of another result",
+       .work = {.kind = WorkKind::kProduct, .keys = product.keys, .size = size_linear_add},
        .min_inputs = 3,
        .max_inputs = 3,
        .attrs = {int_attr("column"), bool_attr("transposed"), precision_attr()},
@@ -244,6 +279,7 @@ OpGroup linear_ops() {
        .rounded_operands = 2},
       {.name = "linear_dw",
        .summary = "weight gradient of linear",
+       .work = {.kind = WorkKind::kProduct, .keys = {kWeightKey}, .size = size_linear_dw},
        .min_inputs = 2,
        .max_inputs = 3,
        .attrs = {bool_attr("transposed"), precision_attr(), out_attr()},
@@ -254,9 +290,11 @@ OpGroup linear_ops() {
        .recompute = kCompute,
        .accumulators = {{0, 2}},
        .output_dtypes = {{0, "out"}},
-       .rounded_operands = 2},
+       .rounded_operands = 2,
+       .columns_to_rows = columns_of_linear_dw},
       {.name = "sum_rows",
        .summary = "sum over all axes but the last",
+       .work = {WorkKind::kReduction},
        .min_inputs = 1,
        .max_inputs = 2,
        .attrs = {out_attr()},
@@ -267,7 +305,8 @@ OpGroup linear_ops() {
        .autocast = kF32,
        .recompute = kNearlyFree,
        .accumulators = {{0, 1}},
-       .output_dtypes = {{0, "out"}}},
+       .output_dtypes = {{0, "out"}},
+       .columns_to_rows = [](const ir::Attrs&) { return 0; }},
   };
   return kOps;
 }

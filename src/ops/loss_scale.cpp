@@ -83,6 +83,7 @@ OpGroup loss_scale_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "unscale",
        .summary = "norm and factor of the gradients of a scaled loss",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 2,
        .max_inputs = 2,
        .attrs = {{"max_norm", AttrSpec::Kind::kFloat, /*required=*/false}},
@@ -92,6 +93,7 @@ OpGroup loss_scale_ops() {
        .recompute = kNever},
       {.name = "next_scale",
        .summary = "the loss scale for the next step",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 2,
        .max_inputs = 2,
        .attrs = {float_attr("growth_factor"), float_attr("backoff_factor"), int_attr("growth_interval")},

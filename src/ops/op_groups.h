@@ -10,6 +10,7 @@ namespace plimsoll::ops {
 using OpGroup = std::span<const ir::OpDef>;
 
 OpGroup structure_ops();
+OpGroup views_ops();
 OpGroup copy_ops();
 OpGroup rows_ops();
 OpGroup elementwise_ops();

@@ -27,6 +27,8 @@ using ir::RefTensor;
 using ir::Shape;
 using ir::TensorType;
 using ir::VjpContext;
+using ir::WorkKind;
+using ir::WorkSize;
 using Types = std::vector<TensorType>;
 
 /// The reference of ops whose result holds the bytes of their first input.

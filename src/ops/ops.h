@@ -34,7 +34,7 @@ using ir::ValueId;
 
 inline constexpr int64_t kGranule = 256;
 
-// ---- structure (structure.cpp, copies.cpp)
+// ---- structure (structure.cpp, views.cpp, copies.cpp)
 // ------------------------------------------------------------------------------- `state` {name} and
 // `state_assign` {name}: Builder::read and Builder::assign.
 

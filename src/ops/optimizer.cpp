@@ -1,5 +1,5 @@
-// Gradient norm and clipping before the update: norm of the gradients, a tensor at a time and as a sweep over
-// all of them, and clipping.
+// Gradient norm and clipping before the update: norm of the gradients, a tensor at a time and of all of them
+// in one op, and clipping.
 #include <algorithm>
 #include <cmath>
 
@@ -20,7 +20,7 @@ Result<Types> infer_sum_squares(const OpTypes& t) {
   return in.floating().results({{DType::kF32, Shape{1}}});
 }
 
-Result<Types> infer_sum_squares_sweep(const OpTypes& t) {
+Result<Types> infer_sums_of_squares(const OpTypes& t) {
   Operands in(t, std::max<size_t>(t.inputs.size(), 1), repeated("x", t.inputs.size()));
   if (!in) return in.error();
   check_short(in, t, "rounded");
@@ -86,6 +86,7 @@ OpGroup optimizer_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "sum_squares",
        .summary = "sum of squares of a tensor",
+       .work = {WorkKind::kReduction},
        .min_inputs = 1,
        .max_inputs = 1,
        .attrs = {rounded},
@@ -94,14 +95,15 @@ OpGroup optimizer_ops() {
        .reference = reference_sum_squares,
        .autocast = kF32,
        .recompute = kNever,
-       .sweep = "sum_squares_sweep",
+       .multi_tensor = "sum_squares_sweep",
        .reads_gradients = true},
       {.name = "sum_squares_sweep",
        .summary = "sums of squares of many tensors",
+       .work = {.kind = WorkKind::kReduction, .is_multi_tensor = true},
        .min_inputs = 1,
        .max_inputs = -1,
        .attrs = {rounded},
-       .infer = infer_sum_squares_sweep,
+       .infer = infer_sums_of_squares,
        .cost = cost_squares,
        .reference = reference_sum_squares,
        .autocast = kF32,
@@ -109,6 +111,7 @@ OpGroup optimizer_ops() {
        .reads_gradients = true},
       {.name = "global_norm",
        .summary = "square root of the sum of squares",
+       .work = {WorkKind::kReduction},
        .min_inputs = 1,
        .max_inputs = -1,
        .infer = infer_global_norm,
@@ -117,6 +120,7 @@ OpGroup optimizer_ops() {
        .recompute = kNever},
       {.name = "clip_scale",
        .summary = "min(1, max_norm / (norm + 1e-6))",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 1,
        .max_inputs = 1,
        .attrs = {float_attr("max_norm")},

@@ -35,6 +35,7 @@ void reference_document_positions(RefContext& ctx) {
 const OpDef kOps[] = {
     {.name = "positions",
      .summary = "i32[batch, tokens]: the index of each token in its sequence, from start on",
+     .work = {WorkKind::kElementwise},
      .max_inputs = 1,
      .attrs = {int_attr("batch"), int_attr("tokens")},
      .infer = infer_positions,
@@ -42,6 +43,7 @@ const OpDef kOps[] = {
      .recompute = ir::RecomputeClass::kNearlyFree},
     {.name = "document_positions",
      .summary = "i32[B, T]: the index of each token in its document",
+     .work = {WorkKind::kElementwise},
      .min_inputs = 1,
      .max_inputs = 1,
      .infer = infer_document_positions,

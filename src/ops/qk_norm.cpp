@@ -175,6 +175,7 @@ OpGroup qk_norm_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "qk_norm_rope",
        .summary = "norms and turns the heads of q and k in packed rows",
+       .work = {WorkKind::kReduction},
        .min_inputs = 4,
        .max_inputs = 4,
        .attrs = rows,
@@ -187,6 +188,7 @@ OpGroup qk_norm_ops() {
        .in_place = {{0, 0}}},
       {.name = "qk_norm_rope_grad",
        .summary = "cotangents of qkv and of both weights",
+       .work = {WorkKind::kReduction},
        .min_inputs = 7,
        .max_inputs = 9,
        .attrs = rows_grad,

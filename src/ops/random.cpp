@@ -73,6 +73,7 @@ OpGroup random_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "dropout",
        .summary = "zero with probability p, else x / (1 - p)",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 2,
        .max_inputs = 2,
        .attrs = {float_attr("p"), int_attr("key")},
@@ -85,6 +86,7 @@ OpGroup random_ops() {
        .random = 1},
       {.name = "random_normal",
        .summary = "independent normals",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 1,
        .max_inputs = 1,
        .attrs = {ints_attr("shape"), float_attr("mean"), float_attr("std"), int_attr("key"), out_attr()},

@@ -130,6 +130,7 @@ OpGroup rope_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "rope_table",
        .summary = "cosines and sines of the positions' angles",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 1,
        .max_inputs = 2,
        .attrs = {int_attr("tokens"), float_attr("factor")},
@@ -140,6 +141,7 @@ OpGroup rope_ops() {
        .recompute = kNearlyFree},
       {.name = "rope",
        .summary = "turns every head",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 2,
        .max_inputs = 2,
        .attrs = {bool_attr("inverse")},
@@ -151,6 +153,7 @@ OpGroup rope_ops() {
        .in_place = {{0, 0}}},
       {.name = "rope_packed",
        .summary = "turns the first heads of packed rows",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 2,
        .max_inputs = 2,
        .attrs = {int_attr("heads"), int_attr("head_dim"), bool_attr("inverse")},

@@ -33,14 +33,16 @@ Result<Types> infer_concat_rows(const OpTypes& t) {
 std::vector<ValueId> gradient_rows(Builder& b, ValueId gradient, const std::vector<int64_t>& sizes,
                                    const VjpContext& ctx) {
   const Op maker = b.graph().op(b.graph().value(gradient).producer);
-  const bool is_product = maker.def->name == "linear_dw" && !maker.attrs.flag("transposed");
-  if (!is_product && maker.def->name != "sum_rows") return split_rows(b, gradient, sizes);
-  const std::vector<ValueId> columns = split(b, maker.inputs[is_product ? 1 : 0], sizes);
+  const int operand = maker.def->columns_to_rows != nullptr ? maker.def->columns_to_rows(maker.attrs) : -1;
+  if (operand < 0) return split_rows(b, gradient, sizes);
+  const std::vector<ValueId> columns = split(b, maker.inputs[at(operand)], sizes);
   std::vector<ValueId> rows(sizes.size());
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (ctx.wants(i))
-      rows[i] = is_product ? b.op("linear_dw", {maker.inputs[0], columns[i]}, maker.attrs)
-                           : b.op("sum_rows", {columns[i]}, maker.attrs);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (!ctx.wants(i)) continue;
+    std::vector<ValueId> inputs = maker.inputs;
+    inputs[at(operand)] = columns[i];
+    rows[i] = b.op(maker.def->name, std::move(inputs), maker.attrs);
+  }
   return rows;
 }
 
@@ -67,6 +69,7 @@ OpGroup rows_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "concat_rows",
        .summary = "joins along the first axis",
+       .work = {WorkKind::kCopy},
        .min_inputs = 1,
        .max_inputs = -1,
        .attrs = {{"name", AttrSpec::Kind::kString, false}},

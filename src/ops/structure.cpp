@@ -1,4 +1,4 @@
-// Ops that move or name data and compute nothing: state, views, joins, copies, constants.
+// Ops that move or name data and compute nothing: state, joins, copies, casts, constants.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,79 +30,8 @@ Result<Types> infer_state_assign(const OpTypes& t) {
   return in.results({});
 }
 
-// ---- reshape
-// ---------------------------------------------------------------------------------------------------
-
-Result<Types> infer_reshape(const OpTypes& t) {
-  Operands in(t, 1, {"x"});
-  if (!in) return in.error();
-  const TensorType& x = t.inputs[0];
-  const auto shape = shape_of(t.attrs.ints("shape"));
-  in.require(shape.has_value(), "shape must be of 1 to 6 positive extents", {0});
-  in.require(shape && shape->num_elements() == x.num_elements(),
-             fmt::format("x does not hold the elements of {}", to_string(shape.value_or(Shape{}))), {0});
-  return in.results({{x.dtype, shape.value_or(Shape{1})}});
-}
-
-void vjp_reshape(VjpContext& ctx) {
-  const Op op = ctx.op();
-  const ValueId dy = ctx.cotangent(0);
-  if (!dy.valid() || !ctx.wants(0)) return;
-  const auto dims = ctx.builder().type(op.inputs[0]).shape.dims();
-  std::vector<int64_t> shape(dims.begin(), dims.end());
-  ctx.add(0, reshape(ctx.builder(), dy, std::move(shape)));
-}
-
-// ---- split and concat
-// ------------------------------------------------------------------------------------------
-
-Result<Types> infer_split(const OpTypes& t) {
-  Operands in(t, 1, {"x"});
-  if (!in) return in.error();
-  const TensorType& x = t.inputs[0];
-  const auto& sizes = t.attrs.ints("sizes");
-  int64_t left = x.shape.dim(-1);
-  bool fits = !sizes.empty();
-  Types parts;
-  for (const int64_t size : sizes) {
-    fits = fits && size >= 1 && size <= left;
-    if (!fits) break;
-    left -= size;
-    parts.push_back({x.dtype, with_last(x.shape, size)});
-  }
-  in.require(fits && left == 0,
-             fmt::format("sizes [{}] do not add up to the last axis", fmt::join(sizes, ",")), {0});
-  return in.results(std::move(parts));
-}
-
-void vjp_split(VjpContext& ctx) {
-  const Op op = ctx.op();
-  Builder& b = ctx.builder();
-  bool any = false;
-  for (size_t i = 0; i < op.outputs.size(); ++i) any = any || ctx.cotangent(i).valid();
-  if (!any || !ctx.wants(0)) return;
-  std::vector<ValueId> parts;
-  for (size_t i = 0; i < op.outputs.size(); ++i) {
-    ValueId part = ctx.cotangent(i);
-    if (!part.valid()) {
-      const auto dims = b.type(op.outputs[i]).shape.dims();
-      part = fill(b, {dims.begin(), dims.end()}, -0.0);  // adding it changes no bit
-    }
-    parts.push_back(cast(b, part, b.type(op.inputs[0]).dtype));
-  }
-  ctx.add(0, parts.size() == 1 ? parts[0] : concat(b, std::move(parts)));
-}
-
-void reference_split(RefContext& ctx) {
-  const int64_t width = ctx.inputs[0]->type.shape.dim(-1);
-  int64_t start = 0;
-  for (RefTensor* part : ctx.outputs) {
-    const int64_t size = part->type.shape.dim(-1);
-    for (int64_t i = 0; i < part->type.num_elements(); ++i)
-      part->data[at(i)] = ctx.inputs[0]->data[at(i / size * width + start + i % size)];
-    start += size;
-  }
-}
+// ---- concat
+// -----------------------------------------------------------------------------------------------------
 
 Result<Types> infer_concat(const OpTypes& t) {
   Operands in(t, std::max<size_t>(t.inputs.size(), 1),
@@ -189,6 +118,7 @@ OpGroup structure_ops() {
   static const std::vector<OpDef> kOps = {
       {.name = "state",
        .summary = "reads a state of the session",
+       .work = {WorkKind::kNone},
        .attrs = {string_attr("name")},
        .infer = infer_state,
        .reference = reference_state,
@@ -196,6 +126,7 @@ OpGroup structure_ops() {
        .state = ir::StateAccess::kRead},
       {.name = "state_assign",
        .summary = "the state, or its elements from begin on, takes the value",
+       .work = {WorkKind::kNone},
        .min_inputs = 1,
        .max_inputs = 1,
        .attrs = {string_attr("name"), {"begin", AttrSpec::Kind::kInt, false}},
@@ -204,30 +135,9 @@ OpGroup structure_ops() {
        .recompute = RecomputeClass::kNever,
        .state = ir::StateAccess::kAssign,
        .has_effect = true},
-      {.name = "reshape",
-       .summary = "the same elements in another shape",
-       .min_inputs = 1,
-       .max_inputs = 1,
-       .attrs = {ints_attr("shape")},
-       .infer = infer_reshape,
-       .vjp = vjp_reshape,
-       .reference = reference_copy,
-       .recompute = RecomputeClass::kNearlyFree,
-       .elements = ir::Elements::kSame,
-       .is_view = true},
-      {.name = "split",
-       .summary = "cuts the last axis into parts",
-       .min_inputs = 1,
-       .max_inputs = 1,
-       .attrs = {ints_attr("sizes")},
-       .infer = infer_split,
-       .vjp = vjp_split,
-       .reference = reference_split,
-       .recompute = RecomputeClass::kNearlyFree,
-       .elements = ir::Elements::kSame,
-       .is_view = true},
       {.name = "concat",
        .summary = "joins along the last axis",
+       .work = {WorkKind::kCopy},
        .min_inputs = 1,
        .max_inputs = -1,
        .infer = infer_concat,
@@ -237,15 +147,18 @@ OpGroup structure_ops() {
        .recompute = RecomputeClass::kNearlyFree},
       {.name = "copy",
        .summary = "a dense copy",
+       .work = {WorkKind::kCopy},
        .min_inputs = 1,
        .max_inputs = 1,
        .infer = infer_copy,
        .vjp = vjp_copy,
        .reference = reference_copy,
        .recompute = RecomputeClass::kNearlyFree,
-       .elements = ir::Elements::kSame},
+       .elements = ir::Elements::kSame,
+       .takes_any_view = true},
       {.name = "cast",
        .summary = "the same values in another dtype",
+       .work = {WorkKind::kElementwise},
        .min_inputs = 1,
        .max_inputs = 1,
        .attrs = {out_attr()},
@@ -255,26 +168,17 @@ OpGroup structure_ops() {
        .recompute = RecomputeClass::kNearlyFree,
        .in_place = {{0, 0}},
        .elements = ir::Elements::kSame,
-       .output_dtypes = {{0, "out"}}},
+       .output_dtypes = {{0, "out"}},
+       .is_cast = true},
       {.name = "fill",
        .summary = "a constant tensor",
+       .work = {WorkKind::kElementwise},
        .attrs = {ints_attr("shape"), float_attr("value")},
        .infer = infer_fill,
        .reference = reference_fill,
        .recompute = RecomputeClass::kNearlyFree},
   };
   return kOps;
-}
-
-ValueId reshape(Builder& b, ValueId x, std::vector<int64_t> shape) {
-  return b.op("reshape", {x}, {{"shape", std::move(shape)}});
-}
-
-std::vector<ValueId> split(Builder& b, ValueId x, std::vector<int64_t> sizes) {
-  const size_t count = sizes.size();
-  std::vector<ValueId> parts = b.ops("split", {x}, {{"sizes", std::move(sizes)}});
-  parts.resize(count);
-  return parts;
 }
 
 ValueId concat(Builder& b, std::vector<ValueId> parts) { return b.op("concat", std::move(parts)); }

@@ -129,6 +129,7 @@ OpDef op_of(const TensorRule& rule) {
   const auto operands = static_cast<int>(rule.num_operands() + 2);
   OpDef def = {.name = rule.name,
                .summary = rule.summary,
+               .work = {WorkKind::kUpdate},
                .min_inputs = operands,
                .max_inputs = operands + 1,
                .attrs = {int_attr("group"),

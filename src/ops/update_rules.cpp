@@ -98,7 +98,7 @@ Result<Types> infer_one(const OpTypes& t) {
   return in.results(std::move(results));
 }
 
-Result<Types> infer_sweep(const OpTypes& t) {
+Result<Types> infer_multi_tensor(const OpTypes& t) {
   const UpdateForm form = update_form(t.op, t.attrs);
   const auto& group = t.attrs.ints("group");
   const size_t operands = form.rule->num_operands(), first = form.num_shared();
@@ -128,7 +128,7 @@ void add_aliases(const UpdateRule& rule, size_t operand, size_t result, std::vec
         {static_cast<int32_t>(result + r), static_cast<int32_t>(r == 0 ? operand : operand + 1 + r)});
 }
 
-std::vector<ir::Alias> sweep_consumes(const Op& op) {
+std::vector<ir::Alias> multi_tensor_consumes(const Op& op) {
   const UpdateForm form = update_form(op.def->name, op.attrs);
   std::vector<ir::Alias> aliases;
   size_t result = 0;
@@ -191,7 +191,7 @@ void reference_one(RefContext& ctx) {
          stream_of(ctx, form, clip + 2, form.draws ? ctx.op.attrs.i64("key") : 0)});
 }
 
-void reference_sweep(RefContext& ctx) {
+void reference_multi_tensor(RefContext& ctx) {
   const UpdateForm form = update_form(ctx.op.def->name, ctx.op.attrs);
   const auto& group = ctx.op.attrs.ints("group");
   for (size_t k = 0; k < group.size(); ++k)
@@ -217,6 +217,7 @@ void add_ops(const UpdateRule& rule, std::vector<OpDef>& defs) {
       first{"first", AttrSpec::Kind::kInt, false};
   OpDef one = {.name = rule.name,
                .summary = rule.summary,
+               .work = {WorkKind::kUpdate},
                .min_inputs = operands,
                .max_inputs = operands + 1,
                .attrs = {int_attr("group"), rounded, copy, key, first},
@@ -225,21 +226,22 @@ void add_ops(const UpdateRule& rule, std::vector<OpDef>& defs) {
                .reference = reference_one,
                .autocast = ir::AutocastClass::kF32,
                .recompute = ir::RecomputeClass::kNever,
-               .sweep = rule.sweep,
+               .multi_tensor = rule.multi_tensor,
                .random = operands};
   add_aliases(rule, 0, 0, one.consumes);
   defs.push_back(std::move(one));
-  defs.push_back({.name = rule.sweep,
+  defs.push_back({.name = rule.multi_tensor,
                   .summary = rule.summary,
+                  .work = {.kind = WorkKind::kUpdate, .is_multi_tensor = true},
                   .min_inputs = 2,
                   .max_inputs = -1,
                   .attrs = {ints_attr("group"), rounded, copy, keys},
-                  .infer = infer_sweep,
+                  .infer = infer_multi_tensor,
                   .cost = cost_update,
-                  .reference = reference_sweep,
+                  .reference = reference_multi_tensor,
                   .autocast = ir::AutocastClass::kF32,
                   .recompute = ir::RecomputeClass::kNever,
-                  .consumes_variadic = sweep_consumes,
+                  .consumes_variadic = multi_tensor_consumes,
                   .random = 2});
 }
 
@@ -263,7 +265,7 @@ std::span<const UpdateRule> update_rules() {
 
 const UpdateRule* find_update_rule(std::string_view op) {
   for (const UpdateRule& rule : update_rules())
-    if (rule.name == op || rule.sweep == op) return &rule;
+    if (rule.name == op || rule.multi_tensor == op) return &rule;
   return nullptr;
 }
 

@@ -72,8 +72,8 @@ enum LionField : int64_t {
 };
 
 struct UpdateRule {
-  std::string_view name;   ///< of the op for one tensor
-  std::string_view sweep;  ///< of the op for many
+  std::string_view name;          ///< of the op for one tensor
+  std::string_view multi_tensor;  ///< of the op for many
   std::string_view summary;
   std::vector<std::string_view> states;  ///< each as large as the parameter, zero before the first step
   int64_t num_fields = 0;

@@ -50,7 +50,7 @@ std::string hint_of(Place place, const Profile& profile, const TimeBreakdown& pl
       return bf16_helps ? fmt::format("{}; the rate of training.precision=bf16 is {:.1f} times as high", hint,
                                       profile.bf16_gain)
                         : hint;
-    case kSweeps:
+    case kMemoryBound:
       return bf16_helps ? hint + "; training.precision=bf16 halves what most of them read and write" : hint;
     default:
       return hint;

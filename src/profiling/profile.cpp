@@ -80,6 +80,7 @@ class Recorder {
     const ir::Cost cost = ir::op_cost(graph, op);
     OpFacts facts{.op = std::string(op.def->name),
                   .layer = op.layer,
+                  .is_product = op.def->work.kind == ir::WorkKind::kProduct,
                   .copies = op.def->is_copy,
                   .on_host = op.queue == ir::Queue::kHost,
                   .updates = op.block == ir::kUpdateBlock,
@@ -102,7 +103,7 @@ class Recorder {
     planner::StepSeconds estimated;
     costs.add(graph, op, estimated);
     facts.estimated_seconds = facts.on_host ? costs.host_seconds(graph, op) : estimated.total();
-    const auto type = static_cast<size_t>(planner::op_work(ir::op_types(graph, op), cost).type);
+    const auto type = static_cast<size_t>(planner::op_work(*op.def, ir::op_types(graph, op), cost).type);
     const auto& peaks = costs.profile().product_flops;
     const double peak = peaks[type] > 0 ? peaks[type] : peaks[0];
     if (peak > 0) facts.peak_seconds = cost.flops / peak;

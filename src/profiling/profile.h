@@ -26,6 +26,7 @@ struct OpFacts {
   std::string op = {}, layer = {};
   size_t program = 0;
   int32_t position = 0;  ///< in the order of the program
+  bool is_product = false;
   bool copies = false;
   bool on_host = false;  ///< a kernel that the host runs beside the device
   bool updates = false, recomputed = false;

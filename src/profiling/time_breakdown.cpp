@@ -26,17 +26,16 @@ constexpr double kReadBytesPerToken = 1;
 
 using Seconds = std::array<double, kPlaces>;
 /// Where kernels compute: what a padded token, or a thread more, has a part in.
-constexpr Place kKernelPlaces[] = {kFewRows, kBelowRate, kProducts, kSweeps, kRecompute};
+constexpr Place kKernelPlaces[] = {kFewRows, kBelowRate, kProducts, kMemoryBound, kRecompute};
 
-bool is_linear(const OpFacts& f) { return f.op.starts_with("linear"); }
 bool is_intense(const OpFacts& f) { return f.flops > 0 && f.flops >= kIntense * f.bytes; }
-bool has_small_m(const OpFacts& f) { return is_linear(f) && f.rows < kFewRowsMost && !is_intense(f); }
+bool has_small_m(const OpFacts& f) { return f.is_product && f.rows < kFewRowsMost && !is_intense(f); }
 
 Place place_of(const OpFacts& f) {
   if (f.copies) return kCopies;
   if (f.updates) return kOptimizer;
   if (f.recomputed) return kRecompute;
-  return is_intense(f) || has_small_m(f) ? kProducts : kSweeps;
+  return is_intense(f) || has_small_m(f) ? kProducts : kMemoryBound;
 }
 
 /// An op's runs over all steps.
@@ -71,7 +70,7 @@ double best_rate(const Profile& profile, const std::vector<OpSums>& sums) {
   double run = 0, machine = 0;
   for (size_t i = 0; i < sums.size(); ++i) {
     const OpFacts& f = profile.facts[i];
-    if (place_of(f) != kProducts || !is_linear(f)) continue;
+    if (place_of(f) != kProducts || !f.is_product) continue;
     if (!has_small_m(f)) run = std::max(run, sums[i].rate);
     if (f.peak_seconds > 0) machine = std::max(machine, f.flops / f.peak_seconds);
   }
@@ -91,7 +90,7 @@ void add_ops(const Profile& profile, TimeBreakdown& to) {
     seconds[place] += sum.worked(), seconds[kIdle] += sum.idle, seconds[kHostWork] += sum.issue;
     if (sum.idle > most_idle) most_idle = sum.idle, to.idle_op = f.op;
     const bool small_m = has_small_m(f);
-    if (place != kProducts || !is_linear(f) || (!small_m && sum.rate >= kSlowShare * best)) continue;
+    if (place != kProducts || !f.is_product || (!small_m && sum.rate >= kSlowShare * best)) continue;
     const double lost = std::max(0.0, sum.worked() - (best > 0 ? sum.flops / best : 0));
     seconds[kProducts] -= lost, seconds[small_m ? kFewRows : kBelowRate] += lost;
     if (!small_m && lost > most_lost) most_lost = lost, to.shapes = f.dims;
@@ -144,7 +143,7 @@ void add_data_waits(const Profile& profile, Seconds& seconds) {
 /// Op by op, copies show all of their time. As much as kernels take is hidden behind them at best.
 void hide_copies(Seconds& seconds) {
   double kernels = 0;
-  for (const Place p : {kFewRows, kBelowRate, kOptimizer, kRecompute, kProducts, kSweeps})
+  for (const Place p : {kFewRows, kBelowRate, kOptimizer, kRecompute, kProducts, kMemoryBound})
     kernels += seconds[p];
   const double hidden = std::min(kernels, seconds[kCopies]);
   seconds[kCopies] -= hidden, seconds[kHiddenCopies] += hidden;

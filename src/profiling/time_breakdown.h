@@ -24,7 +24,7 @@ enum Place : uint8_t {
   kRecompute,
   kPadding,
   kProducts,  ///< the first of the work itself
-  kSweeps,
+  kMemoryBound,
   kHiddenCopies,
   kPlaces
 };

@@ -46,7 +46,8 @@ planner::StepTimes step_times(const training::Trainer& trainer, const OpMedians&
       prepared.costs->add(graph, *op, estimated);
       if (estimated.total() == 0) continue;
       const double seconds = medians.of(p, i);
-      const planner::OpWork of = planner::op_work(ir::op_types(graph, *op), ir::op_cost(graph, *op));
+      const planner::OpWork of =
+          planner::op_work(*op->def, ir::op_types(graph, *op), ir::op_cost(graph, *op));
       for (int64_t run = 0; run < runs; ++run) times.add(of.kind, of.type, seconds, estimated.total());
       times.seconds += static_cast<double>(runs) * seconds;
     }

@@ -16,7 +16,7 @@ KernelPlan small_plan() {
                      {"sweeps", {{"add", {x, x}, {}}}}},
           .seconds_per_op = 1e-4,
           .spread_bytes = 1 << 16,
-          .sweep_elements = 1 << 12};
+          .memory_elements = 1 << 12};
 }
 
 TEST(KernelRates, AreAProfileThatPlansCanGoBy) {

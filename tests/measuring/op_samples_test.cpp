@@ -25,7 +25,7 @@ TEST_P(Samples, EachIsAnOpThatTakesItsOperandsAndACaseOfItsOwn) {
       ASSERT_TRUE(results.ok()) << results.error().message();
       types.outputs = *results;
       ASSERT_NE(def->cost, nullptr) << sample.op << ": its work is not known";
-      const planner::OpWork of = planner::op_work(types, def->cost(types));
+      const planner::OpWork of = planner::op_work(*def, types, def->cost(types));
       EXPECT_GT(of.work, 0) << sample.op;
       kinds.insert(std::string(of.kind));
       EXPECT_TRUE(seen.insert({std::string(of.kind), static_cast<int>(of.type), of.extents[0], of.extents[1],

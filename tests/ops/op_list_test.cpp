@@ -67,10 +67,42 @@ TEST(OpList, PropertiesAgree) {
           << def->name << " " << attr;
     EXPECT_EQ(def->rounded_operands > 0, takes(*def, "precision")) << def->name;
     EXPECT_EQ(def->random >= 0, takes(*def, "key")) << def->name;
-    for (const std::string_view named : {def->norm.with_add, def->with_add.op, def->sweep})
+    for (const std::string_view named : {def->norm.with_add, def->with_add.op, def->multi_tensor})
       EXPECT_TRUE(named.empty() || find_op(named) != nullptr) << def->name << " " << named;
     EXPECT_TRUE(!def->is_view || def->elements == ir::Elements::kSame) << def->name;
   }
+}
+
+/// An op without a stated kind would be estimated as one that moves bytes.
+TEST(OpList, EveryOpStatesItsWork) {
+  std::set<std::string_view> of_many;
+  for (const ir::OpDef* def : all_ops()) of_many.insert(def->multi_tensor);
+  for (const ir::OpDef* def : all_ops()) {
+    using enum ir::WorkKind;
+    const ir::Work& work = def->work;
+    EXPECT_NE(work.kind, kUnstated) << def->name;
+    EXPECT_EQ(work.size == nullptr, work.keys.empty()) << def->name;
+    EXPECT_TRUE(work.size == nullptr || work.kind == kProduct || work.kind == kAttention ||
+                work.kind == kLossHead)
+        << def->name << ": its rates are looked up by other extents than bytes";
+    EXPECT_TRUE(work.size != nullptr || (work.kind != kProduct && work.kind != kLossHead)) << def->name;
+    EXPECT_EQ(work.kind == kNone, def->is_view || def->state != ir::StateAccess::kNone) << def->name;
+    EXPECT_TRUE(!def->is_copy || work.kind == kCopy) << def->name;
+    EXPECT_EQ(work.is_multi_tensor, of_many.contains(def->name)) << def->name;
+    EXPECT_EQ(work.kind == kUpdate,
+              find_update_rule(def->name) != nullptr || find_tensor_rule(def->name) != nullptr)
+        << def->name;
+    EXPECT_EQ(def->is_view, def->view != nullptr) << def->name;
+    EXPECT_TRUE(!def->ends_copy || def->is_view) << def->name;
+  }
+}
+
+/// The words of calibration files: rates that were measured keep their meaning.
+TEST(OpList, KeysOfMeasuredRates) {
+  std::set<std::string_view> keys;
+  for (const ir::OpDef* def : all_ops()) keys.insert(def->work.keys.begin(), def->work.keys.end());
+  EXPECT_EQ(keys, (std::set<std::string_view>{"linear", "linear_t", "linear_dw", "attention",
+                                              "attention_grad", "head_loss"}));
 }
 
 /// A fused op's accumulators and dtypes are its parts', one operand further on.

@@ -116,7 +116,7 @@ TEST(Optimizer, TheSweepIsWhatItReplaces) {
       const Tensors one = evaluate(std::string(rule.name), x, {{"group", group}});
       apart.insert(apart.end(), one.begin(), one.end());
     }
-    EXPECT_EQ(distance(evaluate(std::string(rule.sweep), all, {{"group", Ints{1, 0}}}), apart), 0)
+    EXPECT_EQ(distance(evaluate(std::string(rule.multi_tensor), all, {{"group", Ints{1, 0}}}), apart), 0)
         << rule.name;
   }
   const RefTensor x = normal({2, 3}, 1), y = normal({5}, 5);

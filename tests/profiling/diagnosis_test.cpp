@@ -10,7 +10,7 @@ namespace plimsoll::profiling {
 namespace {
 
 /// Ops by what they are, in the order of `Planted::seconds`.
-enum : size_t { kProduct, kOddProduct, kFewRows, kSweep, kCopy, kAdamw, kRecomputed };
+enum : size_t { kProduct, kOddProduct, kFewRows, kMemoryBound, kCopy, kAdamw, kRecomputed };
 
 /// Four steps in which nothing stands out: 1 s of products at 1000 operations a second and little else.
 struct Planted {
@@ -25,13 +25,13 @@ struct Planted {
     Profile p;
     p.padded_tokens = 100;
     p.num_threads = num_threads, p.num_cpus = 2, p.bf16_gain = bf16_gain;
-    p.facts = {{.op = "linear", .flops = 1000, .bytes = 10, .dims = "[[64, 64]]"},
-               {.op = "linear_dw", .flops = 60, .bytes = 1, .dims = "[[17, 1003]]"},
-               {.op = "linear_few", .flops = 10, .bytes = 10},
+    p.facts = {{.op = "linear", .is_product = true, .flops = 1000, .bytes = 10, .dims = "[[64, 64]]"},
+               {.op = "linear_dw", .is_product = true, .flops = 60, .bytes = 1, .dims = "[[17, 1003]]"},
+               {.op = "linear_few", .is_product = true, .flops = 10, .bytes = 10},
                {.op = "rms_norm", .flops = 10, .bytes = 10},
                {.op = "copy_start", .copies = true, .bytes = 10},
                {.op = "adamw", .updates = true},
-               {.op = "linear", .recomputed = true, .flops = 1000, .bytes = 10}};
+               {.op = "linear", .is_product = true, .recomputed = true, .flops = 1000, .bytes = 10}};
     for (const double wait : waits) {
       ProfiledStep step{.seconds = wait + host, .data_wait_seconds = wait, .tokens = tokens};
       for (size_t op = 0; op < p.facts.size(); ++op) {
@@ -166,9 +166,9 @@ TEST(Verdict, OddShapesAreNamed) {
   EXPECT_NE(f.hint.find("[[17, 1003]]"), std::string::npos) << f.hint;
 }
 
-TEST(Verdict, SweepsAreWork) {
+TEST(Verdict, MemoryBoundOpsAreWork) {
   Planted planted = healthy();
-  planted.seconds[kSweep] = 2;
+  planted.seconds[kMemoryBound] = 2;
   EXPECT_EQ(first(planted).what, "memory-bound ops");
 }
 

@@ -99,6 +99,29 @@ class CheckIncludes(Scratch):
         self.assertEqual(code, 1)
         self.assertEqual([line.split(": ")[0] for line in out.splitlines()], [f"src/passes/a.cpp:{i}" for i in range(1, 6)])
 
+    def test_an_op_is_asked_by_its_definition_and_not_by_its_name(self):
+        ops = ('constexpr std::string_view kSum = "sum_rows";\n{.name = "linear_dw"},\n{.name = kSum},\n'
+               '  {"adamw", "adamw_sweep", "update"},\nloss_def(\n "bce", ""),\nbool own = op == "linear_dw";\n')
+        code, out = self.check(
+            ("ops/a.cpp", ops), ("ops/b.cpp", 'if (maker.def->name != "sum_rows") return;\n'),
+            ("passes/fusion/c.cpp", 'if (op.def->name == "linear_dw") return;\n'),
+            ("planner/d.cpp", 'bool a = kind.ends_with("_sweep");\nbool b = t.op.starts_with("linear");\n'
+                              'bool c = t.op == "linear";  // no op\nb.op("linear_dw", {x});\n'
+                              'bool d = op.def->name == "bce";\nbool e = key == "adamw";\n'))
+        self.assertEqual(code, 1)
+        self.assertEqual([line.split(": ")[0] for line in out.splitlines()],
+                         ["src/ops/b.cpp:1", "src/planner/d.cpp:1", "src/planner/d.cpp:2", "src/planner/d.cpp:5",
+                          "src/planner/d.cpp:6"])
+
+    def test_the_names_of_this_tree_are_found(self):
+        path = str(TOOLS / "check_includes")
+        loader = importlib.machinery.SourceFileLoader("check_includes", path)
+        module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_includes", loader))
+        loader.exec_module(module)
+        names = set().union(*module.op_names(ROOT / "src").values())
+        self.assertLessEqual({"linear", "head_loss_dw", "adamw", "adamw_sweep", "sgd_momentum_sweep", "muon",
+                              "adafactor_vector", "bce_with_logits_grad", "unscale", "random_normal"}, names)
+
     def test_cmake_may_not_link_against_the_direction(self):
         code, out = self.check(("base/a.h", ""), ("CMakeLists.txt", "plimsoll_module(io DEPS plimsoll_training)\n"))
         self.assertEqual(code, 1)

@@ -47,7 +47,7 @@ class FuseOptimizer {
 
   void fuse_squares(OpId id) {
     const ir::Op norm = rw_.op(id);
-    if (norm.inputs.size() < 2 || squares_of(norm)->sweep.empty()) return;
+    if (norm.inputs.size() < 2 || squares_of(norm)->multi_tensor.empty()) return;
     std::vector<ValueId> tensors;
     for (const ValueId square : norm.inputs) {
       const OpId maker = rw_.producer_id(square);
@@ -58,7 +58,7 @@ class FuseOptimizer {
       tensors.push_back(rw_.op(maker).inputs[0]);
     }
     const ValueId squares =
-        rw_.before(id, squares_of(norm)->sweep, tensors, rw_.producer(norm.inputs[0]).attrs)[0];
+        rw_.before(id, squares_of(norm)->multi_tensor, tensors, rw_.producer(norm.inputs[0]).attrs)[0];
     const ValueId total = rw_.before(id, "global_norm", {squares})[0];
     rw_.remove(id);
     for (const ValueId square : norm.inputs) rw_.remove(rw_.producer_id(square));
@@ -131,7 +131,7 @@ class FuseOptimizer {
     }
     attrs.set("group", groups);
     if (!keys.empty()) attrs.set("key", keys);
-    const auto fused = rw_.before(last, rule_->sweep, operands, attrs);
+    const auto fused = rw_.before(last, rule_->multi_tensor, operands, attrs);
     size_t next = 0;
     for (const OpId id : run)
       for (const ValueId v : std::vector(rw_.op(id).outputs)) move_result(v, fused[next++], last);

@@ -19,43 +19,8 @@ namespace {
 using ir::Graph;
 using ir::Op;
 using ir::OpId;
-using ir::Shape;
 using ir::Strides;
 using ir::ValueId;
-
-/// Strides of the same elements under another shape, if no copy is needed: neighbouring axes of the old shape
-/// are merged where they are contiguous, then cut as the new shape asks.
-std::optional<Strides> reshaped_strides(const Shape& from, const Strides& strides, const Shape& to) {
-  struct Run {
-    int64_t extent, stride;
-  };
-  std::vector<Run> runs;
-  for (int i = 0; i < from.rank(); ++i) {
-    if (from.dim(i) == 1) continue;
-    const Run run{from.dim(i), strides[static_cast<size_t>(i)]};
-    if (!runs.empty() && runs.back().stride == run.stride * run.extent)
-      runs.back() = {runs.back().extent * run.extent, run.stride};
-    else
-      runs.push_back(run);
-  }
-  Strides result{};
-  int64_t left = 1;  // extent of the current run not yet given to an axis of `to`
-  int64_t step = 1;
-  for (int i = to.rank() - 1; i >= 0; --i) {
-    if (left == 1 && !runs.empty() && to.dim(i) != 1) {
-      left = runs.back().extent;
-      step = runs.back().stride;
-      runs.pop_back();
-    }
-    if (to.dim(i) != 1 && left % to.dim(i) != 0) return std::nullopt;
-    result[static_cast<size_t>(i)] = step;
-    if (to.dim(i) != 1) {
-      step *= to.dim(i);
-      left /= to.dim(i);
-    }
-  }
-  return result;
-}
 
 class Binder {
  public:
@@ -105,8 +70,8 @@ class Binder {
 
   /// Puts a copy before `id` for each strided operand that its kernel does not take.
   void densify_operands(OpId id) {
-    if (graph_.op(id).def->name == "copy") return;
-    if (graph_.op(id).def->name == "copy_done") {  // what the copy reads, which may be a dense copy by now
+    if (graph_.op(id).def->takes_any_view) return;
+    if (graph_.op(id).def->ends_copy) {  // what the copy reads, which may be a dense copy by now
       graph_.op(id).inputs[1] = graph_.op(graph_.value(graph_.op(id).inputs[0]).producer).inputs[0];
       return;
     }
@@ -117,9 +82,7 @@ class Binder {
       const ValueId in = op.inputs[i];
       if (!in.valid() || is_dense(in)) continue;
       if (op.def->is_view) {
-        if (op.def->name != "reshape") continue;
-        if (reshaped_strides(graph_.type(in).shape, place(in).strides, graph_.type(op.outputs[0]).shape))
-          continue;
+        if (op.def->view(op_types(graph_, op), place(in).strides, 0)) continue;
       } else if (const auto& accepts = traits_of(op).accepts_strided; accepts && accepts(op.def->name, i)) {
         continue;
       }
@@ -170,22 +133,12 @@ class Binder {
 
   void place_views(const Op& op) {
     const Place source = place(op.inputs[0]);
-    const auto& type = graph_.type(op.inputs[0]);
-    if (op.def->name == "copy_done") {
-      place(op.outputs[0]) = source;
-      return;
-    }
-    if (op.def->name == "reshape") {
-      const auto strides = reshaped_strides(type.shape, source.strides, graph_.type(op.outputs[0]).shape);
-      PLIMSOLL_CHECK(strides.has_value());
-      place(op.outputs[0]) = {source.storage, source.offset_bytes, *strides};
-      return;
-    }
-    PLIMSOLL_CHECK(op.def->name == "split", std::string(op.def->name));
-    int64_t column = 0;
-    for (const ValueId out : op.outputs) {
-      place(out) = {source.storage, source.offset_bytes + column * ir::bits(type.dtype) / 8, source.strides};
-      column += graph_.type(out).shape.dim(-1);
+    const ir::OpTypes types = op_types(graph_, op);
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      const auto view = op.def->view(types, source.strides, i);
+      PLIMSOLL_CHECK(view.has_value(), std::string(op.def->name));
+      const int64_t offset_bytes = view->offset * ir::bits(types.inputs[0].dtype) / 8;
+      place(op.outputs[i]) = {source.storage, source.offset_bytes + offset_bytes, view->strides};
     }
   }
 

@@ -25,7 +25,7 @@ std::vector<Move> moves(const Graph& graph, const StorageGroups& s, bool updates
     const ir::Op& op = graph.op(graph.order()[place]);
     const bool is_update = updates_stay && op.block == ir::kUpdateBlock && !op.inputs.empty();
     // Where copies begin and end is their pass's to say.
-    if (op.def->is_copy || op.def->name == "copy_done" || is_update) {
+    if (op.def->is_copy || op.def->ends_copy || is_update) {
       moves.push_back(Move::kStay);
       continue;
     }

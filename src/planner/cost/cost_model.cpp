@@ -14,19 +14,19 @@ constexpr double kSoftmaxFlops = 20;
 double extent(double value, double half) { return value / (value + half); }
 
 Part part_of(const ir::Op& op) {
-  const std::string_view name = op.def->name;
   if (op.def->is_copy) return Part::kCopies;
   if (op.def->is_loss) return Part::kLoss;
-  if (name.starts_with("linear")) return Part::kProducts;
-  if (name.starts_with("attention")) return Part::kAttention;
+  if (op.def->work.kind == ir::WorkKind::kProduct) return Part::kProducts;
+  if (op.def->work.kind == ir::WorkKind::kAttention) return Part::kAttention;
   return op.block == ir::kUpdateBlock ? Part::kOptimizer : Part::kMemory;
 }
 
-/// What of a measured op's rate is left: of the loss head, as its products have it.
-double share_of(std::string_view kind, const ThreadShares& share) {
-  if (kind.starts_with("linear") || kind.starts_with("head_loss")) return share.products;
-  if (kind.starts_with("attention")) return share.attention;
-  return kind.ends_with("_sweep") ? share.updates : share.sweeps;
+/// What of the rate measured under `key` is left: of the loss head, as its products have it.
+double share_of(std::string_view key, const ThreadShares& share) {
+  const ir::Work& work = work_of_key(key);
+  if (work.kind == ir::WorkKind::kProduct || work.kind == ir::WorkKind::kLossHead) return share.products;
+  if (work.kind == ir::WorkKind::kAttention) return share.attention;
+  return work.is_multi_tensor ? share.updates : share.memory_bound;
 }
 
 double between(double a, double b, double part) {
@@ -38,7 +38,7 @@ double between(double a, double b, double part) {
 ThreadShares thread_shares(const MachineProfile& profile, int64_t threads) {
   const auto in_proportion = [&](const ThreadShares& to) {
     const double times = static_cast<double>(threads) / static_cast<double>(to.threads);
-    return ThreadShares{threads, times * to.products, times * to.attention, times * to.sweeps,
+    return ThreadShares{threads, times * to.products, times * to.attention, times * to.memory_bound,
                         times * to.updates};
   };
   const ThreadShares all{.threads = profile.threads};
@@ -54,7 +54,8 @@ ThreadShares thread_shares(const MachineProfile& profile, int64_t threads) {
   const auto log = [](int64_t n) { return std::log(static_cast<double>(n)); };
   const double part = (log(threads) - log(below.threads)) / (log(above->threads) - log(below.threads));
   return {threads, between(below.products, above->products, part),
-          between(below.attention, above->attention, part), between(below.sweeps, above->sweeps, part),
+          between(below.attention, above->attention, part),
+          between(below.memory_bound, above->memory_bound, part),
           between(below.updates, above->updates, part)};
 }
 
@@ -85,7 +86,7 @@ CostModel::CostModel(const MachineProfile& profile, int num_threads) : profile_(
     for (double& rate : profile_.attention_flops) rate *= share.attention;
     for (OpPoint& point : profile_.points) point.rate *= share_of(point.kind, share);
     for (double* rate : {&profile_.vector_flops, &profile_.cache_bandwidth, &profile_.memory_bandwidth})
-      *rate *= share.sweeps;
+      *rate *= share.memory_bound;
     profile_.optimizer_bandwidth *= share.updates;
   }
   for (const OpPoint& point : profile_.points) {
@@ -107,7 +108,7 @@ const CostModel::Known* CostModel::known(const OpWork& of) const {
   };
   if (const Known* exact = find(of.kind, of.type); exact != nullptr) return exact;
   if (of.type == ProductType::kTf32) return find(of.kind, ProductType::kF32);
-  // What a sweep moves counts, not what it computes in.
+  // What a memory-bound op moves counts, not what it computes in.
   if (of.extents[1] == 1 && of.type == ProductType::kF16) return find(of.kind, ProductType::kBf16);
   return nullptr;
 }
@@ -153,8 +154,9 @@ double CostModel::arithmetic_seconds(Part part, const OpWork& of, const ir::OpTy
   return std::max(0.0, cost.flops - softmax) / products + softmax / profile_.vector_flops;
 }
 
-CostModel::Time CostModel::time_of(Part part, const ir::OpTypes& t, const ir::Cost& cost) const {
-  const OpWork of = op_work(t, cost);
+CostModel::Time CostModel::time_of(Part part, const ir::OpDef& def, const ir::OpTypes& t,
+                                   const ir::Cost& cost) const {
+  const OpWork of = op_work(def, t, cost);
   const bool is_cached = cost.bytes <= profile_.cache_bytes;
   const double bandwidth = part == Part::kOptimizer ? profile_.optimizer_bandwidth
                            : is_cached              ? profile_.cache_bandwidth
@@ -185,7 +187,7 @@ double CostModel::host_seconds(const ir::Graph& graph, const ir::Op& op) const {
 void CostModel::add(const ir::Graph& graph, const ir::Op& op, StepSeconds& seconds) const {
   if (op.def->is_view || op.def->state != ir::StateAccess::kNone) return;
   const Part part = part_of(op);
-  const Time time = time_of(part, ir::op_types(graph, op), ir::op_cost(graph, op));
+  const Time time = time_of(part, *op.def, ir::op_types(graph, op), ir::op_cost(graph, op));
   const double most = std::max(time.arithmetic, time.memory);
   seconds.parts[static_cast<size_t>(part)] += most + profile_.launch_seconds;
   if (time.memory > time.arithmetic) seconds.by_memory[static_cast<size_t>(part)] += most;

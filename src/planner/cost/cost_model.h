@@ -59,7 +59,8 @@ class CostModel {
   struct Time {
     double arithmetic = 0, memory = 0;
   };
-  [[nodiscard]] Time time_of(Part part, const ir::OpTypes& types, const ir::Cost& cost) const;
+  [[nodiscard]] Time time_of(Part part, const ir::OpDef& def, const ir::OpTypes& types,
+                             const ir::Cost& cost) const;
   /// By the large rates alone, where nothing was measured of the kind.
   [[nodiscard]] double arithmetic_seconds(Part part, const OpWork& of, const ir::OpTypes& types,
                                           const ir::Cost& cost) const;

@@ -68,7 +68,7 @@ template <typename Shares, typename Visit>
 void each_share(Shares& s, Visit&& visit) {
   visit("products", s.products);
   visit("attention", s.attention);
-  visit("sweeps", s.sweeps);
+  visit("sweeps", s.memory_bound);
   visit("updates", s.updates);
 }
 

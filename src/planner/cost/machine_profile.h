@@ -41,7 +41,7 @@ struct OpFactor {
 /// Parts of the rates that fewer threads than all reach, as they were measured.
 struct ThreadShares {
   int64_t threads = 1;
-  double products = 1, attention = 1, sweeps = 1, updates = 1;
+  double products = 1, attention = 1, memory_bound = 1, updates = 1;
 };
 
 /// Rates are per second, of the whole machine with `threads` threads. A rate of 0 is not known, but where it

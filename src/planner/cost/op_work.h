@@ -10,17 +10,18 @@
 namespace plimsoll::planner {
 
 struct OpWork {
-  /// "linear", "linear_t" (transposed), "linear_dw", "attention", "attention_grad", "head_loss"; else the
-  /// op's name. Lives as long as the op's definition.
+  /// The key that rates are kept under: one of ir::Work::keys, or the op's name. Lives as long as its
+  /// definition.
   std::string_view kind;
-  ProductType type = ProductType::kF32;  ///< of a sweep: its shortest operand's or result's
-  /// Products: [m, k] x [k, n] as m, n, k. Attention: heads of all sequences, tokens, head_dim. Loss head:
-  /// tokens of a chunk, classes, hidden size. Everything else: bytes, 1, 1.
+  ProductType type = ProductType::kF32;  ///< of a memory-bound op: its shortest operand's or result's
+  /// ir::WorkSize::extents; of an op whose time goes by its bytes: bytes, 1, 1.
   std::array<double, 3> extents = {1, 1, 1};
-  double work = 0;  ///< operations of the first three, else bytes
+  double work = 0;  ///< operations; bytes where the time goes by these
 };
 
-OpWork op_work(const ir::OpTypes& types, const ir::Cost& cost);
+OpWork op_work(const ir::OpDef& def, const ir::OpTypes& types, const ir::Cost& cost);
+/// The work that rates under `key` were measured of; kUnstated where no op has that key.
+const ir::Work& work_of_key(std::string_view key);
 
 /// What the op's products compute in.
 ProductType product_type(const ir::OpTypes& types);

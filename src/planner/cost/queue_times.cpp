@@ -64,7 +64,7 @@ class Finder {
                    .from = from,
                    .to = to,
                    .place = to == MemorySpace::kDevice ? place : sources});
-    } else if (op.def->name == "copy_done") {
+    } else if (op.def->ends_copy) {
       // Behind it the source's bytes go on to others; what is read by the host alone keeps no kernel waiting.
       const bool frees =
           graph_.value(op.inputs[1]).space == MemorySpace::kDevice && !lasts_[at(op.inputs[1])];

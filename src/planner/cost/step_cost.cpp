@@ -45,7 +45,7 @@ std::vector<OpCost> op_costs(const ir::Graph& graph, const CostModel& model, boo
   for (const ir::OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
     OpCost& cost = costs.emplace_back();
-    if (op.def->is_copy || op.def->name == "copy_done") continue;
+    if (op.def->is_copy || op.def->ends_copy) continue;
     cost.work = ir::op_cost(graph, op);
     cost.is_update = op.block == ir::kUpdateBlock;
     cost.recomputed = op.recomputed;

@@ -48,7 +48,7 @@ std::vector<CastUse> casts_of(const Graph& graph) {
   std::vector<CastUse> casts;
   for (const OpId id : graph.order()) {
     const Op& op = graph.op(id);
-    if (op.def->name != "cast") continue;
+    if (!op.def->is_cast) continue;
     const Op& made_by = maker(graph, op.inputs[0]);
     const auto shape = graph.type(op.outputs[0]).shape.dims();
     CastUse cast{graph.name,
@@ -66,8 +66,8 @@ std::vector<CastUse> casts_of(const Graph& graph) {
     cast.recomputed = op.recomputed;
     cast.block = op.block;
     const auto& others = uses[static_cast<size_t>(op.inputs[0].index)];
-    const bool is_shared = std::any_of(others.begin(), others.end(),
-                                       [&](OpId other) { return graph.op(other).def->name != "cast"; });
+    const bool is_shared =
+        std::any_of(others.begin(), others.end(), [&](OpId other) { return !graph.op(other).def->is_cast; });
     cast.why = fmt::format("{}; {} {} what is stored", why_stored(made_by, cast, is_shared),
                            fmt::join(cast.readers, ", "), cast.readers.size() > 1 ? "read" : "reads");
     casts.push_back(std::move(cast));

@@ -34,7 +34,7 @@ TEST(CudaTarget, HasKernelsForTheRulesThatItRuns) {
   const CudaTarget target(90, 1_GiB, 1);
   std::vector<std::string_view> rules;
   for (const ops::UpdateRule& rule : ops::update_rules()) {
-    EXPECT_EQ(find_kernel(rule.name) != nullptr, find_kernel(rule.sweep) != nullptr);
+    EXPECT_EQ(find_kernel(rule.name) != nullptr, find_kernel(rule.multi_tensor) != nullptr);
     if (find_kernel(rule.name) != nullptr) rules.push_back(rule.name);
   }
   EXPECT_THAT(rules, testing::UnorderedElementsAre("adamw", "sgd", "sgd_momentum", "lion"));

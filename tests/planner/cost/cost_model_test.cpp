@@ -77,11 +77,11 @@ TEST(ThreadShares, AreMeasuredOrBetweenWhatWas) {
   EXPECT_EQ(thread_shares(p, 6).products, 6) << "of the built-in rates each thread has as much";
   p.threads = 16;
   p.rates = "calibrated";
-  EXPECT_EQ(thread_shares(p, 4).sweeps, 0.25) << "in proportion, where nothing is known";
+  EXPECT_EQ(thread_shares(p, 4).memory_bound, 0.25) << "in proportion, where nothing is known";
   p.fewer_threads = {{2, 0.2, 0.2, 0.5, 0.5}, {8, 0.8, 0.8, 0.5, 1.0}};
   EXPECT_EQ(thread_shares(p, 8).products, 0.8);
   EXPECT_NEAR(thread_shares(p, 4).products, 0.4, 1e-12);
-  EXPECT_NEAR(thread_shares(p, 4).sweeps, 0.5, 1e-12) << "two threads have all that the memory gives";
+  EXPECT_NEAR(thread_shares(p, 4).memory_bound, 0.5, 1e-12) << "two threads have all that the memory gives";
   EXPECT_EQ(thread_shares(p, 1).products, 0.1);
   EXPECT_EQ(thread_shares(p, 16).products, 1);
   EXPECT_EQ(thread_shares(p, 32).products, 1) << "there are no more CPUs";

@@ -40,7 +40,7 @@ TEST(MachineProfile, ReadsBackWhatWasWritten) {
   EXPECT_EQ(back->disk, "/scratch");
   EXPECT_EQ(back->disk_kernel_seconds, 0.0625);
   ASSERT_EQ(back->fewer_threads.size(), 2u);
-  EXPECT_EQ(back->fewer_threads[1].sweeps, 0.875);
+  EXPECT_EQ(back->fewer_threads[1].memory_bound, 0.875);
 }
 
 TEST(MachineProfile, WhatIsDamagedOrOfAnotherVersionIsRefused) {

@@ -32,8 +32,8 @@ int64_t sum_squares_bytes(const ir::OpTypes& types) {
   return scratch.bytes();
 }
 
-/// `sum_squares` is the sweep over one.
-Status sum_squares_sweep(const KernelCall& call, Stream& stream) {
+/// `sum_squares` is that of one.
+Status sums_of_squares(const KernelCall& call, Stream& stream) {
   const ir::Attrs& attrs = call.op->attrs;
   SquaresBatch batch;
   if (attrs.find("rounded") != nullptr)
@@ -90,8 +90,8 @@ std::span<const Kernel> grad_norm_kernels() {
   static constexpr Kernel kernels[] = {
       {.op = "clip_scale", .run = clip_scale},
       {.op = "global_norm", .run = global_norm, .workspace_bytes = global_norm_bytes},
-      {.op = "sum_squares", .run = sum_squares_sweep, .workspace_bytes = sum_squares_bytes},
-      {.op = "sum_squares_sweep", .run = sum_squares_sweep, .workspace_bytes = sum_squares_bytes},
+      {.op = "sum_squares", .run = sums_of_squares, .workspace_bytes = sum_squares_bytes},
+      {.op = "sum_squares_sweep", .run = sums_of_squares, .workspace_bytes = sum_squares_bytes},
   };
   return kernels;
 }

@@ -1,4 +1,4 @@
-// The update of one tensor, and of many in a sweep.
+// The update of one tensor, and of many in one op.
 #include <vector>
 
 #include "backends/cuda/kernels/operands.h"
@@ -97,7 +97,7 @@ Status update(const KernelCall& call, Stream& stream) {
   return updates.launch();
 }
 
-Status update_sweep(const KernelCall& call, Stream& stream) {
+Status update_tensors(const KernelCall& call, Stream& stream) {
   const ops::UpdateForm form = ops::update_form(call.op->def->name, call.op->attrs);
   const auto& groups = call.op->attrs.ints("group");
   const auto* keys = form.draws ? &call.op->attrs.ints("key") : nullptr;
@@ -118,7 +118,7 @@ std::span<const Kernel> optimizer_kernels() {
     for (const ops::UpdateRule& rule : ops::update_rules()) {
       if (rule_number(rule) < 0) continue;  // a rule that optimizer.cu has not: plans refuse it
       list.push_back({.op = rule.name, .run = update});
-      list.push_back({.op = rule.sweep, .run = update_sweep});
+      list.push_back({.op = rule.multi_tensor, .run = update_tensors});
     }
     return list;
   }();

@@ -13,7 +13,7 @@
 #include "backends/cpu/kernels/operands.h"
 #include "backends/cpu/kernels/optimizer/map_vectors-inl.h"
 #include "backends/cpu/kernels/optimizer/tensor_update.h"
-#include "backends/cpu/kernels/sweep.h"
+#include "backends/cpu/kernels/tensor_chunks.h"
 #include "backends/cpu/kernels/vectors-inl.h"
 #include "numerics/dynamic_map.h"
 

@@ -9,7 +9,7 @@
 
 #include "backends/cpu/kernels/operands.h"
 #include "backends/cpu/kernels/stored-inl.h"
-#include "backends/cpu/kernels/sweep.h"
+#include "backends/cpu/kernels/tensor_chunks.h"
 
 #ifndef PLIMSOLL_BACKENDS_CPU_KERNELS_GRAD_NORM_ARGS_
 #define PLIMSOLL_BACKENDS_CPU_KERNELS_GRAD_NORM_ARGS_
@@ -98,19 +98,20 @@ DType rounded_of(const ir::Op& op) {
 int64_t sum_squares_bytes(const ir::OpTypes& types, int /*num_threads*/) {
   int64_t chunks = 0;
   for (const auto& input : types.inputs) chunks += ceil_div(input.num_elements(), kChunk);
-  return Sweep::table_bytes(static_cast<int64_t>(types.inputs.size())) +
+  return TensorChunks::table_bytes(static_cast<int64_t>(types.inputs.size())) +
          chunks * static_cast<int64_t>(sizeof(double));
 }
 
-// One f32 for each operand, side by side; `sum_squares` is the sweep over one.
-void sum_squares_sweep(const KernelCall& call, ThreadPool& pool) {
+// One f32 for each operand, side by side; `sum_squares` is that of one.
+void sums_of_squares(const KernelCall& call, ThreadPool& pool) {
   const auto tensors = static_cast<int64_t>(call.inputs.size());
   const DType rounded = rounded_of(*call.op);
   const auto input = [&](int64_t t) -> const TensorRef& { return call.inputs[static_cast<size_t>(t)]; };
-  const Sweep sweep(call.workspace.data(), tensors, [&](int64_t t) { return input(t).num_elements(); });
-  auto* sums = reinterpret_cast<double*>(call.workspace.data() + Sweep::table_bytes(tensors));
-  pool.run(sweep.num_chunks(), [&](int64_t chunk, int) {
-    const int64_t t = sweep.tensor_of(chunk), at = (chunk - sweep.first(t)) * kChunk;
+  const TensorChunks chunks(call.workspace.data(), tensors,
+                            [&](int64_t t) { return input(t).num_elements(); });
+  auto* sums = reinterpret_cast<double*>(call.workspace.data() + TensorChunks::table_bytes(tensors));
+  pool.run(chunks.num_chunks(), [&](int64_t chunk, int) {
+    const int64_t t = chunks.tensor_of(chunk), at = (chunk - chunks.first(t)) * kChunk;
     const int64_t n = std::min(kChunk, input(t).num_elements() - at);
     const DType dtype = input(t).type.dtype;
     sums[chunk] = HWY_DYNAMIC_DISPATCH(sum_squares_chunk)(
@@ -118,7 +119,7 @@ void sum_squares_sweep(const KernelCall& call, ThreadPool& pool) {
   });
   for (int64_t t = 0; t < tensors; ++t) {
     double sum = 0.0;
-    for (int64_t c = sweep.first(t); c < sweep.first(t + 1); ++c) sum += sums[c];
+    for (int64_t c = chunks.first(t); c < chunks.first(t + 1); ++c) sum += sums[c];
     call.outputs[0].as<float>()[t] = static_cast<float>(sum);
   }
 }
@@ -142,11 +143,11 @@ constexpr Kernel kKernels[] = {
     {.op = "clip_scale", .run = clip_scale},
     {.op = "global_norm", .run = global_norm},
     {.op = "sum_squares",
-     .run = sum_squares_sweep,
+     .run = sums_of_squares,
      .workspace_bytes = sum_squares_bytes,
      .stored_dtypes = true},
     {.op = "sum_squares_sweep",
-     .run = sum_squares_sweep,
+     .run = sums_of_squares,
      .workspace_bytes = sum_squares_bytes,
      .stored_dtypes = true},
 };

@@ -1,9 +1,9 @@
-// The update of one tensor, and of many in a sweep (sweep.h), in chunks (update_chunk.h).
+// The update of one tensor, and of many in one op (tensor_chunks.h), in chunks (update_chunk.h).
 #include <vector>
 
 #include "backends/cpu/kernels/operands.h"
 #include "backends/cpu/kernels/optimizer/update_chunk.h"
-#include "backends/cpu/kernels/sweep.h"
+#include "backends/cpu/kernels/tensor_chunks.h"
 #include "base/check.h"
 
 namespace plimsoll::cpu {
@@ -63,23 +63,23 @@ void update(const KernelCall& call, ThreadPool& pool) {
            [&](int64_t chunk, int) { update_chunk(update, tensor, call.outputs, group, key, chunk); });
 }
 
-int64_t sweep_bytes(const ir::OpTypes& types, int /*num_threads*/) {
-  return Sweep::table_bytes(static_cast<int64_t>(types.attrs.ints("group").size()));
+int64_t tensors_bytes(const ir::OpTypes& types, int /*num_threads*/) {
+  return TensorChunks::table_bytes(static_cast<int64_t>(types.attrs.ints("group").size()));
 }
 
-void update_sweep(const KernelCall& call, ThreadPool& pool) {
+void update_tensors(const KernelCall& call, ThreadPool& pool) {
   const UpdateCall update(*call.op, call.inputs);
   const auto& group_of = call.op->attrs.ints("group");
   const auto* keys = update.form.draws ? &call.op->attrs.ints("key") : nullptr;
   const auto in = call.inputs.subspan(update.form.num_shared());
   const size_t operands = update.form.rule->num_operands(), results = update.form.num_results();
-  const Sweep sweep(call.workspace.data(), static_cast<int64_t>(group_of.size()),
-                    [&](int64_t t) { return in[operands * static_cast<size_t>(t)].num_elements(); });
-  pool.run(sweep.num_chunks(), [&](int64_t chunk, int) {
-    const int64_t t = sweep.tensor_of(chunk);
+  const TensorChunks chunks(call.workspace.data(), static_cast<int64_t>(group_of.size()),
+                            [&](int64_t t) { return in[operands * static_cast<size_t>(t)].num_elements(); });
+  pool.run(chunks.num_chunks(), [&](int64_t chunk, int) {
+    const int64_t t = chunks.tensor_of(chunk);
     const auto i = static_cast<size_t>(t);
     update_chunk(update, in.subspan(operands * i, operands), call.outputs.subspan(results * i, results),
-                 group_of[i], keys == nullptr ? 0 : (*keys)[i], chunk - sweep.first(t));
+                 group_of[i], keys == nullptr ? 0 : (*keys)[i], chunk - chunks.first(t));
   });
 }
 
@@ -90,8 +90,10 @@ std::span<const Kernel> optimizer_kernels() {
     std::vector<Kernel> list;
     for (const ops::UpdateRule& rule : ops::update_rules()) {
       list.push_back({.op = rule.name, .run = update, .stored_dtypes = true});
-      list.push_back(
-          {.op = rule.sweep, .run = update_sweep, .workspace_bytes = sweep_bytes, .stored_dtypes = true});
+      list.push_back({.op = rule.multi_tensor,
+                      .run = update_tensors,
+                      .workspace_bytes = tensors_bytes,
+                      .stored_dtypes = true});
     }
     return list;
   }();

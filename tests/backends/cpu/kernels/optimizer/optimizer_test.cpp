@@ -89,8 +89,9 @@ TEST(Optimizer, SweepGivesTheBitsOfItsParts) {
         expected.insert(expected.end(), updated.begin(), updated.end());
       }
       for (const int threads : {1, 2, 3})
-        expect_same_bits(run_cpu({std::string(rule.sweep), in, {{"group", group}}}, {.threads = threads}),
-                         expected, isa + " " + std::string(rule.name));
+        expect_same_bits(
+            run_cpu({std::string(rule.multi_tensor), in, {{"group", group}}}, {.threads = threads}), expected,
+            isa + " " + std::string(rule.name));
     }
     std::vector<Tensor> gradients;
     std::vector<float> squares;

@@ -1,6 +1,6 @@
 // Many tensors as one row of fixed chunks, which is how gradients are measured and parameters updated.
-// Tensors are cut alike whether they come one by one or in a sweep, so both give bit-identical results; a
-// sweep only keeps the threads busy over tensors' ends.
+// Tensors are cut alike whether they come one by one or many in one op, so both give bit-identical results;
+// many in one op keep the threads busy over tensors' ends.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace plimsoll::cpu {
 inline constexpr int64_t kChunk = 16384;
 
 /// The table of the tensors' first chunks lies in the workspace.
-class Sweep {
+class TensorChunks {
  public:
   static int64_t table_bytes(int64_t tensors) {
     return (tensors + 1) * static_cast<int64_t>(sizeof(int64_t));
   }
 
   template <typename Size>
-  Sweep(std::byte* table, int64_t tensors, Size&& size)
+  TensorChunks(std::byte* table, int64_t tensors, Size&& size)
       : first_(reinterpret_cast<int64_t*>(table)), tensors_(tensors) {
     first_[0] = 0;
     for (int64_t t = 0; t < tensors; ++t) first_[t + 1] = first_[t] + ceil_div(size(t), kChunk);

@@ -318,7 +318,8 @@ Status verify(const Graph& graph) { return Walk(graph).run(); }
 Status check_attrs(const OpDef& def, const Attrs& attrs) {
   static constexpr std::array<std::string_view, 5> kKinds = {"a bool", "an int", "a float", "a string",
                                                              "a list of ints"};
-  for (const auto& [key, value] : attrs.entries()) {
+  for (const auto& [name, value] : attrs.entries()) {
+    const std::string& key = name;  // clang 14 captures no structured binding
     const auto spec =
         std::find_if(def.attrs.begin(), def.attrs.end(), [&](const AttrSpec& s) { return s.name == key; });
     if (spec == def.attrs.end())

@@ -69,7 +69,8 @@ std::string storage_named_by(std::string_view pattern, const models::Model& mode
     for (const models::ParameterView& view : parameter.views) {
       if (view.name == parameter.name || !passes::matches(std::string(pattern), {{view.name}, {}})) continue;
       const std::vector<std::string> its = split_at_dots(view.name), whole = split_at_dots(parameter.name);
-      const auto [its_own, of_all] = std::mismatch(its.begin(), its.end(), whole.begin(), whole.end());
+      const auto [own, of_all] = std::mismatch(its.begin(), its.end(), whole.begin(), whole.end());
+      const auto its_own = own;  // clang 14 captures no structured binding
       if (its_own == its.end() || of_all == whole.end()) continue;
       std::vector<std::string> parts = split_at_dots(pattern);
       const auto named = std::find_if(parts.rbegin(), parts.rend(), [&](const std::string& part) {

@@ -39,8 +39,7 @@ class Collector {
       before_.clear();
       visit(place);
       std::ranges::sort(before_);
-      const auto same = std::ranges::unique(before_);
-      before_.erase(same.begin(), same.end());
+      before_.erase(std::unique(before_.begin(), before_.end()), before_.end());
       deps.before.push_back(before_);
     }
     deps.after = {deps.before.size(), [&](const auto& add) {

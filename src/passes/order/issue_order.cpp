@@ -114,7 +114,7 @@ class Issuer {
     for (size_t s = 0; s < cuts.size(); ++s) {
       cells_of_.push_back(uses_.size());
       std::ranges::sort(cuts[s]);
-      cuts[s].erase(std::ranges::unique(cuts[s]).begin(), cuts[s].end());
+      cuts[s].erase(std::unique(cuts[s].begin(), cuts[s].end()), cuts[s].end());
       ends_.insert(ends_.end(), cuts[s].begin(), cuts[s].end());
       ends_.push_back(std::numeric_limits<int64_t>::max());
       uses_.resize(ends_.size());

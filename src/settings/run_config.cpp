@@ -166,8 +166,9 @@ Result<io::Tree> override_document(const std::string& text) {
 /// One note for all harmless names: files carry dozens.
 void tell_harmless(const std::vector<std::string>& names, std::vector<std::string>& notes) {
   if (names.empty()) return;
-  notes.push_back(fmt::format("ignored: {} {} always on here, or no effect; docs/settings.md has the reasons",
-                              fmt::join(names, ", "), names.size() == 1 ? "says" : "say"));
+  notes.push_back(
+      fmt::format("ignored {}: always on here, or without effect; docs/settings.md has the reasons",
+                  fmt::join(names, ", ")));
 }
 
 /// All that is said, put over the defaults.

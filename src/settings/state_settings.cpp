@@ -28,8 +28,9 @@ Status check_format(const char* name, StateWord format, Precision precision) {
 
 Error inexact(const char* name, std::string_view now, std::string_view then) {
   return wrong_setting(
-      fmt::format("training.state.{} is {}, but the checkpoint has {}, which would have to be rounded", name,
-                  now, then),
+      fmt::format(
+          "training.state.{} is {}, but the checkpoint was made with {}, which would have to be rounded",
+          name, now, then),
       fmt::format("set training.state.{}={}, or start a new run with --resume never or another output.dir",
                   name, then));
 }

@@ -25,7 +25,8 @@ TEST(ImportCommand, WritesTheRunFileAndTellsWhatDiffers) {
   const Outcome outcome = run_plimsoll({"import", args, "--output", run});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, IsEmpty());
-  EXPECT_THAT(outcome.err, HasSubstr("no equal: neftune_noise_alpha: 5: no noise is added to embeddings\n"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("not supported: neftune_noise_alpha: 5: no noise is added to embeddings\n"));
   EXPECT_THAT(outcome.err, HasSubstr("fill in: data.train: "));
   EXPECT_THAT(outcome.err, HasSubstr("\n3 mapped, 0 without effect, 1 not supported, "));
   EXPECT_THAT(*io::read_small_file(run, 1 << 20), HasSubstr("\n  learning_rate: 0.001"));

@@ -139,7 +139,7 @@ TEST(Final, AutoIsTheDtypeThatTheModelCameIn) {
   EXPECT_THAT(far.err, HasSubstr("beyond fp16's 65504"));
   const Outcome wide = folder.run(flies + "output.dtype=bf16");
   EXPECT_EQ(wide.exit_code, 0) << wide.err;
-  EXPECT_THAT(wide.err, HasSubstr("going on after step 1"));
+  EXPECT_THAT(wide.err, HasSubstr("resuming after step 1"));
 }
 
 }  // namespace

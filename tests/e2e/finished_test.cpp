@@ -59,7 +59,7 @@ class FinishedOnce : public testing::Test {
 
 TEST_F(FinishedOnce, IsNotTrainedAgain) {
   const Outcome again = expect_untouched("", 0);
-  EXPECT_THAT(again.err, HasSubstr("nothing is left to do: all 3 steps are done and out/final is whole"));
+  EXPECT_THAT(again.err, HasSubstr("nothing is left to do: all 3 steps are done and out/final is complete"));
   EXPECT_THAT(again.err, HasSubstr("to train again choose another output.dir, or use --resume never"));
   EXPECT_THAT(again.out, HasSubstr("\"event\": \"summary\", \"steps\": 0"));
   expect_untouched("runtime.threads=1 training.micro_batch_size=1 output.save_steps=2", 0);

@@ -167,7 +167,7 @@ TEST_F(Init, NamesWhatIsWrongAndWritesNothing) {
                             BadStart{"--model model --data chats.jsonl", "template", 65},
                             BadStart{"--model gpt2 --data chats.jsonl", "data.tokenizer", 65},
                             BadStart{"--model HuggingFaceTB/SmolLM2-135M --data chats.jsonl",
-                                     "hf download HuggingFaceTB/SmolLM2-135M brings both", 65},
+                                     "hf download HuggingFaceTB/SmolLM2-135M fetches both", 65},
                             BadStart{"--model model", "--data", 2}}) {
     const Outcome outcome = folder_.run("init " + std::string(c.arguments));
     EXPECT_EQ(outcome.exit_code, c.exit_code) << c.arguments << outcome.err;

@@ -135,7 +135,7 @@ TEST(QuantizedDirectory, WhatCannotBeIsRefused) {
   const std::string run = "train run.yaml model.path=few ";
   refused(run + "lora=null", "cannot be trained themselves");
   refused(run + "quantization.load_in_8bit=true", "already quantized to nf4 with double quantization");
-  refused(run + "quantization.load_in_4bit=true", "quantization says nf4, and");
+  refused(run + "quantization.load_in_4bit=true", "quantization is nf4, and");
   refused(run + "model.init=random", "drawn at random");
   for (const char* init : {"pissa", "olora", "loftq"})
     refused(run + "lora.init_lora_weights=" + init, "takes the adapters from the original weights");

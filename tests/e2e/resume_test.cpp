@@ -336,7 +336,7 @@ TEST_F(Finished, LeavesACheckpointOfAnotherVersionAlone) {
   folder_.write("out/checkpoint-10/checkpoint.json", text);
   const Outcome outcome = again();
   EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("written as version 5"));
+  EXPECT_THAT(outcome.err, HasSubstr("written in version 5"));
   EXPECT_TRUE(folder_.read("out/checkpoint-10/checkpoint.json") == text);
   EXPECT_EQ(again("--resume never").exit_code, 0);
 }
@@ -519,7 +519,7 @@ TEST(Signals, EndAnEvaluationWhichIsMadeUpFor) {
   elsewhere.send(SIGTERM);
   EXPECT_EQ(elsewhere.wait(), 75);
   EXPECT_THAT(folder.read("err.txt"), HasSubstr("saved in out/checkpoint-4"));
-  EXPECT_THAT(folder.read("err.txt"), HasSubstr("hint: run the same command again and"));
+  EXPECT_THAT(folder.read("err.txt"), HasSubstr("hint: run the same command again to resume"));
   folder.write("eval.txt",
                some_text(1'000'000).substr(0, 900));  // a shorter wait; its content is not compared
   const Outcome outcome = folder.run("train run.yaml --json " + overrides);

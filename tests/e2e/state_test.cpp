@@ -128,7 +128,7 @@ TEST(State, OfACheckpointIsTakenOverWhereThatIsExact) {
       {plain, plain + " training.state.moments=bf16", 2, "which would have to be rounded"},
       {pure32, kPure, 2, "training.state.master_weights is false, but the checkpoint was made with true"},
       {plain, plain + " training.state.weights=bf16 training.state.master_weights=false", 2,
-       "set training.state.weights=fp32, or start anew"},
+       "set training.state.weights=fp32, or start a new run"},
   };
   for (const Change& c : changes) {
     const Folder folder;

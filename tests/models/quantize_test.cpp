@@ -61,7 +61,7 @@ TEST(Quantize, SaysWhatStandsAgainstIt) {
   EXPECT_THAT(refusal(loftq({.bits = 8}), true, {}), HasSubstr("loftq_bits is 8"));
   EXPECT_THAT(refusal(loftq({.iterations = 2}), true, {.stored = true}), HasSubstr("LoftQ in 2 iterations"));
   EXPECT_THAT(refusal(loftq({.bits = 4, .dtype = ir::DType::kFp4}), true, {}),
-              HasSubstr("began by LoftQ beside weights in fp4, and they are in nf4"));
+              HasSubstr("was initialised with LoftQ for weights in fp4, and they are in nf4"));
   EXPECT_THAT(refusal({}, true, {ir::DType::kNf4, true, {"gate_prj"}}),
               HasSubstr("no linear layer is named gate_prj"));
 }

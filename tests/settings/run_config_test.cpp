@@ -334,7 +334,7 @@ TEST(RunConfig, SaysAllThatIsWrongAtOnce) {
       said,
       testing::ElementsAre(
           HasSubstr("there is no setting 'modle': run.yaml line 2; did you mean model?"),
-          HasSubstr("optim is \"adamw_tensor\", which has no equal here: run.yaml line 5; one of "
+          HasSubstr("optim is \"adamw_tensor\", which is not supported: run.yaml line 5; one of "
                     "adamw_torch, "),
           HasSubstr("bf16 and fp16 contradict"), HasSubstr("data is 7, expected a map: run.yaml line 9"),
           HasSubstr("training.seed is -1, expected an integer from 0"),
@@ -396,8 +396,8 @@ TEST(RunConfig, AcceptsHarmlessNamesWithOneNote) {
   EXPECT_EQ(run->training.num_epochs, 3);
   EXPECT_EQ(run->data.num_workers, 4);
   EXPECT_THAT(run->notes, ElementsAre(testing::AllOf(
-                              testing::StartsWith("push_to_hub, remove_unused_columns, max_steps, "),
-                              HasSubstr("do_train, disable_tqdm say what holds here anyway"))));
+                              testing::StartsWith("ignored push_to_hub, remove_unused_columns, max_steps, "),
+                              HasSubstr("do_train, disable_tqdm: always on here"))));
 }
 
 TEST(RunConfig, OfAnotherProgramsFileItNamesImport) {
@@ -424,7 +424,7 @@ TEST(RunConfig, RefusesTheSameNamesWhereTheyAskForSomething) {
       "neftune_noise_alpha: 5\nsave_safetensors: false\nfsdp: full_shard\n");
   ASSERT_FALSE(result);
   EXPECT_THAT(said(result.error()),
-              ElementsAre("push_to_hub is true, which has no equal here: run.yaml line 1",
+              ElementsAre("push_to_hub is true, which is not supported: run.yaml line 1",
                           HasSubstr("group_by_length is true"), HasSubstr("label_smoothing_factor is 0.1"),
                           HasSubstr("neftune_noise_alpha is 5"), HasSubstr("save_safetensors is false"),
                           HasSubstr("fsdp is \"full_shard\""),

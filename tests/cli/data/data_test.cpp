@@ -105,7 +105,7 @@ TEST_F(DataTokenize, WritesShardsWithDocumentsAndTargets) {
       << "the text's first token is in the loss, but nothing predicts it";
   EXPECT_EQ(event->find("targets")->integer, shard->info().num_targets);
   const Outcome array = tokenize({lines}, "out.npy");
-  EXPECT_THAT(array.err, HasSubstr("note: an .npy cannot say which tokens are in the loss"));
+  EXPECT_THAT(array.err, HasSubstr("note: an .npy file has no loss mask"));
 }
 
 TEST_F(DataTokenize, NamesThatAreNoTextStayValidJson) {

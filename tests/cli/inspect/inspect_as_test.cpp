@@ -73,7 +73,7 @@ TEST(InspectAs, TellsWhatFp16DoesToEachTensor) {
   EXPECT_EQ(lines[3].find("new_zeros")->integer, 1);
 
   const Outcome human = run_plimsoll({"inspect", path, "--as", "fp16"});
-  EXPECT_THAT(human.out, HasSubstr("passed over, no floating-point numbers: ids I32 [2]\n"));
+  EXPECT_THAT(human.out, HasSubstr("skipped, not floating point: ids I32 [2]\n"));
   EXPECT_THAT(human.out, HasSubstr("total"));
   EXPECT_THAT(human.out, HasSubstr("new zeros"));
 }

@@ -24,7 +24,7 @@ enum class Cut : uint8_t { kNone, kAlike, kByRow, kByView };
 Cut cut_of(const models::Parameter& parameter, const ir::TensorType& state) {
   if (ir::bits(state.dtype) % 8 != 0) return Cut::kNone;
   if (state.shape == parameter.shape) return Cut::kAlike;
-  if (parameter.shape.rank() < 2) return Cut::kNone;
+  if (parameter.kind == models::ParameterKind::kVector) return Cut::kNone;
   const ir::Shape by_row{parameter.shape.dim(0)};
   const ir::Shape by_view{static_cast<int64_t>(parameter.views.size()),
                           parameter.shape.num_elements() / parameter.shape.dim(0)};

@@ -49,9 +49,9 @@ struct Source {
   RowOrder rows;
 };
 
-TensorType type_of(const std::string& name, const std::vector<int64_t>& shape, TensorType asked) {
-  if (shape.size() < 2 || name.ends_with("_norm.weight") || name == "position_embd.weight")
-    return TensorType::kF32;
+TensorType type_of(const std::string& name, models::ParameterKind kind, const std::vector<int64_t>& shape,
+                   TensorType asked) {
+  if (kind == models::ParameterKind::kVector || name == "position_embd.weight") return TensorType::kF32;
   return asked == TensorType::kQ8_0 && shape.back() % block_elements(asked) != 0 ? TensorType::kF16 : asked;
 }
 
@@ -169,7 +169,7 @@ class Exporting {
       const auto dims = from.view->shape.dims();
       std::vector<int64_t> shape(dims.begin(), dims.end());
       if (place.rows.transposed) std::swap(shape[0], shape[1]);
-      const TensorType type = type_of(place.name, shape, report_.type);
+      const TensorType type = type_of(place.name, from.parameter->kind, shape, report_.type);
       infos_.push_back({place.name, shape, type});
       sources_.push_back({infos_.back(), from.weight, place.rows});
     }
@@ -178,7 +178,7 @@ class Exporting {
   /// What the first matrix is stored in.
   static TensorType stored_type(const checkpoints::WeightMatch& match) {
     for (const checkpoints::WeightSource& from : match.sources)
-      if (from.weight.tensor->shape.size() > 1)
+      if (from.parameter->kind != models::ParameterKind::kVector)
         return from.weight.tensor->dtype == "BF16"  ? TensorType::kBf16
                : from.weight.tensor->dtype == "F16" ? TensorType::kF16
                                                     : TensorType::kF32;

@@ -246,7 +246,8 @@ class Merger : public TensorRewrite {
         }
         if (whole != nullptr)
           PLIMSOLL_TRY(add_change(model, name, {.file = &file, .whole = whole, .weight = weight}));
-        if (p.is_table && rows.rows.starts_with(module + ".token"))
+        const bool is_table = p.kind == models::ParameterKind::kTable;
+        if (is_table && rows.rows.starts_with(module + ".token"))
           PLIMSOLL_TRY(add_change(
               model, name,
               {.file = &file, .rows = tensor(rows.rows), .tokens = rows.tokens, .weight = weight}));
@@ -259,11 +260,11 @@ class Merger : public TensorRewrite {
           PLIMSOLL_TRY(add_change(model, module + ".bias", change));
           change.b_bias = nullptr;
         }
-        change.a = tensor(p.is_table ? adapter->a : module + ".lora_A.weight");
+        change.a = tensor(is_table ? adapter->a : module + ".lora_A.weight");
         change.b = tensor(part.b);
         change.magnitude = tensor(part.magnitude);
-        change.transposed = p.transposed || p.is_table;
-        change.factors = p.is_table ? models::Factors::kNone : model.adapters()->factors;
+        change.transposed = p.transposed || is_table;
+        change.factors = is_table ? models::Factors::kNone : model.adapters()->factors;
         if (change.factors == models::Factors::kLoftq) {
           const auto rounded = rounded_.find(name);
           if (rounded == rounded_.end())

@@ -27,8 +27,7 @@ class Decoder final : public LanguageModel {
     vocab_size_ = c_.vocab_size;
     max_positions_ = c_.max_position_embeddings;
     unknown_fields_ = c_.unknown_fields;
-    add_matrix(kEmbedding, c_.vocab_size, c_.hidden_size);
-    parameters_.back().is_table = true;
+    add_matrix(kEmbedding, ParameterKind::kTable, c_.vocab_size, c_.hidden_size);
     for (int64_t i = 0; i < c_.num_hidden_layers; ++i) {
       const size_t first = parameters_.size();
       add_layer_parameters(layer_name(i));
@@ -37,11 +36,8 @@ class Decoder final : public LanguageModel {
     add_norm("model.norm.weight", c_.hidden_size);
     num_labels_ = c_.num_labels;
     const bool tied = num_labels_ == 0 && c_.tie_word_embeddings;
-    if (num_labels_ > 0) add_matrix(kScore, num_labels_, c_.hidden_size);
-    if (num_labels_ == 0 && !tied) add_matrix(kHead, c_.vocab_size, c_.hidden_size);
-    for (const Parameter& p : parameters_)
-      if (p.shape.rank() == 2) num_matmul_parameters_ += p.shape.num_elements();
-    if (!tied) num_matmul_parameters_ -= c_.vocab_size * c_.hidden_size;  // the embedding
+    if (num_labels_ > 0) add_matrix(kScore, ParameterKind::kLinear, num_labels_, c_.hidden_size);
+    if (num_labels_ == 0 && !tied) add_matrix(kHead, ParameterKind::kLinear, c_.vocab_size, c_.hidden_size);
     if (rotates())
       constants_.push_back({kInvFreq, ir::Shape{c_.head_dim / 2}, c_.rope.inverse_frequencies(c_.head_dim)});
   }
@@ -84,13 +80,13 @@ class Decoder final : public LanguageModel {
  private:
   [[nodiscard]] bool rotates() const { return std::ranges::count(c_.rope_layers, true) > 0; }
 
-  void add_matrix(const std::string& name, int64_t rows, int64_t columns) {
+  void add_matrix(const std::string& name, ParameterKind kind, int64_t rows, int64_t columns) {
     const ir::Shape shape{rows, columns};
-    parameters_.push_back({name, shape, Init::kNormal, c_.initializer_range, {{name, 0, shape}}});
+    parameters_.push_back({name, kind, shape, Init::kNormal, c_.initializer_range, {{name, 0, shape}}});
   }
   void add_norm(const std::string& name, int64_t size) {
     const ir::Shape shape{size};
-    parameters_.push_back({name, shape, Init::kOnes, 0.0, {{name, 0, shape}}});
+    parameters_.push_back({name, ParameterKind::kVector, shape, Init::kOnes, 0.0, {{name, 0, shape}}});
   }
 
   /// Projections that one GEMM computes: their rows lie one after the other.
@@ -100,8 +96,9 @@ class Decoder final : public LanguageModel {
   };
   void add_joined(const std::string& prefix, const std::string& joined, std::initializer_list<Part> parts,
                   int64_t columns, bool bias) {
-    Parameter weight{prefix + joined + ".weight", {}, Init::kNormal, c_.initializer_range, {}};
-    Parameter offset{prefix + joined + ".bias", {}, Init::kZeros, 0.0, {}};
+    Parameter weight{
+        prefix + joined + ".weight", ParameterKind::kLinear, {}, Init::kNormal, c_.initializer_range, {}};
+    Parameter offset{prefix + joined + ".bias", ParameterKind::kVector, {}, Init::kZeros, 0.0, {}};
     int64_t rows = 0;
     for (const Part& part : parts) {
       weight.views.push_back({prefix + part.name + ".weight", rows, ir::Shape{part.rows, columns}});

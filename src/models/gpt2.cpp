@@ -25,9 +25,8 @@ class Gpt2 final : public LanguageModel {
     vocab_size_ = c_.vocab_size;
     max_positions_ = c_.n_positions;
     unknown_fields_ = c_.unknown_fields;
-    add(kGpt2Embedding, {c_.vocab_size, c_.n_embd}, Init::kNormal);
-    add("transformer.wpe.weight", {c_.n_positions, c_.n_embd}, Init::kNormal);
-    for (Parameter& table : parameters_) table.is_table = true;
+    add(kGpt2Embedding, ParameterKind::kTable, {c_.vocab_size, c_.n_embd}, Init::kNormal);
+    add("transformer.wpe.weight", ParameterKind::kTable, {c_.n_positions, c_.n_embd}, Init::kNormal);
     for (int64_t i = 0; i < c_.n_layer; ++i) {
       const std::string layer = gpt2_layer_name(i);
       const size_t first = parameters_.size();
@@ -42,12 +41,9 @@ class Gpt2 final : public LanguageModel {
     add_norm("transformer.ln_f");
     num_labels_ = c_.num_labels;
     const bool tied = num_labels_ == 0 && c_.tie_word_embeddings;
-    if (num_labels_ > 0) add(kScore, {num_labels_, c_.n_embd}, Init::kNormal);
-    if (num_labels_ == 0 && !tied) add(kGpt2Head, {c_.vocab_size, c_.n_embd}, Init::kNormal);
-    for (const Parameter& p : parameters_)
-      if (p.shape.rank() == 2) num_matmul_parameters_ += p.shape.num_elements();
-    num_matmul_parameters_ -= c_.n_positions * c_.n_embd;
-    if (!tied) num_matmul_parameters_ -= c_.vocab_size * c_.n_embd;
+    if (num_labels_ > 0) add(kScore, ParameterKind::kLinear, {num_labels_, c_.n_embd}, Init::kNormal);
+    if (num_labels_ == 0 && !tied)
+      add(kGpt2Head, ParameterKind::kLinear, {c_.vocab_size, c_.n_embd}, Init::kNormal);
   }
 
   ValueId stream(Builder& b, const Forward& forward) const override {
@@ -94,17 +90,18 @@ class Gpt2 final : public LanguageModel {
     return c_.initializer_range / std::sqrt(2.0 * static_cast<double>(c_.n_layer));
   }
 
-  void add(const std::string& name, ir::Shape shape, Init init, double std = -1) {
-    parameters_.push_back({name, shape, init, std < 0 ? c_.initializer_range : std, {{name, 0, shape}}});
+  void add(const std::string& name, ParameterKind kind, ir::Shape shape, Init init, double std = -1) {
+    parameters_.push_back(
+        {name, kind, shape, init, std < 0 ? c_.initializer_range : std, {{name, 0, shape}}});
   }
   void add_norm(const std::string& name) {
-    add(name + ".weight", {c_.n_embd}, Init::kOnes);
-    add(name + ".bias", {c_.n_embd}, Init::kZeros);
+    add(name + ".weight", ParameterKind::kVector, {c_.n_embd}, Init::kOnes);
+    add(name + ".bias", ParameterKind::kVector, {c_.n_embd}, Init::kZeros);
   }
   void add_conv1d(const std::string& name, int64_t in, int64_t out, double std) {
-    add(name + ".weight", {in, out}, Init::kNormal, std);
+    add(name + ".weight", ParameterKind::kLinear, {in, out}, Init::kNormal, std);
     parameters_.back().transposed = true;
-    add(name + ".bias", {out}, Init::kZeros);
+    add(name + ".bias", ParameterKind::kVector, {out}, Init::kZeros);
   }
 
   ValueId norm(Builder& b, ValueId x, const std::string& name) const {

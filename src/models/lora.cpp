@@ -35,8 +35,7 @@ class AdapterBuilder {
     PLIMSOLL_TRY(targets_.check());
     PLIMSOLL_TRY(check_together());
     PLIMSOLL_TRY(save_modules());
-    for (const Parameter& p : model_.parameters())
-      PLIMSOLL_TRY(p.is_table ? adapt_table(p) : adapt_storage(p));
+    for (const Parameter& p : model_.parameters()) PLIMSOLL_TRY(adapt(p));
     PLIMSOLL_TRY(adapt_tied_head());
     PLIMSOLL_TRY(check_matched());
     PLIMSOLL_TRY(targets_.check_apart(adapted_));
@@ -127,11 +126,36 @@ class AdapterBuilder {
         }
   }
 
+  Status adapt(const Parameter& p) {
+    switch (p.kind) {
+      case ParameterKind::kLinear:
+        return adapt_storage(p);
+      case ParameterKind::kTable:
+        return adapt_table(p);
+      case ParameterKind::kStack:
+        return refuse_stack(p);
+      case ParameterKind::kVector:
+        break;
+    }
+    return Ok{};
+  }
+
+  Status refuse_stack(const Parameter& p) {
+    for (const ParameterView& view : p.views)
+      if (targets_.takes({.name = module_of(view.name)}))
+        return refused(fmt::format("{} is a stack of linear layers {}: no adapter for one in this version",
+                                   view.name, ir::to_string(p.shape)),
+                       "name other modules in lora.target_modules, or this one in lora.exclude_modules");
+    return Ok{};
+  }
+
   /// The maps of one storage, q, k and v say: their A's are rows of one.
   Status adapt_storage(const Parameter& p) {
-    if (p.shape.rank() != 2) return Ok{};
     Adapter adapter{.weight = p.name, .a = {}, .parts = {}};
-    Parameter a{.name = module_of(p.name) + ".lora_A.weight", .shape = {}, .views = {}};
+    Parameter a{.name = module_of(p.name) + ".lora_A.weight",
+                .kind = ParameterKind::kLinear,
+                .shape = {},
+                .views = {}};
     std::vector<Parameter> ups;
     for (const ParameterView& view : p.views) {
       const BaseMap map{{module_of(view.name), p.block == ir::kNoBlock},
@@ -156,7 +180,8 @@ class AdapterBuilder {
     if (!targets_.takes(map.module)) return Ok{};
     if (begins_with_the_base()) return plain_alone(map);
     Adapter adapter{.weight = std::string(tied->head), .a = {}, .parts = {{.out = map.out}}};
-    Parameter a{.name = map.module.name + ".lora_A.weight", .shape = {}, .views = {}};
+    Parameter a{
+        .name = map.module.name + ".lora_A.weight", .kind = ParameterKind::kLinear, .shape = {}, .views = {}};
     std::vector<Parameter> ups;
     PLIMSOLL_TRY(add_part(map, adapter.parts.front(), a, ups));
     add(std::move(adapter), std::move(a), std::move(ups));
@@ -203,15 +228,16 @@ class AdapterBuilder {
     a.block = map.block;
     a.is_adapter = true;
     keep(a.views.back().name);
-    const auto up = [&](std::string& name, const char* suffix, ir::Shape shape) {
+    const auto up = [&](std::string& name, const char* suffix, ParameterKind kind, ir::Shape shape) {
       name = module + suffix;
-      ups.push_back(learned(name, shape, map.block));
+      ups.push_back(learned(name, kind, shape, Init::kZeros));
+      ups.back().block = map.block;
       ups.back().init_std = 1.0 / std::sqrt(static_cast<double>(part.rank));
       if (spec_.init_lora_weights == LoraInit::kFalse) ups.back().init = Init::kUniform;
     };
-    up(part.b, ".lora_B.weight", {map.out, part.rank});
-    if (spec_.lora_bias) up(part.b_bias, ".lora_B.bias", {map.out});
-    if (spec_.use_dora) up(part.magnitude, ".lora_magnitude_vector", {map.out});
+    up(part.b, ".lora_B.weight", ParameterKind::kLinear, {map.out, part.rank});
+    if (spec_.lora_bias) up(part.b_bias, ".lora_B.bias", ParameterKind::kVector, {map.out});
+    if (spec_.use_dora) up(part.magnitude, ".lora_magnitude_vector", ParameterKind::kVector, {map.out});
     adapted_.insert(module);
     return Ok{};
   }
@@ -234,9 +260,9 @@ class AdapterBuilder {
     PLIMSOLL_TRY(settle_rank(map, part));
     part.b = map.module.name + ".lora_embedding_B";
     const bool both = spec_.init_lora_weights == LoraInit::kFalse;
-    Parameter a = learned(map.module.name + ".lora_embedding_A", {part.rank, map.in},
+    Parameter a = learned(map.module.name + ".lora_embedding_A", ParameterKind::kLinear, {part.rank, map.in},
                           both ? Init::kNormal : Init::kZeros);
-    Parameter b = learned(part.b, {map.out, part.rank}, Init::kNormal);
+    Parameter b = learned(part.b, ParameterKind::kLinear, {map.out, part.rank}, Init::kNormal);
     a.init_std = b.init_std = 1;
     add(std::move(adapter), std::move(a), {std::move(b)});
     adapted_.insert(map.module.name);
@@ -248,7 +274,8 @@ class AdapterBuilder {
     if (asked.tokens.empty()) return Ok{};
     const auto& all = model_.parameters();
     const auto table = std::find_if(all.begin(), all.end(), [&](const Parameter& p) {
-      return p.is_table && (asked.module.empty() || names_module(asked.module, module_of(p.name)));
+      return p.kind == ParameterKind::kTable &&
+             (asked.module.empty() || names_module(asked.module, module_of(p.name)));
     });
     if (table == all.end())
       return refused(
@@ -265,20 +292,16 @@ class AdapterBuilder {
                      "name tokens of the vocabulary, of an embedding that is not in lora.modules_to_save");
     const auto count = static_cast<int64_t>(asked.tokens.size());
     adapters_.token_rows = {module_of(table->name) + ".token_adapter.trainable_tokens_delta", asked.tokens};
-    parameters_.push_back(learned(adapters_.token_rows.rows, {count, table->shape.dim(1)}, Init::kZeros));
+    parameters_.push_back(learned(adapters_.token_rows.rows, ParameterKind::kTable,
+                                  {count, table->shape.dim(1)}, Init::kZeros));
     return Ok{};
   }
 
   /// A parameter of one tensor that is saved by its own name.
-  Parameter learned(std::string name, ir::Shape shape, Init init) {
-    Parameter p{.name = name, .shape = shape, .init = init, .views = {{name, 0, shape}}};
+  Parameter learned(std::string name, ParameterKind kind, ir::Shape shape, Init init) {
+    Parameter p{.name = name, .kind = kind, .shape = shape, .init = init, .views = {{name, 0, shape}}};
     p.is_adapter = true;
     keep(name);
-    return p;
-  }
-  Parameter learned(std::string name, ir::Shape shape, int32_t block) {
-    Parameter p = learned(std::move(name), shape, Init::kZeros);
-    p.block = block;
     return p;
   }
   void keep(const std::string& name) { adapters_.keys[name] = "base_model.model." + name; }

@@ -174,7 +174,7 @@ std::vector<std::string> LoraTargets::linear_names() const {
   for (const Parameter& p : model_.parameters())
     for (const ParameterView& view : p.views)
       if (std::string last = last_part(module_of(view.name));
-          p.shape.rank() == 2 && !p.is_table && std::find(names.begin(), names.end(), last) == names.end())
+          p.kind == ParameterKind::kLinear && std::find(names.begin(), names.end(), last) == names.end())
         names.push_back(std::move(last));
   return names;
 }

@@ -57,10 +57,7 @@ void Model::keep_in(ir::DType dtype) {
 
 void Model::adapt(Adapters adapters, std::vector<Parameter> parameters) {
   PLIMSOLL_CHECK(!adapters_, "adapters upon adapters");
-  for (Parameter& p : parameters) {
-    num_matmul_parameters_ += p.shape.num_elements();
-    parameters_.push_back(std::move(p));
-  }
+  for (Parameter& p : parameters) parameters_.push_back(std::move(p));
   adapters_ = std::move(adapters);
 }
 

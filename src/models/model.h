@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "io/model_config.h"
 #include "ir/builder.h"
+#include "ir/parameter_kind.h"
 
 namespace plimsoll::models {
 
@@ -25,12 +26,15 @@ struct ParameterView {
   ir::Shape shape;
 };
 
+using ir::ParameterKind;
+
 enum class Init : uint8_t { kNormal, kOnes, kZeros, kUniform };
 
 /// One storage of weights. What one GEMM multiplies lies in one storage: q, k and v; gate and up. Where the
 /// tensors of such a storage are not trained alike it is divided, a storage each (Model::divide).
 struct Parameter {
   std::string name;  ///< of the state
+  ParameterKind kind;
   ir::Shape shape;
   Init init = Init::kNormal;
   double init_std = 0.02;
@@ -42,7 +46,6 @@ struct Parameter {
   bool trained = true;           ///< else it is frozen: no gradient, no master, no optimizer state
   int32_t group = 0;             ///< 0: the run's hyper-parameters; n: those of training.param_groups[n - 1]
   std::string part_of = {};      ///< the storage that it was divided from, whose parts follow each other
-  bool is_table = false;         ///< rows are looked up; no linear map, although a tied head reads it as one
   bool transposed = false;       ///< [in, out], as GPT-2's Conv1D
   bool is_stored = false;        ///< of a block type, which the base's files have it in
   /// Of an adapter: not in the base's files. Its first values are uniform in ±`init_std` (kUniform), drawn
@@ -52,7 +55,7 @@ struct Parameter {
 
 /// Whether it is a linear map of a block, or several side by side: what may be kept in few bits.
 inline bool is_linear_map(const Parameter& p) {
-  return !p.is_adapter && !p.is_table && p.block >= 0 && p.shape.rank() == 2;
+  return !p.is_adapter && p.kind == ParameterKind::kLinear && p.block >= 0;
 }
 
 /// Adapters of the linear maps that lie in one storage, y_i += scale_i B_i A_i x: their A's are rows of one
@@ -158,9 +161,6 @@ class Model {
   /// Gives each tensor its role, in the order of parameters and views. A storage whose tensors have one role
   /// takes it; any other becomes one storage a tensor, named as that is.
   void divide(std::span<const Role> roles);
-  /// Parameters that a GEMM multiplies with each token, the head included (tied or not): 2 operations each
-  /// forward.
-  [[nodiscard]] int64_t num_matmul_parameters() const { return num_matmul_parameters_; }
   /// Fields of the config file that were passed over, for a message.
   [[nodiscard]] const std::vector<std::string>& unknown_fields() const { return unknown_fields_; }
 
@@ -193,7 +193,6 @@ class Model {
   std::optional<Adapters> adapters_;
   std::vector<std::string> unknown_fields_;
   int64_t num_labels_ = 0;
-  int64_t num_matmul_parameters_ = 0;
 };
 
 /// The model of a config.json, by its model_type. Errors: kBadData naming the families that there are.

@@ -62,6 +62,20 @@ bool is_skipped_by(const std::string& module, const std::string& name) {
   return matches({.names = {"(?:" + name + ")(?:\\..*)?"}, .is_pattern = true}, module);
 }
 
+/// A stack that would have to be quantised map by map: nothing does so yet. A directory's files have it
+/// whole.
+Status check_stacks(const Model& model, const std::function<bool(const ParameterView&)>& takes, bool learns) {
+  for (const Parameter& p : model.parameters()) {
+    if (p.kind != ParameterKind::kStack || p.block < 0 || (learns && p.trained)) continue;
+    const auto taken = std::ranges::find_if(p.views, takes);
+    if (taken != p.views.end())
+      return wrong(fmt::format("{} is a stack of linear layers {}, which is not quantized in this version",
+                               taken->name, ir::to_string(p.shape)),
+                   "name its module in quantization.llm_int8_skip_modules");
+  }
+  return Ok{};
+}
+
 /// Of what the files have in few bits nothing may learn.
 Status check_frozen(const Model& model, const std::function<bool(const ParameterView&)>& takes) {
   for (const Parameter& p : model.parameters()) {
@@ -82,7 +96,7 @@ Status quantize(Model& model, const QuantizeSpec& spec) {
   std::vector<std::string> modules;
   for (const Parameter& p : model.parameters())
     for (const ParameterView& view : p.views)
-      if (!p.is_adapter && p.shape.rank() == 2) modules.push_back(module_of(view.name));
+      if (!p.is_adapter && p.kind != ParameterKind::kVector) modules.push_back(module_of(view.name));
   for (const std::string& name : spec.skip_modules)
     if (!spec.stored &&  // a directory names what other families have too, lm_head where it is tied
         std::ranges::none_of(modules, [&](const std::string& m) { return is_within(m, name); })) {
@@ -100,6 +114,7 @@ Status quantize(Model& model, const QuantizeSpec& spec) {
   };
   const bool learns = spec.learns || model.adapters();
   if (spec.stored && learns) PLIMSOLL_TRY(check_frozen(model, takes));
+  if (!spec.stored) PLIMSOLL_TRY(check_stacks(model, takes, learns));
   if (model.quantize(spec.dtype, takes, learns, spec.stored) == 0)
     return wrong("quantization has no effect: no linear layer of the model is frozen",
                  "train adapters beside them (lora: {r: 16}), or leave quantization out");

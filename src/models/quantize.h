@@ -20,9 +20,9 @@ struct QuantizeSpec {
 /// Keeps the frozen linear maps of the model's blocks in the spec's type; tables, heads, norms, biases and
 /// what is trained stay as they are, as in transformers. Of a stored spec, every map that is not skipped, and
 /// as [out, in]: GPT-2's too, whose files had them turned. Behind Model::keep_in. Errors: kInvalidArgument
-/// naming the setting: a module to skip that there is none of (stored: no error), no map to quantise, a map
-/// that learns and is stored so, adapters that are made of weights which the files have in few bits alone
-/// (PiSSA, OLoRA; LoftQ of more than one iteration), a LoftQ of other bits.
+/// naming the setting: a module to skip that there is none of (stored: no error), no map to quantise, a stack
+/// of maps that is not skipped, a map that learns and is stored so, adapters that are made of weights which
+/// the files have in few bits alone (PiSSA, OLoRA; LoftQ of more than one iteration), a LoftQ of other bits.
 Status quantize(Model& model, const QuantizeSpec& spec);
 
 /// Of a model that stays whole. Errors: kInvalidArgument for adapters that LoftQ began.

@@ -10,8 +10,10 @@ namespace plimsoll::optimizers {
 namespace {
 
 std::string_view adafactor_rule(const Ruled& parameter) {
-  if (parameter.shape.rank() == 2) return parameter.momentum ? "adafactor_moment" : "adafactor";
-  return parameter.momentum ? "adafactor_vector_moment" : "adafactor_vector";
+  if (parameter.kind == ir::ParameterKind::kStack) return {};  // map by map: not in this version
+  if (parameter.kind == ir::ParameterKind::kVector)
+    return parameter.momentum ? "adafactor_vector_moment" : "adafactor_vector";
+  return parameter.momentum ? "adafactor_moment" : "adafactor";
 }
 
 double rate_of(const StepHyper& hyper) {

@@ -8,7 +8,8 @@ namespace plimsoll::optimizers {
 namespace {
 
 std::string_view muon_rule(const Ruled& parameter) {
-  return parameter.is_hidden && parameter.shape.rank() == 2 ? "muon" : "adamw";
+  if (parameter.kind == ir::ParameterKind::kStack) return {};  // map by map: not in this version
+  return parameter.is_hidden && parameter.kind == ir::ParameterKind::kLinear ? "muon" : "adamw";
 }
 
 void write_muon_row(const StepHyper& hyper, double weight_decay, float* row) {

@@ -85,10 +85,25 @@ struct Rule {
   }
 };
 
-void append_rule(ir::Builder& b, const Shared& shared, const Update& u) {
+/// Empty where the optimizer has none for the parameter.
+std::string_view rule_of(const OptimizerDef& def, const OptimizerOptions& options, const ir::Shape& shape,
+                         const Update& u) {
+  return def.rule({shape, u.kind, u.is_hidden, options.momentum});
+}
+
+Error no_rule(const OptimizerDef& def, const Update& u, const ir::Shape& shape) {
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("{} has no rule for {}, a stack of linear layers {}", def.name, u.parameter,
+                      ir::to_string(shape)),
+          "training.optimizer", "choose adamw, or freeze it with training.freeze"};
+}
+
+Status append_rule(ir::Builder& b, const Shared& shared, const Update& u) {
   const StateDtypes& state = shared.options.state;
   const ir::TensorType weight = b.graph().find_state(u.parameter)->type;
-  const Rule rule(shared.def.rule({weight.shape, u.is_hidden, shared.options.momentum}));
+  const std::string_view rule_name = rule_of(shared.def, shared.options, weight.shape, u);
+  if (rule_name.empty()) return no_rule(shared.def, u, weight.shape);
+  const Rule rule(rule_name);
   ops::RuledTensor tensor{weight.shape, u.parts, shared.options.muon_ns_steps};
   if (tensor.parts.empty()) tensor.parts = {weight.shape.dim(0)};
   const std::string kept = state.masters ? master_name(u.parameter) : u.parameter;
@@ -117,19 +132,21 @@ void append_rule(ir::Builder& b, const Shared& shared, const Update& u) {
   b.assign(kept, next[0]);
   for (size_t s = 0; s < names.size(); ++s) b.assign(names[s], next[1 + s]);
   if (state.masters) b.assign(u.parameter, next.back());
+  return Ok{};
 }
 
 }  // namespace
 
 std::string master_name(std::string_view parameter) { return fmt::format("master.{}", parameter); }
 
-UpdateWork update_work(const OptimizerOptions& options, const ir::Shape& parameter,
-                       const std::vector<int64_t>& parts, bool is_hidden) {
+UpdateWork update_work(const OptimizerOptions& options, const ir::Shape& parameter, const Update& update) {
   const OptimizerDef* def = find_optimizer(options.name);
   PLIMSOLL_CHECK(def != nullptr, options.name);
-  const Rule rule(def->rule({parameter, is_hidden, options.momentum}));
-  const ops::RuledTensor tensor{parameter, parts, options.muon_ns_steps};
   UpdateWork work;
+  const std::string_view rule_name = rule_of(*def, options, parameter, update);
+  if (rule_name.empty()) return work;
+  const Rule rule(rule_name);
+  const ops::RuledTensor tensor{parameter, update.parts, options.muon_ns_steps};
   for (const StateForm& form : rule.states(tensor, options.state.moments))
     work.state_bytes += form.type.bytes().count;
   work.flops = rule.elementwise != nullptr
@@ -153,7 +170,7 @@ Status append_update(ir::Builder& b, const std::vector<Update>& updates, const O
   const ValueId groups = b.state({std::string(kGroupsState),
                                   {ir::DType::kF32, {row_of(1 + options.num_groups, true), def->num_fields}},
                                   ir::StateClass::kScalars});
-  for (const Update& u : updates) append_rule(b, {*def, options, clip, groups, random}, u);
+  for (const Update& u : updates) PLIMSOLL_TRY(append_rule(b, {*def, options, clip, groups, random}, u));
   return b.status();
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "ir/builder.h"
+#include "ir/parameter_kind.h"
 #include "ops/loss_scale.h"
 #include "optimizers/hyper.h"
 
@@ -34,6 +35,7 @@ struct Update {
   /// Rows of each of the checkpoint's tensors that lie in it; empty: it is one.
   std::vector<int64_t> parts = {};
   bool is_hidden = false;  ///< of a repeated block: no embedding, no head
+  ir::ParameterKind kind = ir::ParameterKind::kLinear;
 };
 
 /// How the training state is kept, beside the parameters, whose states say it themselves. Arithmetic is f32.
@@ -68,10 +70,9 @@ struct OptimizerOptions {
   int64_t muon_ns_steps = 5;  ///< MuonHyper::ns_steps
 };
 
-/// Of a parameter with the checkpoint's tensors that lie in it, as Update::parts. `is_hidden`: of one of the
-/// model's blocks.
-UpdateWork update_work(const OptimizerOptions& options, const ir::Shape& parameter,
-                       const std::vector<int64_t>& parts, bool is_hidden);
+/// Of a parameter of that shape; of `update` its parts, its kind and whether it is of a block. Nothing for a
+/// parameter that append_update refuses.
+UpdateWork update_work(const OptimizerOptions& options, const ir::Shape& parameter, const Update& update);
 
 /// The loss scale and its counts, f32[3] as ops/loss_scale.h has them; saved with a checkpoint. The host
 /// writes its first value.
@@ -107,7 +108,7 @@ std::vector<std::string_view> optimizer_names();
 /// ones stands for "no clipping". With loss scaling the norm is that of the unscaled gradients, a step whose
 /// gradients are not finite changes no parameter and no state, and the scaler moves on. `random` i32[4] is
 /// what stochastic rounding draws from (ops.h), by step and parameter. Errors: kInvalidArgument for an
-/// unknown optimizer (named).
+/// unknown optimizer, and for a stack of linear maps with one whose rule is a matrix's (both named).
 Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options,
                      ir::ValueId random = {});
 

@@ -14,6 +14,7 @@ namespace plimsoll::optimizers {
 /// What an optimizer chooses a parameter's rule by.
 struct Ruled {
   ir::Shape shape;
+  ir::ParameterKind kind = ir::ParameterKind::kLinear;
   bool is_hidden = false;  ///< of a repeated block
   bool momentum = false;   ///< as OptimizerOptions::momentum
 };
@@ -21,7 +22,8 @@ struct Ruled {
 /// A name of training.optimizer. The arithmetic is a rule of ops/update_rules.h or ops/tensor_rules.h.
 struct OptimizerDef {
   std::string_view name;
-  /// The rule of a parameter, by name. All rules that it may name find their columns in the one table.
+  /// The rule of a parameter, by name; empty where there is none for its kind. All rules that it may name
+  /// find their columns in the one table.
   std::string_view (*rule)(const Ruled& parameter) = nullptr;
   int64_t num_fields = 0;  ///< columns of the table
   /// Writes a group's row of the table; `weight_decay` is that group's.

@@ -32,9 +32,9 @@ Traffic traffic_of(const settings::RunConfig& config, const models::Model& model
   for (const models::Parameter& p : model.parameters()) {
     const auto is_out = [&](OffloadClass c) { return offload.space(c, p.block) == MemorySpace::kHostPinned; };
     if (!p.trained || !is_out(OffloadClass::kOptimizer)) continue;
-    std::vector<int64_t> rows;
-    for (const models::ParameterView& view : p.views) rows.push_back(view.shape.dim(0));
-    const optimizers::UpdateWork work = optimizers::update_work(optimizer, p.shape, rows, p.block >= 0);
+    optimizers::Update update{.parameter = p.name, .gradient = {}, .is_hidden = p.block >= 0, .kind = p.kind};
+    for (const models::ParameterView& view : p.views) update.parts.push_back(view.shape.dim(0));
+    const optimizers::UpdateWork work = optimizers::update_work(optimizer, p.shape, update);
     const auto bytes = [&](ir::DType dtype) {
       return static_cast<double>(ir::TensorType{dtype, p.shape}.bytes().count);
     };

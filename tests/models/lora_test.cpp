@@ -8,12 +8,15 @@
 
 #include "forward.h"
 #include "models/selection.h"
+#include "stacked_model.h"
 
 namespace plimsoll::models {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kAdaptedLlama = R"({"model_type": "llama", "vocab_size": 31, "hidden_size": 20,
   "intermediate_size": 28, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
@@ -278,6 +281,22 @@ TEST(Lora, TakesWhatTheAdaptersFileBrings) {
   made = make_language_model(*config);
   ASSERT_TRUE(add_adapters(**made, spec, "llama", /*strict=*/false));
   EXPECT_THAT((*made)->adapters()->brought, ElementsAre("lm_head.weight"));
+}
+
+TEST(Lora, RefusesAStackThatItIsAskedToAdapt) {
+  const auto added = [](LoraSpec spec) {
+    StackedModel model;
+    const Status status = add_adapters(model, spec, "stacked");
+    if (status) {
+      EXPECT_THAT(adapters_of(model), Not(Contains(HasSubstr("experts"))));
+    }
+    return status ? std::string("added") : status.error().what;
+  };
+  const auto refusal = HasSubstr("layers.0.experts.up_proj.weight is a stack of linear layers [4,16,8]");
+  EXPECT_THAT(added({.r = 2, .target_modules = {{"all-linear"}}}), refusal);
+  EXPECT_THAT(added({.r = 2, .target_modules = {{"router", "up_proj"}}}), refusal);
+  EXPECT_EQ(added({.r = 2, .target_modules = {{"router"}}}), "added");
+  EXPECT_EQ(added({.r = 2, .target_modules = {{"all-linear"}}, .exclude_modules = {{"up_proj"}}}), "added");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "forward.h"
 #include "models/lora.h"
 #include "models/selection.h"
+#include "stacked_model.h"
 
 namespace plimsoll::models {
 namespace {
@@ -75,6 +76,18 @@ TEST(Quantize, LoftqNeedsWeightsInFewBits) {
   EXPECT_THAT(status.error().what, HasSubstr("the weights are not quantized"));
   ASSERT_TRUE(select(*model, {}).ok());
   EXPECT_TRUE(quantize(*model, {}).ok());
+}
+
+TEST(Quantize, RefusesAStackThatNobodySkips) {
+  StackedModel model;
+  const Status refused = quantize(model, {.learns = false});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().what, HasSubstr("layers.0.experts.up_proj.weight is a stack of linear layers"));
+  ASSERT_TRUE(quantize(model, {.learns = false, .skip_modules = {"experts.up_proj"}}));
+  EXPECT_EQ(dtypes_of(model, "layers.0."),
+            "layers.0.norm.weight f32\nlayers.0.router.weight nf4\nlayers.0.experts.up_proj.weight f32\n");
+  StackedModel stored;  // files of a directory have a stack whole
+  EXPECT_TRUE(quantize(stored, {.learns = false, .stored = true}));
 }
 
 }  // namespace

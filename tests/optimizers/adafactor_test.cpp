@@ -29,7 +29,8 @@ TEST(AdafactorTest, ItsStatesAreAsLargeAsTheTheorySays) {
   EXPECT_EQ(state_bytes({}, matrix, false), 4 * (96 + 40));
   EXPECT_EQ(state_bytes({.parameter = "", .gradient = {}, .parts = {64, 16, 16}}, matrix, false),
             4 * (96 + 3 * 40));
-  EXPECT_EQ(state_bytes({}, vector, false), 4 * 96);
+  EXPECT_EQ(state_bytes({.parameter = "", .gradient = {}, .kind = ir::ParameterKind::kVector}, vector, false),
+            4 * 96);
   EXPECT_EQ(state_bytes({}, matrix, true), 4 * (96 + 40 + 96 * 40));
 }
 

@@ -1,6 +1,7 @@
 // What all optimizers share, and that the list names every file of the folder.
 #include "optimizers/optimizer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -90,6 +91,28 @@ TEST(OptimizerTest, TheListNamesEveryFile) {
     EXPECT_NE(list.find(function, list.find("kOptimizerFiles")), std::string::npos) << function;
   }
   EXPECT_EQ(files, kOptimizerFiles.size());
+}
+
+TEST(Optimizer, AStackIsNoMatrix) {
+  for (const std::string_view name : optimizer_names()) {
+    ir::Graph graph;
+    ir::Builder b(graph, ops::find_op);
+    const ir::TensorType type{ir::DType::kF32, {4, 16, 128}};
+    b.state({"experts", type, ir::StateClass::kParameter});
+    const Update stack{.parameter = "experts",
+                       .gradient = b.state({"g", type, ir::StateClass::kInput}),
+                       .is_hidden = true,
+                       .kind = ir::ParameterKind::kStack};
+    const OptimizerOptions options{.name = std::string(name)};
+    const Status status = append_update(b, {stack}, options);
+    const bool is_refused = name == "muon" || name == "adafactor";
+    EXPECT_EQ(status.ok(), !is_refused) << name;
+    EXPECT_EQ(update_work(options, type.shape, stack).flops > 0, !is_refused) << name;
+    if (is_refused) {
+      EXPECT_EQ(status.error().what,
+                fmt::format("{} has no rule for experts, a stack of linear layers [4,16,128]", name));
+    }
+  }
 }
 
 }  // namespace

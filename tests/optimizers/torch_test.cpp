@@ -167,8 +167,12 @@ std::vector<double> train(const Row& row) {
   for (const int p : {0, 1}) {
     const std::string name = p == 0 ? "matrix" : "vector";
     b.state({name, types[p], ir::StateClass::kParameter});
-    updates.push_back(
-        {name, b.state({"grad." + name, types[p], ir::StateClass::kInput}), row_of(0, p == 0), {}, true});
+    updates.push_back({name,
+                       b.state({"grad." + name, types[p], ir::StateClass::kInput}),
+                       row_of(0, p == 0),
+                       {},
+                       true,
+                       p == 0 ? ir::ParameterKind::kLinear : ir::ParameterKind::kVector});
   }
   OptimizerOptions options{
       std::string(row.hyper.optimizer), {}, row.hyper.momentum > 0 || row.hyper.adafactor.beta1};

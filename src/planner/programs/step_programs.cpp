@@ -467,10 +467,11 @@ class ProgramBuilder {
     std::vector<optimizers::Update> result;
     for (size_t p = 0; p < gradients.size(); ++p) {
       const models::Parameter& parameter = *trained_[p];
-      const bool decays = options_.decay_all || parameter.shape.rank() >= 2;
+      const bool decays = options_.decay_all || parameter.kind != models::ParameterKind::kVector;
       optimizers::Update update{parameter.name, gradients[p], optimizers::row_of(parameter.group, decays)};
       for (const models::ParameterView& view : parameter.views) update.parts.push_back(view.shape.dim(0));
       update.is_hidden = parameter.block != ir::kNoBlock;
+      update.kind = parameter.kind;
       result.push_back(std::move(update));
     }
     return result;

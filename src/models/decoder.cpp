@@ -6,6 +6,9 @@
 #include <cmath>
 #include <string>
 
+#include "models/blocks/attention.h"
+#include "models/blocks/mlp.h"
+#include "models/blocks/norm.h"
 #include "models/linear.h"
 #include "ops/ops.h"
 
@@ -128,55 +131,41 @@ class Decoder final : public LanguageModel {
   }
 
   ValueId norm(Builder& b, ValueId x, const std::string& weight) const {
-    return ops::rms_norm(b, x, read_parameter(b, weight), c_.rms_norm_eps).y;
+    return rms_norm(b, *this, x, weight, c_.rms_norm_eps);
   }
-  ValueId project(Builder& b, const Forward& forward, ValueId x, const std::string& name, bool bias) const {
-    return linear(b, *this, {.weight = name + ".weight", .bias = bias ? name + ".bias" : ""}, x,
-                  forward.noise());
+  static LinearSpec projection(const std::string& name, bool bias) {
+    return {.weight = name + ".weight", .bias = bias ? name + ".bias" : ""};
   }
 
   ValueId block(Builder& b, const Forward& forward, ValueId x, ValueId table, int64_t index) const {
     const std::string layer = layer_name(index);
     {
       const auto scope = b.scope("self_attn");
-      x = ops::add(b, x, attention(b, forward, norm(b, x, layer + ".input_layernorm.weight"), table, index));
+      const ValueId normed = norm(b, x, layer + ".input_layernorm.weight");
+      x = ops::add(b, x, attention(b, *this, forward, attention_of(index, table), normed));
     }
     const auto scope = b.scope("mlp");
-    return ops::add(b, x,
-                    mlp(b, forward, norm(b, x, layer + ".post_attention_layernorm.weight"), layer + ".mlp."));
+    const ValueId normed = norm(b, x, layer + ".post_attention_layernorm.weight");
+    const MlpSpec mlp{projection(layer + ".mlp.gate_up_proj", c_.mlp_bias),
+                      projection(layer + ".mlp.down_proj", c_.mlp_bias)};
+    return ops::add(b, x, swiglu_mlp(b, *this, mlp, normed, c_.intermediate_size, forward.noise()));
   }
 
-  ValueId attention(Builder& b, const Forward& forward, ValueId x, ValueId table, int64_t index) const {
+  [[nodiscard]] AttentionSpec attention_of(int64_t index, ValueId table) const {
     const std::string prefix = layer_name(index) + ".self_attn.";
-    const ir::Shape shape = b.type(x).shape;
-    const int64_t batch = shape.dim(0), tokens = shape.dim(1), d = c_.head_dim;
-    const int64_t heads = c_.num_attention_heads, kv_heads = c_.num_key_value_heads;
-    const ValueId qkv = project(b, forward, x, prefix + "qkv_proj", c_.qkv_bias);
-    const auto parts = ops::split(b, qkv, {heads * d, kv_heads * d, kv_heads * d});
-    ValueId q = ops::reshape(b, parts[0], {batch, tokens, heads, d});
-    ValueId k = ops::reshape(b, parts[1], {batch, tokens, kv_heads, d});
-    const ValueId v = ops::reshape(b, parts[2], {batch, tokens, kv_heads, d});
-    if (c_.qk_norm) {
-      q = norm(b, q, prefix + "q_norm.weight");
-      k = norm(b, k, prefix + "k_norm.weight");
-    }
-    if (c_.rope_layers[static_cast<size_t>(index)]) {
-      q = ops::rope(b, q, table);
-      k = ops::rope(b, k, table);
-    }
-    const ops::AttentionOptions options{.scale = 1.0 / std::sqrt(static_cast<double>(d)),
-                                        .window = c_.windows[static_cast<size_t>(index)],
-                                        .dropout = c_.attention_dropout};
-    const ValueId out = attend(b, forward, q, k, v, options, index);
-    return project(b, forward, ops::reshape(b, out, {batch, tokens, heads * d}), prefix + "o_proj",
-                   c_.o_bias);
-  }
-
-  ValueId mlp(Builder& b, const Forward& forward, ValueId x, const std::string& prefix) const {
-    const ValueId gate_up = project(b, forward, x, prefix + "gate_up_proj", c_.mlp_bias);
-    const auto parts = ops::split(b, gate_up, {c_.intermediate_size, c_.intermediate_size});
-    return project(b, forward, ops::mul(b, ops::silu(b, parts[0]), parts[1]), prefix + "down_proj",
-                   c_.mlp_bias);
+    AttentionSpec spec{.qkv = projection(prefix + "qkv_proj", c_.qkv_bias),
+                       .out = projection(prefix + "o_proj", c_.o_bias),
+                       .heads = c_.num_attention_heads,
+                       .kv_heads = c_.num_key_value_heads,
+                       .head_dim = c_.head_dim,
+                       .options = {.scale = 1.0 / std::sqrt(static_cast<double>(c_.head_dim)),
+                                   .window = c_.windows[static_cast<size_t>(index)],
+                                   .dropout = c_.attention_dropout},
+                       .layer = index};
+    if (c_.qk_norm) spec.q_norm = prefix + "q_norm.weight", spec.k_norm = prefix + "k_norm.weight";
+    spec.norm_eps = c_.rms_norm_eps;
+    if (c_.rope_layers[static_cast<size_t>(index)]) spec.rope = table;
+    return spec;
   }
 
   DecoderConfig c_;

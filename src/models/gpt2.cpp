@@ -3,8 +3,10 @@
 #include <cmath>
 #include <string>
 
+#include "models/blocks/attention.h"
+#include "models/blocks/mlp.h"
+#include "models/blocks/norm.h"
 #include "models/gpt2_config.h"
-#include "models/language_model.h"
 #include "models/linear.h"
 #include "ops/ops.h"
 
@@ -105,13 +107,10 @@ class Gpt2 final : public LanguageModel {
   }
 
   ValueId norm(Builder& b, ValueId x, const std::string& name) const {
-    return ops::layer_norm(b, x, read_parameter(b, name + ".weight"), read_parameter(b, name + ".bias"),
-                           c_.layer_norm_epsilon)
-        .y;
+    return layer_norm(b, *this, x, name, c_.layer_norm_epsilon);
   }
-  ValueId conv1d(Builder& b, const Forward& forward, ValueId x, const std::string& name) const {
-    return linear(b, *this, {.weight = name + ".weight", .bias = name + ".bias", .transposed = true}, x,
-                  forward.noise());
+  static LinearSpec conv1d(const std::string& name) {
+    return {.weight = name + ".weight", .bias = name + ".bias", .transposed = true};
   }
 
   /// In training alone; the layer's scope is the key.
@@ -124,29 +123,26 @@ class Gpt2 final : public LanguageModel {
     const std::string layer = gpt2_layer_name(index);
     {
       const auto scope = b.scope("attn");
-      x = ops::add(b, x, attention(b, forward, norm(b, x, layer + ".ln_1"), index));
+      const ValueId out = attention(b, *this, forward, attention_of(index), norm(b, x, layer + ".ln_1"));
+      x = ops::add(b, x, dropout(b, forward, out, c_.resid_pdrop));
     }
     const auto scope = b.scope("mlp");
-    const ValueId hidden =
-        ops::gelu(b, conv1d(b, forward, norm(b, x, layer + ".ln_2"), layer + ".mlp.c_fc"), c_.gelu);
-    return ops::add(b, x,
-                    dropout(b, forward, conv1d(b, forward, hidden, layer + ".mlp.c_proj"), c_.resid_pdrop));
+    const MlpSpec mlp{conv1d(layer + ".mlp.c_fc"), conv1d(layer + ".mlp.c_proj")};
+    const ValueId out = gelu_mlp(b, *this, mlp, norm(b, x, layer + ".ln_2"), c_.gelu, forward.noise());
+    return ops::add(b, x, dropout(b, forward, out, c_.resid_pdrop));
   }
 
-  ValueId attention(Builder& b, const Forward& forward, ValueId x, int64_t index) const {
+  [[nodiscard]] AttentionSpec attention_of(int64_t index) const {
     const std::string prefix = gpt2_layer_name(index) + ".attn";
-    const ir::Shape shape = b.type(x).shape;
-    const int64_t batch = shape.dim(0), tokens = shape.dim(1), d = c_.head_dim();
-    const auto parts =
-        ops::split(b, conv1d(b, forward, x, prefix + ".c_attn"), {c_.n_embd, c_.n_embd, c_.n_embd});
-    std::vector<ValueId> heads;
-    for (size_t i = 0; i < 3; ++i) heads.push_back(ops::reshape(b, parts[i], {batch, tokens, c_.n_head, d}));
-    const double scale = (c_.scale_attn_weights ? 1.0 / std::sqrt(static_cast<double>(d)) : 1.0) /
+    const double scale = (c_.scale_attn_weights ? 1.0 / std::sqrt(static_cast<double>(c_.head_dim())) : 1.0) /
                          (c_.scale_attn_by_layer ? static_cast<double>(index + 1) : 1.0);
-    const ops::AttentionOptions options{.scale = scale, .dropout = c_.attn_pdrop};
-    const ValueId out = attend(b, forward, heads[0], heads[1], heads[2], options, index);
-    const ValueId flat = ops::reshape(b, out, {batch, tokens, c_.n_embd});
-    return dropout(b, forward, conv1d(b, forward, flat, prefix + ".c_proj"), c_.resid_pdrop);
+    return {.qkv = conv1d(prefix + ".c_attn"),
+            .out = conv1d(prefix + ".c_proj"),
+            .heads = c_.n_head,
+            .kv_heads = c_.n_head,
+            .head_dim = c_.head_dim(),
+            .options = {.scale = scale, .dropout = c_.attn_pdrop},
+            .layer = index};
   }
 
   Gpt2Config c_;

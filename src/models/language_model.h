@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "models/model.h"
-#include "ops/ops.h"
 
 namespace plimsoll::models {
 
@@ -52,14 +51,6 @@ class LanguageModel : public Model {
  protected:
   /// The classifier's head: a linear map without bias.
   [[nodiscard]] ir::ValueId score(ir::Builder& b, ir::ValueId rows) const;
-  /// i32[B, T] positions of the tokens; absent where they are 0..T-1 in every row.
-  [[nodiscard]] static ir::ValueId positions(ir::Builder& b, const Forward& forward);
-  /// Causal attention of q [B, T, heads, head_dim] over k and v [B, T, kv_heads, head_dim] and, in
-  /// generation, over what the layer's cache holds before them. `layer` names the cache, and is what
-  /// options.dropout draws by, in training alone.
-  [[nodiscard]] static ir::ValueId attend(ir::Builder& b, const Forward& forward, ir::ValueId q,
-                                          ir::ValueId k, ir::ValueId v, const ops::AttentionOptions& options,
-                                          int64_t layer);
 
   int64_t vocab_size_ = 0;
   int64_t max_positions_ = 0;

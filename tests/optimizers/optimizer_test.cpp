@@ -61,9 +61,11 @@ TEST(OptimizerTest, EveryOptimizerHasARuleAndItsOwnName) {
   for (const std::string_view name : optimizer_names()) {
     EXPECT_TRUE(names.insert(name).second) << name;
     const OptimizerDef& def = *find_optimizer(name);
-    for (const ir::Shape& shape : {ir::Shape{8}, ir::Shape{80, 80}})
+    for (const bool is_vector : {false, true})
       for (const bool flag : {false, true}) {
-        const std::string_view rule = def.rule({shape, flag, flag});
+        const ir::Shape shape = is_vector ? ir::Shape{8} : ir::Shape{80, 80};
+        const ir::ParameterKind kind = is_vector ? ir::ParameterKind::kVector : ir::ParameterKind::kLinear;
+        const std::string_view rule = def.rule({shape, kind, flag, flag});
         const ops::UpdateRule* elementwise = ops::find_update_rule(rule);
         const ops::TensorRule* of_tensor = ops::find_tensor_rule(rule);
         ASSERT_TRUE(elementwise != nullptr || of_tensor != nullptr) << name << " " << rule;

@@ -1,0 +1,23 @@
+// The feed-forward parts of a layer.
+#pragma once
+
+#include "models/linear.h"
+#include "ops/ops.h"
+
+namespace plimsoll::models {
+
+/// Two linear maps by name, [hidden -> inner] and [inner -> hidden].
+struct MlpSpec {
+  LinearSpec up, down;
+};
+
+/// down(gelu(up(x))). `noise` as linear's.
+[[nodiscard]] ir::ValueId gelu_mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir::ValueId x,
+                                   ops::Gelu form, ir::ValueId noise);
+
+/// SwiGLU, Shazeer 2020, arXiv:2002.05202: down(silu(gate(x)) * up(x)), where spec.up holds the `inner` rows
+/// of the gate and behind them those of up.
+[[nodiscard]] ir::ValueId swiglu_mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir::ValueId x,
+                                     int64_t inner, ir::ValueId noise);
+
+}  // namespace plimsoll::models

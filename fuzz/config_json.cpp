@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "models/decoder_config.h"
+#include "models/families.h"
 #include "models/gpt2_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -19,10 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   PLIMSOLL_CHECK(again.ok() && plimsoll::io::to_json(again->fields()) == text,
                  "JSON that reads back differently: " + text);
   (void)config->model_type();
-  for (const auto parse : {plimsoll::models::parse_llama_config, plimsoll::models::parse_mistral_config,
-                           plimsoll::models::parse_qwen2_config, plimsoll::models::parse_qwen3_config,
-                           plimsoll::models::parse_smollm3_config}) {
-    const auto decoder = parse(*config);
+  for (const auto family : plimsoll::models::kFamilies) {
+    if (family().parse == nullptr) continue;
+    const auto decoder = family().parse(*config);
     if (!decoder) continue;
     PLIMSOLL_CHECK(decoder->num_parameters() > 0);
     PLIMSOLL_CHECK(decoder->num_attention_heads % decoder->num_key_value_heads == 0);

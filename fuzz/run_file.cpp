@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "models/decoder_config.h"
+#include "models/families.h"
 #include "models/gpt2_config.h"
 #include "settings/run_config.h"
 #include "settings/settings.h"
@@ -37,7 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                  "the recorded run reads back differently:\n" + yaml);
   if (!run->model.path.empty()) return 0;  // would read files
   if (const auto config = plimsoll::settings::load_model_config(run->model)) {
-    (void)plimsoll::models::parse_llama_config(*config);
+    for (const auto family : plimsoll::models::kFamilies)
+      if (family().parse != nullptr) (void)family().parse(*config);
     (void)plimsoll::models::parse_gpt2_config(*config);
   }
   return 0;

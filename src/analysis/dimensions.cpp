@@ -4,33 +4,24 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <span>
 #include <string_view>
 
 #include "base/units.h"
+#include "models/families.h"
 #include "models/language_model.h"
 
 namespace plimsoll::analysis {
 namespace {
-
-using Names = std::span<const std::string_view>;
-
-// What a config.json calls its sizes: a family's own name, or the common one, or both.
-constexpr std::string_view kLayers[] = {"num_hidden_layers", "n_layer"};
-constexpr std::string_view kHidden[] = {"hidden_size", "n_embd"};
-constexpr std::string_view kHeads[] = {"num_attention_heads", "n_head"};
-constexpr std::string_view kKvHeads[] = {"num_key_value_heads"};
-constexpr std::string_view kInner[] = {"intermediate_size", "n_inner"};
-constexpr std::string_view kPositions[] = {"max_position_embeddings", "n_positions"};
-constexpr std::string_view kVocabulary[] = {"vocab_size"};
-constexpr std::string_view kListsOfLayers[] = {"layer_types", "no_rope_layers"};
 
 constexpr int64_t kMoreWords = 1024;
 
 class Dimensions {
  public:
   Dimensions(const strategy::Variants& variants, const strategy::Prepared& base)
-      : variants_(variants), base_(base), fields_(base.model_config.fields()) {}
+      : variants_(variants), base_(base), fields_(base.model_config.fields()) {
+    if (const auto type = base.model_config.model_type())
+      if (const models::Family* family = models::find_family(*type)) names_ = family->fields;
+  }
 
   std::vector<DimensionRow> operator()() {
     one_more_sequence();
@@ -43,14 +34,14 @@ class Dimensions {
 
  private:
   /// 0 where the configuration leaves it out.
-  [[nodiscard]] int64_t size(Names names) const {
+  [[nodiscard]] int64_t size(const models::FieldNames& names) const {
     for (const std::string_view name : names)
       if (const io::Tree* value = fields_.find(name); value && value->kind == io::Tree::Kind::kInteger)
         return value->integer;
     return 0;
   }
 
-  void set(io::Tree& overrides, Names names, int64_t value) const {
+  void set(io::Tree& overrides, const models::FieldNames& names, int64_t value) const {
     for (const std::string_view name : names)
       if (const io::Tree* field = fields_.find(name); field && !field->is_null())
         overrides.set(name, io::Tree::of(value));
@@ -109,19 +100,19 @@ class Dimensions {
     strategy::SettingTexts changed = {{"data.sequence_length", std::to_string(length)}};
     if (length > models::language_model(*base_.model).max_positions()) {
       io::Tree overrides = io::Tree::map();
-      set(overrides, kPositions, length);
-      if (overrides.members.empty()) overrides.set("max_position_embeddings", io::Tree::of(length));
+      set(overrides, names_.positions, length);
+      if (overrides.members.empty()) overrides.set(names_.positions[0], io::Tree::of(length));
       for (auto& setting : model_with(overrides)) changed.push_back(std::move(setting));
     }
     add("twice the length", "length", 1, std::move(changed));
   }
 
   void one_more_layer() {
-    const int64_t layers = size(kLayers);
+    const int64_t layers = size(names_.layers);
     if (layers == 0) return;
     io::Tree overrides = io::Tree::map();
-    set(overrides, kLayers, layers + 1);
-    for (const std::string_view name : kListsOfLayers) {
+    set(overrides, names_.layers, layers + 1);
+    for (const std::string_view name : names_.lists_of_layers) {
       const io::Tree* list = fields_.find(name);
       if (list == nullptr || list->kind != io::Tree::Kind::kList || list->items.empty()) continue;
       io::Tree longer = *list;
@@ -133,24 +124,25 @@ class Dimensions {
 
   /// The heads keep their width and what shares a key; the rest follows in proportion.
   void wider() {
-    const int64_t hidden = size(kHidden), heads = size(kHeads);
+    const int64_t hidden = size(names_.hidden), heads = size(names_.heads);
     if (hidden == 0 || heads == 0) return;
-    const int64_t kv = size(kKvHeads) == 0 ? heads : size(kKvHeads), more = std::max<int64_t>(1, heads / kv);
+    const int64_t kv = size(names_.kv_heads) == 0 ? heads : size(names_.kv_heads),
+                  more = std::max<int64_t>(1, heads / kv);
     const int64_t wide = hidden * (heads + more) / heads;
     io::Tree overrides = io::Tree::map();
-    set(overrides, kHidden, wide);
-    set(overrides, kHeads, heads + more);
-    set(overrides, kKvHeads, kv + 1);
-    set(overrides, kInner, size(kInner) * wide / hidden);
+    set(overrides, names_.hidden, wide);
+    set(overrides, names_.heads, heads + more);
+    set(overrides, names_.kv_heads, kv + 1);
+    set(overrides, names_.inner, size(names_.inner) * wide / hidden);
     add(fmt::format("hidden size {} for {}", wide, hidden), "hidden size",
         static_cast<double>(wide - hidden) / static_cast<double>(hidden), model_with(overrides));
   }
 
   void more_words() {
-    const int64_t words = size(kVocabulary);
+    const int64_t words = size(names_.vocabulary);
     if (words == 0) return;
     io::Tree overrides = io::Tree::map();
-    set(overrides, kVocabulary, words + kMoreWords);
+    set(overrides, names_.vocabulary, words + kMoreWords);
     add(fmt::format("{} more words", kMoreWords), "vocabulary",
         static_cast<double>(kMoreWords) / static_cast<double>(words), model_with(overrides));
   }
@@ -158,6 +150,7 @@ class Dimensions {
   const strategy::Variants& variants_;
   const strategy::Prepared& base_;
   const io::Tree& fields_;
+  models::SizeFields names_ = {};  ///< of the family's config.json
   std::vector<DimensionRow> rows_;
 };
 

@@ -26,12 +26,6 @@ bool takes(std::string_view path, const std::string& value) {
   return words.empty() || std::find(words.begin(), words.end(), value) != words.end();
 }
 
-/// As the families name them: embed_tokens, wte, wpe.
-bool is_embedding(std::string_view tensor) {
-  return tensor.find("embed") != std::string_view::npos || tensor.find(".wte.") != std::string_view::npos ||
-         tensor.find(".wpe.") != std::string_view::npos;
-}
-
 class List {
  public:
   List(const settings::RunConfig& config, const strategy::Prepared& base) : config_(config), base_(base) {}
@@ -201,7 +195,7 @@ class List {
     for (const models::Parameter& p : base_.model->parameters()) {
       const std::string& tensor = p.views.front().name;
       if (p.block == ir::kNoBlock) {
-        if (p.trained && is_embedding(tensor)) embeddings.push_back(tensor);
+        if (p.trained && p.kind == models::ParameterKind::kTable) embeddings.push_back(tensor);
         continue;
       }
       const std::string number = fmt::format(".{}.", p.block);

@@ -10,7 +10,7 @@
 #include <numbers>
 
 #include "base/check.h"
-#include "models/decoder_config.h"
+#include "models/families.h"
 #include "models/gpt2_config.h"
 
 namespace plimsoll::gguf {
@@ -54,15 +54,6 @@ std::string_view find(std::span<const Pair> pairs, std::string_view name) {
     if (theirs == name) return ours;
   PLIMSOLL_CHECK(false, std::string(name));
   return {};
-}
-
-Result<models::DecoderConfig> parse_decoder_config(const io::ConfigJson& config,
-                                                   const std::string& model_type) {
-  if (model_type == "llama") return models::parse_llama_config(config);
-  if (model_type == "mistral") return models::parse_mistral_config(config);
-  if (model_type == "qwen2") return models::parse_qwen2_config(config);
-  if (model_type == "qwen3") return models::parse_qwen3_config(config);
-  return models::parse_smollm3_config(config);
 }
 
 /// What the files have no key for: their programs go by what the published models are.
@@ -163,7 +154,7 @@ Status Architecture::add_rope(const models::RopeConfig& rope, int64_t head_dim) 
 
 Result<Architecture> Architecture::of_decoder(const io::ConfigJson& config, const std::string& model_type) {
   const bool is_llama = model_type == "llama" || model_type == "mistral" || model_type == "smollm3";
-  PLIMSOLL_ASSIGN(const models::DecoderConfig c, parse_decoder_config(config, model_type));
+  PLIMSOLL_ASSIGN(const models::DecoderConfig c, models::find_family(model_type)->parse(config));
   PLIMSOLL_TRY(check_fixed(c, model_type));
   Architecture a;
   a.name_ = model_type == "mistral" ? "llama" : model_type;

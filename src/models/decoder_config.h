@@ -1,5 +1,5 @@
-// The config.json fields of Llama-like families: one struct for all, whose switches hold what
-// differs, and a reader a family, in the family's own file.
+// The config.json fields of Llama-like families: one struct for all, whose switches hold what differs. A
+// reader for each family stands in the family's own file (models/families.h lists them).
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,8 @@ struct DecoderDefaults {
 };
 
 /// Reads what all have in common; biases, norms, windows and layers without rotation are the caller's.
-/// Errors: as the parsers below.
+/// Errors: kBadData naming the field, its value and the range; also for a rope type, an activation or any
+/// other field that would change the mathematics and is not supported.
 Result<DecoderConfig> read_decoder_config(const io::ConfigJson& config, std::string_view model_type,
                                           const DecoderDefaults& defaults);
 /// The windows of a family with use_sliding_window, sliding_window, max_window_layers and layer_types: layers
@@ -70,14 +71,5 @@ Status read_layer_types(const io::ConfigJson& config, int64_t window, std::strin
                         DecoderConfig& decoder);
 /// Refuses what none of them supports and lists the fields that nobody read. The last call of a parser.
 Status finish_decoder_config(const io::ConfigJson& config, DecoderConfig& decoder);
-
-// One family: a file each, named after its model_type.
-// Errors: kBadData naming the field, its value and the range; also for a rope type, an activation or any
-// other field that would change the mathematics and is not supported.
-Result<DecoderConfig> parse_llama_config(const io::ConfigJson& config);
-Result<DecoderConfig> parse_mistral_config(const io::ConfigJson& config);
-Result<DecoderConfig> parse_qwen2_config(const io::ConfigJson& config);
-Result<DecoderConfig> parse_qwen3_config(const io::ConfigJson& config);
-Result<DecoderConfig> parse_smollm3_config(const io::ConfigJson& config);
 
 }  // namespace plimsoll::models

@@ -6,6 +6,7 @@
 #include "models/blocks/attention.h"
 #include "models/blocks/mlp.h"
 #include "models/blocks/norm.h"
+#include "models/families.h"
 #include "models/gpt2_config.h"
 #include "models/linear.h"
 #include "ops/ops.h"
@@ -148,11 +149,54 @@ class Gpt2 final : public LanguageModel {
   Gpt2Config c_;
 };
 
-}  // namespace
-
 Result<std::unique_ptr<Model>> make_gpt2(const io::ConfigJson& config) {
   PLIMSOLL_ASSIGN(Gpt2Config parsed, parse_gpt2_config(config));
   return std::unique_ptr<Model>(std::make_unique<Gpt2>(std::move(parsed)));
 }
+
+// Dropout stands at 0 in the presets, because pretraining runs leave it out.
+constexpr Preset kGpt2Presets[] = {
+    {"gpt2", "openai-community/gpt2", "MIT", 124'439'808,
+     R"({"model_type": "gpt2", "vocab_size": 50257, "n_embd": 768, "n_layer": 12, "n_head": 12,
+      "n_positions": 1024, "layer_norm_epsilon": 1e-05, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+      "bos_token_id": 50256, "eos_token_id": 50256})"},
+    {"gpt2-medium", "openai-community/gpt2-medium", "MIT", 354'823'168,
+     R"({"model_type": "gpt2", "vocab_size": 50257, "n_embd": 1024, "n_layer": 24, "n_head": 16,
+      "n_positions": 1024, "layer_norm_epsilon": 1e-05, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+      "bos_token_id": 50256, "eos_token_id": 50256})"},
+    {"gpt2-large", "openai-community/gpt2-large", "MIT", 774'030'080,
+     R"({"model_type": "gpt2", "vocab_size": 50257, "n_embd": 1280, "n_layer": 36, "n_head": 20,
+      "n_positions": 1024, "layer_norm_epsilon": 1e-05, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+      "bos_token_id": 50256, "eos_token_id": 50256})"},
+    {"gpt2-xl", "openai-community/gpt2-xl", "MIT", 1'557'611'200,
+     R"({"model_type": "gpt2", "vocab_size": 50257, "n_embd": 1600, "n_layer": 48, "n_head": 25,
+      "n_positions": 1024, "layer_norm_epsilon": 1e-05, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+      "bos_token_id": 50256, "eos_token_id": 50256})"},
+};
+
+constexpr std::string_view kGpt2LoraTargets[] = {"c_attn"};
+
+constexpr Family kGpt2Family{
+    .model_type = "gpt2",
+    .class_name = "GPT2",
+    .causal_class = "LMHeadModel",
+    .make = make_gpt2,
+    .lora_targets = kGpt2LoraTargets,
+    .fields = {.layers = {"num_hidden_layers", "n_layer"},
+               .hidden = {"hidden_size", "n_embd"},
+               .heads = {"num_attention_heads", "n_head"},
+               .kv_heads = {},
+               .inner = {"intermediate_size", "n_inner"},
+               .positions = {"max_position_embeddings", "n_positions"}},
+    .sample = R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 211,
+    "n_positions": 128, "n_embd": 60, "n_layer": 2, "n_head": 3, "n_inner": null,
+    "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05, "initializer_range": 0.1,
+    "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "tie_word_embeddings": true,
+    "bos_token_id": 0, "eos_token_id": 0})",
+    .presets = kGpt2Presets};
+
+}  // namespace
+
+const Family& gpt2_family() { return kGpt2Family; }
 
 }  // namespace plimsoll::models

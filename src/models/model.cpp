@@ -6,32 +6,11 @@
 
 #include "base/check.h"
 #include "models/decoder.h"
+#include "models/families.h"
 #include "models/quantization_config.h"
 #include "ops/ops.h"
 
 namespace plimsoll::models {
-namespace {
-
-struct Family {
-  std::string_view model_type;
-  Result<std::unique_ptr<Model>> (*make)(const io::ConfigJson&);
-};
-
-/// A family of Llama's kind is what its parser says.
-template <auto kParse>
-Result<std::unique_ptr<Model>> decoder(const io::ConfigJson& config) {
-  PLIMSOLL_ASSIGN(DecoderConfig parsed, kParse(config));
-  return std::unique_ptr<Model>(make_decoder(std::move(parsed)));
-}
-
-constexpr Family kFamilies[] = {
-    {"llama", decoder<parse_llama_config>},     {"mistral", decoder<parse_mistral_config>},
-    {"qwen2", decoder<parse_qwen2_config>},     {"qwen3", decoder<parse_qwen3_config>},
-    {"smollm3", decoder<parse_smollm3_config>}, {"gpt2", make_gpt2},
-};
-
-}  // namespace
-
 int64_t Model::num_parameters() const {
   int64_t n = 0;
   for (const Parameter& p : parameters_) n += p.shape.num_elements();
@@ -186,13 +165,13 @@ Result<std::unique_ptr<Model>> make_model(const io::ConfigJson& config) {
   PLIMSOLL_TRY(
       read_quantization_config(config));  // a method that is not read, before fields that come with it
   PLIMSOLL_ASSIGN(const std::string type, config.string("model_type"));
-  std::string known;
-  for (const Family& family : kFamilies) {
-    if (family.model_type == type) return family.make(config);
-    known += (known.empty() ? "" : ", ") + std::string(family.model_type);
+  if (const Family* family = find_family(type)) {
+    if (family->make != nullptr) return family->make(config);
+    PLIMSOLL_ASSIGN(DecoderConfig parsed, family->parse(config));
+    return std::unique_ptr<Model>(make_decoder(std::move(parsed)));
   }
   return config.error(
-      "model_type", "one of " + known,
+      "model_type", "one of " + family_names(),
       fmt::format("the family {} is not supported; docs/models.md lists those that are", type.substr(0, 60)));
 }
 

@@ -198,7 +198,4 @@ class Model {
 /// The model of a config.json, by its model_type. Errors: kBadData naming the families that there are.
 Result<std::unique_ptr<Model>> make_model(const io::ConfigJson& config);
 
-/// GPT-2. The families of Llama's kind share models/decoder.h; model.cpp lists them all.
-Result<std::unique_ptr<Model>> make_gpt2(const io::ConfigJson& config);
-
 }  // namespace plimsoll::models

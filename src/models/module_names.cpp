@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/pattern.h"
+#include "models/families.h"
 
 namespace plimsoll::models {
 namespace {
@@ -43,10 +44,9 @@ Status check_pattern(std::string_view setting, const std::string& pattern) {
 }
 
 std::vector<std::string> default_target_modules(std::string_view model_type) {
-  if (model_type == "gpt2") return {"c_attn"};
-  for (const std::string_view known : {"llama", "mistral", "qwen2", "qwen3"})
-    if (model_type == known) return {"q_proj", "v_proj"};
-  return {};
+  const Family* family = find_family(model_type);
+  if (family == nullptr) return {};
+  return {family->lora_targets.begin(), family->lora_targets.end()};
 }
 
 std::string last_part(std::string_view name) { return std::string(name.substr(name.rfind('.') + 1)); }

@@ -2,6 +2,7 @@
 // shortened to the fields that matter, and goes through the same reader as a file.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,8 +16,9 @@ namespace plimsoll::models {
 /// A family's size as it is published. Its licence is that of the weights, by its usual name.
 struct PresetInfo {
   std::string_view name, hub_id, licence;
+  int64_t parameters = 0;
 };
-/// All, in the order of the table.
+/// All, family by family.
 std::vector<PresetInfo> presets();
 
 /// The name of the preset that is meant: its own, or the hub's spelling of the same architecture, with the
@@ -24,7 +26,7 @@ std::vector<PresetInfo> presets();
 std::optional<std::string_view> find_preset(std::string_view spelling);
 /// The preset's config, by find_preset. Errors: kInvalidArgument naming the nearest known preset.
 Result<io::ConfigJson> preset_config(std::string_view name);
-/// All names, in the order of the table.
+/// All names, in the order of presets().
 std::vector<std::string> preset_names();
 
 }  // namespace plimsoll::models

@@ -2,7 +2,7 @@
 // (NoPE). Bakouch et al. 2025, huggingface.co/blog/smollm3; such layers: Yang et al. 2025, arXiv:2501.18795.
 #include <fmt/format.h>
 
-#include "models/decoder_config.h"
+#include "models/families.h"
 
 namespace plimsoll::models {
 namespace {
@@ -34,8 +34,6 @@ Status read_windows(const io::ConfigJson& config, DecoderConfig& c) {
   return read_layer_types(config, window, "no_rope_layers", c);
 }
 
-}  // namespace
-
 Result<DecoderConfig> parse_smollm3_config(const io::ConfigJson& config) {
   PLIMSOLL_ASSIGN(DecoderConfig c,
                   read_decoder_config(config, "smollm3",
@@ -51,5 +49,31 @@ Result<DecoderConfig> parse_smollm3_config(const io::ConfigJson& config) {
   PLIMSOLL_TRY(finish_decoder_config(config, c));
   return c;
 }
+
+constexpr Preset kSmolLM3Presets[] = {
+    {"smollm3-3b", "HuggingFaceTB/SmolLM3-3B", "Apache 2.0", 3'075'098'624,
+     R"({"model_type": "smollm3", "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 11008,
+      "num_hidden_layers": 36, "num_attention_heads": 16, "num_key_value_heads": 4,
+      "max_position_embeddings": 65536, "no_rope_layer_interval": 4, "use_sliding_window": false,
+      "rms_norm_eps": 1e-06, "rope_theta": 5000000.0, "tie_word_embeddings": true, "bos_token_id": 128000,
+      "eos_token_id": 128012, "pad_token_id": 128004})"},
+};
+
+constexpr Family kSmolLM3Family{
+    .model_type = "smollm3",
+    .class_name = "SmolLM3",
+    .parse = parse_smollm3_config,
+    .sample = R"({"architectures": ["SmolLM3ForCausalLM"], "model_type": "smollm3", "hidden_size": 60,
+    "intermediate_size": 77, "num_hidden_layers": 3, "num_attention_heads": 3,
+    "num_key_value_heads": 1, "vocab_size": 211, "max_position_embeddings": 512,
+    "hidden_act": "silu", "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "initializer_range": 0.1,
+    "tie_word_embeddings": false, "attention_dropout": 0.0, "attention_bias": false,
+    "mlp_bias": false, "no_rope_layer_interval": 2, "use_sliding_window": false,
+    "sliding_window": null, "pad_token_id": null, "bos_token_id": 1, "eos_token_id": 2})",
+    .presets = kSmolLM3Presets};
+
+}  // namespace
+
+const Family& smollm3_family() { return kSmolLM3Family; }
 
 }  // namespace plimsoll::models

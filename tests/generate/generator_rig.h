@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "generate/generator.h"
+#include "models/changed_config.h"
 #include "models/forward.h"
 #include "planner/programs/generation_programs.h"
 #include "runtime/session_testing.h"
@@ -15,20 +16,25 @@ namespace plimsoll::generate {
 using models::LanguageModel;
 using Ids = std::vector<int32_t>;
 
+/// The samples of all families with a vocabulary of 97, and two that have more to keep apart. By name.
 inline const std::map<std::string, std::string>& families() {
-  static const std::map<std::string, std::string> kFamilies = {
-      {"llama", R"({"model_type": "llama", "vocab_size": 97, "hidden_size": 36, "intermediate_size": 52,
+  static const std::map<std::string, std::string> kAll = [] {
+    std::map<std::string, std::string> all = {
+        {"llama with biases",
+         R"({"model_type": "llama", "vocab_size": 97, "hidden_size": 36, "intermediate_size": 52,
         "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 10,
         "max_position_embeddings": 200, "attention_bias": true, "mlp_bias": true})"},
-      {"mistral", R"({"model_type": "mistral", "vocab_size": 97, "hidden_size": 32, "intermediate_size": 52,
-        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 1, "sliding_window": 9,
-        "max_position_embeddings": 200})"},
-      {"smollm3", R"({"model_type": "smollm3", "vocab_size": 97, "hidden_size": 32, "intermediate_size": 52,
+        {"smollm3 that slides",
+         R"({"model_type": "smollm3", "vocab_size": 97, "hidden_size": 32, "intermediate_size": 52,
         "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "no_rope_layers": [1, 0, 1],
-        "use_sliding_window": true, "sliding_window": 9, "max_position_embeddings": 200, "pad_token_id": null})"},
-      {"gpt2", R"({"model_type": "gpt2", "vocab_size": 97, "n_embd": 33, "n_layer": 2, "n_head": 3,
-        "n_positions": 75})"}};
-  return kFamilies;
+        "use_sliding_window": true, "sliding_window": 9, "max_position_embeddings": 200,
+        "pad_token_id": null})"}};
+    for (const auto family : models::kFamilies)
+      all[std::string(family().model_type)] =
+          io::to_json(models::changed(family().sample, R"({"vocab_size": 97})").fields());
+    return all;
+  }();
+  return kAll;
 }
 
 struct Shape {

@@ -105,7 +105,7 @@ TEST(Generator, InBf16) {
     Rig fp32(*whole, {.cache = 70, .chunk = 64});
     fp32.generate(prompt, {.max_new_tokens = 1});
     const std::vector<float> first(rig.logits()[0].begin(), rig.logits()[0].begin() + 97);
-    EXPECT_LT(distance(fp32.logits()[0], first), 0.02) << name;
+    EXPECT_LT(distance(fp32.logits()[0], first), 0.03) << name;
     for (const auto c : {ir::StateClass::kParameter, ir::StateClass::kCache})
       EXPECT_EQ(2 * rig.session().plan().class_bytes(c), fp32.session().plan().class_bytes(c)) << name;
   }

@@ -1,28 +1,25 @@
 """The models that are compared with transformers: small, and odd in every size that could be assumed even."""
 
-LLAMA = dict(
-    architectures=["LlamaForCausalLM"], model_type="llama", hidden_size=60, intermediate_size=77, num_hidden_layers=2,
-    num_attention_heads=3, num_key_value_heads=3, head_dim=20, vocab_size=211, max_position_embeddings=512,
-    hidden_act="silu", rms_norm_eps=1e-5, rope_theta=10000.0, initializer_range=0.1, tie_word_embeddings=False,
-    attention_bias=False, mlp_bias=False, attention_dropout=0.0, bos_token_id=1, eos_token_id=2)
-MISTRAL = {key: value for key, value in LLAMA.items() if key not in ("attention_bias", "mlp_bias")} | dict(
-    architectures=["MistralForCausalLM"], model_type="mistral")
-QWEN2 = dict(
-    architectures=["Qwen2ForCausalLM"], model_type="qwen2", hidden_size=60, intermediate_size=77, num_hidden_layers=3,
-    num_attention_heads=3, num_key_value_heads=1, vocab_size=211, max_position_embeddings=512, hidden_act="silu",
-    rms_norm_eps=1e-6, rope_theta=1000000.0, initializer_range=0.1, tie_word_embeddings=False, attention_dropout=0.0,
-    use_sliding_window=False, sliding_window=64, max_window_layers=2)
-QWEN3 = QWEN2 | dict(architectures=["Qwen3ForCausalLM"], model_type="qwen3", head_dim=26, attention_bias=False)
-SMOLLM3 = dict(
-    architectures=["SmolLM3ForCausalLM"], model_type="smollm3", hidden_size=60, intermediate_size=77, num_hidden_layers=3,
-    num_attention_heads=3, num_key_value_heads=1, vocab_size=211, max_position_embeddings=512, hidden_act="silu",
-    rms_norm_eps=1e-6, rope_theta=1000000.0, initializer_range=0.1, tie_word_embeddings=False, attention_dropout=0.0,
-    attention_bias=False, mlp_bias=False, no_rope_layer_interval=2, use_sliding_window=False, sliding_window=None,
-    pad_token_id=None, bos_token_id=1, eos_token_id=2)
-GPT2 = dict(
-    architectures=["GPT2LMHeadModel"], model_type="gpt2", vocab_size=211, n_positions=128, n_embd=60, n_layer=2, n_head=3,
-    n_inner=None, activation_function="gelu_new", layer_norm_epsilon=1e-5, initializer_range=0.1, resid_pdrop=0.0,
-    embd_pdrop=0.0, attn_pdrop=0.0, tie_word_embeddings=True, bos_token_id=0, eos_token_id=0)
+import json
+import pathlib
+import re
+
+MODELS = pathlib.Path(__file__).parent.parent.parent / "src" / "models"
+
+
+def read_families():
+    """The sample of every family, by its model_type: what `.sample` says in its file of src/models."""
+    found = {}
+    for source in sorted(MODELS.glob("*.cpp")):
+        for text in re.findall(r'\.sample = R"\((.*?)\)"', source.read_text(), re.DOTALL):
+            sample = json.loads(text)
+            found[sample["model_type"]] = sample
+    return found
+
+
+FAMILIES = read_families()
+LLAMA, QWEN2, QWEN3, SMOLLM3, GPT2 = (FAMILIES[name] for name in ("llama", "qwen2", "qwen3", "smollm3", "gpt2"))
+MISTRAL = {key: value for key, value in FAMILIES["mistral"].items() if key != "sliding_window"} | dict(num_key_value_heads=3)
 LLAMA3_ROPE = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
                    original_max_position_embeddings=64)
 
@@ -129,6 +126,11 @@ GPT2_CASES = [
     case("gpt2, quick_gelu", GPT2 | dict(activation_function="quick_gelu"), 2, 31),
     case("gpt2, odd inner size, accumulation", GPT2 | dict(n_inner=131, n_head=4), 4, 61, micro_batch_size=1),
 ]
+# By family; one that has no cases of its own has its sample.
+FAMILY_CASES = dict(llama=LLAMA_CASES, mistral=MISTRAL_CASES, qwen2=QWEN2_CASES, qwen3=QWEN3_CASES, smollm3=SMOLLM3_CASES,
+                    gpt2=GPT2_CASES)
+for name, sample in FAMILIES.items():
+    FAMILY_CASES.setdefault(name, [case(name, sample, 3, 37, record=False)])
 
 
 def optimizer_case(name, **settings):

@@ -1,6 +1,6 @@
 """Holds `plimsoll train` against transformers and torch.optim, through debug.dump_dir.
 
-    python compare.py --binary build/plimsoll [--all] [--gpt2] [--mistral] [--qwen] [--smollm3] [--pretrained] [--only TEXT] [--record FILE] [--keep DIR]
+    python compare.py --binary build/plimsoll [--all] [--family NAME] [--pretrained] [--only TEXT] [--record FILE] [--keep DIR]
 
 Each case of cases.py is trained for ten steps from random weights with every step dumped. Then, per step, from the
 parameters that Plimsoll had before it: loss, logits and each gradient are transformers' own; the update is the
@@ -187,10 +187,7 @@ def check_parameters(name, ours, alongside, checks):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", default="build/plimsoll")
-    parser.add_argument("--gpt2", action="store_true", help="the GPT-2 cases too")
-    parser.add_argument("--mistral", action="store_true", help="the sliding-window cases too")
-    parser.add_argument("--qwen", action="store_true", help="the Qwen2 and Qwen3 cases too")
-    parser.add_argument("--smollm3", action="store_true", help="the SmolLM3 cases too")
+    parser.add_argument("--family", action="append", default=[], choices=sorted(cases.FAMILIES), help="its cases too, beside llama's")
     parser.add_argument("--pretrained", action="store_true", help="from and to transformers' directories, every family")
     parser.add_argument("--all", action="store_true", help="every case")
     parser.add_argument("--only", default="", help="cases whose name contains this, of every family")
@@ -201,10 +198,11 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
-    for choice in ("gpt2", "mistral", "qwen", "smollm3", "pretrained"):
-        setattr(args, choice, args.all or args.only != "" or getattr(args, choice))
-    chosen = cases.LLAMA_CASES + cases.OPTIMIZER_CASES + cases.SELECTION_CASES + args.gpt2 * cases.GPT2_CASES + args.mistral * cases.MISTRAL_CASES
-    chosen = chosen + args.qwen * (cases.QWEN2_CASES + cases.QWEN3_CASES) + args.smollm3 * cases.SMOLLM3_CASES + args.pretrained * cases.PRETRAINED_CASES
+    everything = args.all or args.only != ""
+    chosen = cases.LLAMA_CASES + cases.OPTIMIZER_CASES + cases.SELECTION_CASES
+    for family, own in cases.FAMILY_CASES.items():
+        chosen = chosen + (own if family != "llama" and (everything or family in args.family) else [])
+    chosen = chosen + (cases.PRETRAINED_CASES if everything or args.pretrained else [])
     chosen = [case for case in chosen if args.only in case["name"]]
     checks, recorded = Checks(), []
     with tempfile.TemporaryDirectory() as scratch:

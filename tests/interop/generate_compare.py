@@ -28,22 +28,20 @@ from checks import Checks  # noqa: E402
 NEW_TOKENS = 64
 WIDE = dict(initializer_range=0.2)  # logits far apart, so that ties are rare
 
-MODELS = [
-    ("llama", cases.LLAMA | WIDE | dict(num_key_value_heads=1)),
+# Of every family what its list has, and what some have beside it.
+MODELS = [(name, sample | WIDE | (dict(n_positions=300) if "n_positions" in sample else {}))
+          for name, sample in cases.FAMILIES.items()] + [
     ("llama, biases, tied", cases.LLAMA | WIDE | dict(attention_bias=True, mlp_bias=True, tie_word_embeddings=True)),
     ("llama, rope llama3", cases.LLAMA | WIDE | dict(rope_theta=500000.0, rope_scaling=cases.LLAMA3_ROPE)),
     ("llama, rope linear", cases.LLAMA | WIDE | dict(rope_scaling=dict(rope_type="linear", factor=2.5))),
     ("llama, rope yarn", cases.LLAMA | WIDE | dict(rope_scaling=dict(rope_type="yarn", factor=4.0,
                                                                      original_max_position_embeddings=128))),
+    ("llama, one KV head", cases.LLAMA | WIDE | dict(num_key_value_heads=1)),
     ("mistral, beyond its window", cases.MISTRAL | WIDE | dict(sliding_window=23, num_key_value_heads=1)),
-    ("qwen2", cases.QWEN2 | WIDE),
     ("qwen2, windows by layer", cases.QWEN2 | WIDE | dict(use_sliding_window=True, sliding_window=11,
                                                           max_window_layers=1)),
-    ("qwen3", cases.QWEN3 | WIDE),
-    ("smollm3", cases.SMOLLM3 | WIDE),
     ("smollm3, layers without positions slide", cases.SMOLLM3 | WIDE | dict(use_sliding_window=True, sliding_window=11,
                                                                             no_rope_layers=[0, 1, 0])),
-    ("gpt2", cases.GPT2 | WIDE | dict(n_positions=300)),
     ("gpt2, to its last position", cases.GPT2 | WIDE | dict(n_positions=163)),
 ]
 

@@ -23,6 +23,7 @@ import tokenizers  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
+import cases  # noqa: E402
 from checks import Checks  # noqa: E402
 
 LOSS_TOLERANCE = 1e-5    # relative
@@ -36,16 +37,7 @@ TEMPLATE = ("{% for message in messages %}<|turn|>{{ message['role'] }}\n"
             "{% else %}{{ message['content'] }}<|end|>{% endif %}\n{% endfor %}"
             "{% if add_generation_prompt %}<|turn|>assistant\n{% endif %}")
 
-SMALL = dict(vocab_size=600, hidden_size=60, intermediate_size=77, num_hidden_layers=2, num_attention_heads=3,
-             num_key_value_heads=1, head_dim=20, max_position_embeddings=128, initializer_range=0.1)
-MODELS = {
-    "llama": transformers.LlamaConfig(**SMALL, tie_word_embeddings=True),
-    "qwen3": transformers.Qwen3Config(**SMALL),
-    "mistral, window 20": transformers.MistralConfig(**SMALL, sliding_window=20),
-    "smollm3": transformers.SmolLM3Config(**SMALL, no_rope_layer_interval=2, pad_token_id=None),
-    "gpt2": transformers.GPT2Config(vocab_size=600, n_positions=128, n_embd=60, n_layer=2, n_head=3,
-                                    initializer_range=0.1, embd_pdrop=0, attn_pdrop=0, resid_pdrop=0),
-}
+MODELS = {name: transformers.AutoConfig.for_model(**sample | dict(vocab_size=600)) for name, sample in cases.FAMILIES.items()}
 
 
 def sentence(random, most):

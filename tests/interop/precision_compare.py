@@ -28,14 +28,16 @@ TIMES_PYTORCH, MARGIN, TO_PYTORCH = 1.25, 2e-3, 6e-2
 TF32_LIMIT = 5e-3
 LOSS_LIMIT = 2e-3
 
-MODELS = {
-    "llama": cases.LLAMA | dict(hidden_size=96, intermediate_size=200, num_hidden_layers=3, vocab_size=300),
-    "llama, tied": cases.LLAMA | dict(hidden_size=96, intermediate_size=200, tie_word_embeddings=True, vocab_size=300),
-    "mistral": cases.MISTRAL | dict(hidden_size=96, intermediate_size=160, vocab_size=300),
-    "qwen2": cases.QWEN2 | dict(hidden_size=96, intermediate_size=160, vocab_size=300),
-    "qwen3": cases.QWEN3 | dict(hidden_size=96, intermediate_size=160, vocab_size=300),
-    "smollm3": cases.SMOLLM3 | dict(hidden_size=96, intermediate_size=160, vocab_size=300),
-    "gpt2": cases.GPT2 | dict(n_embd=96, vocab_size=300),
+def wider(sample, **changes):
+    """With rows that are whole vectors, and a vocabulary of 300."""
+    sizes = dict(n_embd=96) if "n_embd" in sample else dict(hidden_size=96, intermediate_size=160)
+    return sample | sizes | dict(vocab_size=300) | changes
+
+
+MODELS = {name: wider(sample) for name, sample in cases.FAMILIES.items()} | {
+    "llama": wider(cases.LLAMA, intermediate_size=200, num_hidden_layers=3),
+    "llama, tied": wider(cases.LLAMA, intermediate_size=200, tie_word_embeddings=True),
+    "mistral": wider(cases.MISTRAL),
 }
 
 

@@ -2,7 +2,7 @@
 
 The start is Plimsoll's random initialisation, which instruction sets agree on to the last bits; a recording holds the
 initial tensors' marks too, and where those have changed it is stale:
-`make interop INTEROP_ARGS="--gpt2 --record tests/e2e/recorded/torch.json"` writes it anew.
+`make interop INTEROP_ARGS="--family gpt2 --record tests/e2e/recorded/torch.json"` writes it anew.
 
 A tensor's mark is [norm, projection]. The norm alone would pass a transposed, permuted or negated tensor; the
 projection is the dot product with a fixed unit vector of signs, so |difference of projections| <= ||difference|| and

@@ -23,8 +23,8 @@ constexpr const char* kQwen2 =
   "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128})";
 
 TEST(LlamaConfig, TakesTransformersDefaults) {
-  const auto c = parse_llama_config(
-      changed(kSmall, R"({"num_key_value_heads": null, "max_position_embeddings": null})"));
+  const auto c =
+      parse_as("llama", changed(kSmall, R"({"num_key_value_heads": null, "max_position_embeddings": null})"));
   ASSERT_TRUE(c) << c.error().message();
   EXPECT_EQ(c->num_key_value_heads, 4);
   EXPECT_EQ(c->head_dim, 16);
@@ -43,7 +43,7 @@ TEST(LlamaConfig, ReadsBothSpellingsOfRope) {
       R"({"rope_parameters": {"rope_theta": 500000.0, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
           "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}, "dtype": "float32"})"};
   for (const char* spelling : spellings) {
-    const auto c = parse_llama_config(changed(kSmall, spelling));
+    const auto c = parse_as("llama", changed(kSmall, spelling));
     ASSERT_TRUE(c) << c.error().message();
     EXPECT_EQ(c->rope.kind, RopeConfig::Kind::kLlama3);
     EXPECT_EQ(c->rope.theta, 500000.0);
@@ -52,7 +52,7 @@ TEST(LlamaConfig, ReadsBothSpellingsOfRope) {
     EXPECT_TRUE(c->unknown_fields.empty());
   }
   const auto linear =
-      parse_llama_config(changed(kSmall, R"({"rope_scaling": {"type": "linear", "factor": 2}})"));
+      parse_as("llama", changed(kSmall, R"({"rope_scaling": {"type": "linear", "factor": 2}})"));
   ASSERT_TRUE(linear);
   EXPECT_EQ(linear->rope.kind, RopeConfig::Kind::kLinear);
   EXPECT_EQ(linear->rope.factor, 2.0);
@@ -127,7 +127,7 @@ TEST(LlamaConfig, RefusesByTheFieldsName) {
       {R"({"bos_token_id": -2})", "bos_token_id"},
   };
   for (const Refusal& row : rows) {
-    const auto c = parse_llama_config(changed(kSmall, row.changes));
+    const auto c = parse_as("llama", changed(kSmall, row.changes));
     ASSERT_FALSE(c) << row.changes;
     EXPECT_EQ(c.error().code, ErrorCode::kBadData) << row.changes;
     EXPECT_THAT(c.error().what, HasSubstr(row.what)) << row.changes;
@@ -138,7 +138,7 @@ TEST(LlamaConfig, RefusesByTheFieldsName) {
 
 TEST(LlamaConfig, ReadsWhereNoTokenTrainsTheEmbedding) {
   const auto padding = [](const char* changes) {
-    return parse_llama_config(changed(kSmall, changes))->pad_token_id;
+    return parse_as("llama", changed(kSmall, changes))->pad_token_id;
   };
   EXPECT_EQ(padding("{}"), std::nullopt);
   EXPECT_EQ(padding(R"({"pad_token_id": null})"), std::nullopt);
@@ -148,7 +148,7 @@ TEST(LlamaConfig, ReadsWhereNoTokenTrainsTheEmbedding) {
 
 TEST(MistralConfig, ReadsItsWindow) {
   const auto windows = [](const char* changes) {
-    const auto c = parse_mistral_config(changed(kMistral, changes));
+    const auto c = parse_as("mistral", changed(kMistral, changes));
     EXPECT_TRUE(c) << c.error().message();
     return c ? c->windows : std::vector<int64_t>{};
   };
@@ -157,7 +157,7 @@ TEST(MistralConfig, ReadsItsWindow) {
   EXPECT_THAT(windows("{}"), ElementsAre(4096, 4096));
   EXPECT_THAT(windows(R"({"sliding_window": 8, "layer_types": ["sliding_attention", "sliding_attention"]})"),
               ElementsAre(8, 8));
-  const auto c = parse_mistral_config(changed(kMistral, R"({"head_dim": 20, "num_key_value_heads": null})"));
+  const auto c = parse_as("mistral", changed(kMistral, R"({"head_dim": 20, "num_key_value_heads": null})"));
   ASSERT_TRUE(c);
   EXPECT_EQ(c->head_dim, 20);
   EXPECT_EQ(c->num_key_value_heads, 4);
@@ -173,19 +173,19 @@ TEST(MistralConfig, RefusesByTheFieldsName) {
       {R"({"model_type": "llama"})", "model_type is \"llama\", expected mistral"},
   };
   for (const Refusal& row : rows) {
-    const auto c = parse_mistral_config(changed(kMistral, row.changes));
+    const auto c = parse_as("mistral", changed(kMistral, row.changes));
     ASSERT_FALSE(c) << row.changes;
     EXPECT_THAT(c.error().what, HasSubstr(row.what));
   }
-  const auto c = parse_mistral_config(*io::parse_config_json(R"({"model_type": "mistral", "vocab_size": 9,
+  const auto c = parse_as("mistral", *io::parse_config_json(R"({"model_type": "mistral", "vocab_size": 9,
       "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2})",
-                                                             "x"));
+                                                            "x"));
   ASSERT_FALSE(c);
   EXPECT_THAT(c.error().what, HasSubstr("num_key_value_heads is missing"));
 }
 
 TEST(Qwen2Config, HasBiasesOnQkvAlone) {
-  const auto c = parse_qwen2_config(changed(kQwen2, "{}"));
+  const auto c = parse_as("qwen2", changed(kQwen2, "{}"));
   ASSERT_TRUE(c) << c.error().message();
   EXPECT_TRUE(c->qkv_bias);
   EXPECT_FALSE(c->o_bias || c->mlp_bias || c->qk_norm);
@@ -195,7 +195,7 @@ TEST(Qwen2Config, HasBiasesOnQkvAlone) {
 
 TEST(Qwen2Config, SlidesInTheLayersThatSaySo) {
   const auto windows = [](const char* changes) {
-    const auto c = parse_qwen2_config(changed(kQwen2, changes));
+    const auto c = parse_as("qwen2", changed(kQwen2, changes));
     EXPECT_TRUE(c) << c.error().message();
     return c ? c->windows : std::vector<int64_t>{};
   };
@@ -228,7 +228,7 @@ TEST(Qwen2Config, RefusesByTheFieldsName) {
       {R"({"model_type": "qwen2_moe"})", "model_type is \"qwen2_moe\", expected qwen2"},
   };
   for (const Refusal& row : rows) {
-    const auto c = parse_qwen2_config(changed(kQwen2, row.changes));
+    const auto c = parse_as("qwen2", changed(kQwen2, row.changes));
     ASSERT_FALSE(c) << row.changes;
     EXPECT_EQ(c.error().code, ErrorCode::kBadData);
     EXPECT_THAT(c.error().what, HasSubstr(row.what)) << row.changes;
@@ -236,13 +236,13 @@ TEST(Qwen2Config, RefusesByTheFieldsName) {
 }
 
 TEST(Qwen3Config, NormsQueriesAndKeys) {
-  const auto c = parse_qwen3_config(changed(kQwen2, R"({"model_type": "qwen3"})"));
+  const auto c = parse_as("qwen3", changed(kQwen2, R"({"model_type": "qwen3"})"));
   ASSERT_TRUE(c) << c.error().message();
   EXPECT_TRUE(c->qk_norm);
   EXPECT_FALSE(c->qkv_bias || c->o_bias || c->mlp_bias);
   EXPECT_EQ(c->head_dim, 128);  // transformers' default, whatever the width
   const auto biased =
-      parse_qwen3_config(changed(kQwen2, R"({"model_type": "qwen3", "head_dim": 20, "attention_bias": true,
+      parse_as("qwen3", changed(kQwen2, R"({"model_type": "qwen3", "head_dim": 20, "attention_bias": true,
           "use_sliding_window": true, "sliding_window": 9, "max_window_layers": 2})"));
   ASSERT_TRUE(biased);
   EXPECT_EQ(biased->head_dim, 20);
@@ -252,7 +252,7 @@ TEST(Qwen3Config, NormsQueriesAndKeys) {
 
 TEST(LlamaConfig, ListsFieldsItDoesNotKnow) {
   const auto c =
-      parse_llama_config(changed(kSmall, R"({"use_cache": true, "my_field": 3, "eos_token_id": [2, 3]})"));
+      parse_as("llama", changed(kSmall, R"({"use_cache": true, "my_field": 3, "eos_token_id": [2, 3]})"));
   ASSERT_TRUE(c);
   EXPECT_THAT(c->unknown_fields, ElementsAre("my_field"));
   EXPECT_THAT(c->eos_token_ids, ElementsAre(2, 3));

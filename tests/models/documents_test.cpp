@@ -1,39 +1,14 @@
 // Documents packed into one sequence: what each family computes for them is what it computes for each alone.
 #include "forward.h"
+#include "models/families.h"
 
 namespace plimsoll::models {
 namespace {
 
-struct Case {
-  const char* name;
-  const char* config;
-};
-
-constexpr Case kCases[] = {
-    {"llama",
-     R"({"model_type": "llama", "vocab_size": 97, "hidden_size": 60, "intermediate_size": 70,
-         "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 20,
-         "max_position_embeddings": 128, "rms_norm_eps": 1e-5})"},
-    {"mistral",
-     R"({"model_type": "mistral", "vocab_size": 97, "hidden_size": 60, "intermediate_size": 70,
-         "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 20,
-         "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "sliding_window": 9})"},
-    {"qwen3",
-     R"({"model_type": "qwen3", "vocab_size": 97, "hidden_size": 60, "intermediate_size": 70,
-         "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 20,
-         "max_position_embeddings": 128, "rms_norm_eps": 1e-5})"},
-    {"smollm3",
-     R"({"model_type": "smollm3", "vocab_size": 97, "hidden_size": 60, "intermediate_size": 70,
-         "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 20,
-         "max_position_embeddings": 128, "no_rope_layer_interval": 2, "pad_token_id": null})"},
-    {"gpt2", R"({"model_type": "gpt2", "vocab_size": 97, "n_positions": 128, "n_embd": 60, "n_head": 3,
-                 "n_layer": 2})"},
-};
-
-class Documents : public testing::TestWithParam<Case> {};
+class Documents : public testing::TestWithParam<const Family*> {};
 
 TEST_P(Documents, PackedAreAsEachAlone) {
-  const auto model = model_of(GetParam().config);
+  const auto model = model_of(std::string(GetParam()->sample));
   const std::vector<int64_t> lengths[] = {{17, 1, 46, 6}, {64, 6}};  // the 6 are padding, one document each
   const int64_t length = 70, vocab = model->vocab_size();
   const std::vector<int32_t> tokens = some_tokens(*model, 2, length);
@@ -65,8 +40,12 @@ TEST_P(Documents, PackedAreAsEachAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Documents, testing::ValuesIn(kCases),
-                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Families, Documents, testing::ValuesIn([] {
+                           std::vector<const Family*> list;
+                           for (const auto family : kFamilies) list.push_back(&family());
+                           return list;
+                         }()),
+                         [](const auto& test) { return std::string(test.param->model_type); });
 
 }  // namespace
 }  // namespace plimsoll::models

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "forward.h"
+#include "models/families.h"
 #include "models/presets.h"
 
 namespace plimsoll::models {
@@ -35,9 +36,8 @@ TEST(ModelTest, RefusesAnUnknownFamily) {
   const auto model = make_model(*config);
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().code, ErrorCode::kBadData);
-  EXPECT_THAT(
-      model.error().message(),
-      HasSubstr("model_type is \"mamba\", expected one of llama, mistral, qwen2, qwen3, smollm3, gpt2"));
+  EXPECT_THAT(model.error().message(),
+              HasSubstr("model_type is \"mamba\", expected one of " + family_names()));
 }
 
 TEST(ModelTest, TellsWhichFieldsItPassedOver) {

@@ -126,7 +126,7 @@ TEST(Selection, ADividedModelAnswersAlike) {
 /// Whatever multiplies with weights goes through models/linear.h.
 TEST(Linear, IsTheOnlyWay) {
   const auto folder = std::filesystem::path(PLIMSOLL_TEST_DIR).parent_path() / "src" / "models";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     std::ifstream in(entry.path());
     std::ostringstream text;
     text << in.rdbuf();

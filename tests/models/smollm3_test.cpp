@@ -27,7 +27,7 @@ std::unique_ptr<LanguageModel> model_with(const std::string& changes) {
 }
 
 DecoderConfig config_with(const std::string& changes) {
-  const auto c = parse_smollm3_config(changed(kSmall, changes));
+  const auto c = parse_as("smollm3", changed(kSmall, changes));
   PLIMSOLL_CHECK(c.ok(), c ? "" : c.error().message());
   return *c;
 }
@@ -86,16 +86,16 @@ TEST(SmolLM3Config, RefusesByTheFieldsName) {
       {R"({"model_type": "llama"})", "model_type is \"llama\", expected smollm3"},
   };
   for (const Refusal& row : rows) {
-    const auto c = parse_smollm3_config(changed(kSmall, row.changes));
+    const auto c = parse_as("smollm3", changed(kSmall, row.changes));
     ASSERT_FALSE(c) << row.changes;
     EXPECT_EQ(c.error().code, ErrorCode::kBadData);
     EXPECT_THAT(c.error().what, HasSubstr(row.what)) << row.changes;
   }
   // Left out it would be transformers' own, beyond this vocabulary.
-  const auto c = parse_smollm3_config(*io::parse_config_json(R"({"model_type": "smollm3", "vocab_size": 9,
+  const auto c = parse_as("smollm3", *io::parse_config_json(R"({"model_type": "smollm3", "vocab_size": 9,
       "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
       "num_key_value_heads": 2})",
-                                                             "x"));
+                                                            "x"));
   ASSERT_FALSE(c);
   EXPECT_THAT(c.error().what, HasSubstr("pad_token_id is missing"));
 }
@@ -105,7 +105,7 @@ TEST(SmolLM3Graph, HasLlamasTensors) {
   EXPECT_THAT(tensor_list(*model), Not(Contains(HasSubstr("lm_head"))));  // tied
   EXPECT_EQ(model->parameters().size(), 8U);
   EXPECT_EQ(model->num_parameters(), 211 * 60 + 100 * 60 + 60 * 60 + 3 * 77 * 60 + 3 * 60);
-  EXPECT_EQ(parse_smollm3_config(changed(kSmall, R"({"num_hidden_layers": 1})"))->num_parameters(),
+  EXPECT_EQ(parse_as("smollm3", changed(kSmall, R"({"num_hidden_layers": 1})"))->num_parameters(),
             model->num_parameters());
   expect_views_cover(*model);
 }

@@ -14,7 +14,7 @@ namespace {
 
 using models::Parameter;
 
-bool is_matrix(const Parameter& p) { return p.shape.rank() == 2; }
+bool is_matrix(const Parameter& p) { return p.kind != models::ParameterKind::kVector; }
 
 int64_t all_of(const Parameter& p, int64_t bytes) { return bytes * p.shape.num_elements(); }
 

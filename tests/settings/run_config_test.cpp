@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "io/temporary_folder.h"
-#include "models/decoder_config.h"
+#include "models/families.h"
 #include "settings/settings.h"
 
 namespace plimsoll::settings {
@@ -702,7 +702,7 @@ TEST(CheckOverrides, NamesAMistypedField) {
                             .overrides = io::Tree::map({{"num_hiden_layers", io::Tree::of(int64_t{4})}})};
   const auto config = load_model_config(model);
   ASSERT_TRUE(config);
-  ASSERT_TRUE(models::parse_llama_config(*config));
+  ASSERT_TRUE(models::find_family("llama")->parse(*config));
   const auto status = check_overrides(model, *config);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);

@@ -12,28 +12,33 @@
 #include "checkpoints/load_weights.h"
 #include "cli/inspect/inspect.h"
 #include "cli/table.h"
-#include "models/model.h"
+#include "models/families.h"
 #include "models/quantization_config.h"
 
 namespace plimsoll::cli {
 namespace {
 
 /// Fields that say how large a model is, in the spellings of all families.
-constexpr std::array kSizes = {"vocab_size",
-                               "hidden_size",
-                               "n_embd",
-                               "intermediate_size",
-                               "n_inner",
-                               "num_hidden_layers",
-                               "n_layer",
-                               "num_attention_heads",
-                               "n_head",
-                               "num_key_value_heads",
-                               "head_dim",
-                               "max_position_embeddings",
-                               "n_positions",
-                               "sliding_window",
-                               "tie_word_embeddings"};
+std::vector<std::string_view> size_fields() {
+  std::vector<std::string_view> names;
+  const auto add = [&](std::string_view name) {
+    if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  const auto add_all = [&](models::FieldNames models::SizeFields::*size) {
+    for (const auto family : models::kFamilies)
+      for (const std::string_view name : family().fields.*size) add(name);
+  };
+  using Fields = models::SizeFields;
+  for (const auto size : {&Fields::vocabulary, &Fields::hidden, &Fields::inner, &Fields::layers,
+                          &Fields::heads, &Fields::kv_heads})
+    add_all(size);
+  add("head_dim");
+  add_all(&Fields::positions);
+  add("sliding_window");
+  add("tie_word_embeddings");
+  return names;
+}
+
 constexpr std::array kTokenizerFiles = {
     "tokenizer.json", "tokenizer_config.json",   "tokenizer.model",   "vocab.json",
     "merges.txt",     "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"};
@@ -46,7 +51,7 @@ void add_config(Facts& facts, const io::ConfigJson& config) {
             (family ? *family : "unknown") + (named ? " (" + architectures->items[0].text + ")" : ""));
   io::Tree sizes = io::Tree::map();
   std::string text;
-  for (const char* field : kSizes) {
+  for (const std::string_view field : size_fields()) {
     const io::Tree* value = config.fields().find(field);
     if (!value || value->is_null() || !value->is_scalar()) continue;
     sizes.set(field, *value);

@@ -1,5 +1,5 @@
-// One walk along the order, as offload_emit's, over storages instead of ops. At each place there are five
-// moments, in which what happens together may be counted together.
+// The offload walk over storages instead of ops: when each is made and last read, which queue waits for
+// which.
 #include "passes/offload/offload_outline.h"
 
 #include <algorithm>
@@ -8,37 +8,33 @@
 
 #include "base/at.h"
 #include "base/check.h"
-#include "base/lists.h"
 #include "ir/op_query.h"
 #include "passes/memory/memory_plan.h"
+#include "passes/offload/offload_walk.h"
 
 namespace plimsoll::passes {
-namespace {
 
 using ir::MemorySpace;
 using ir::ValueId;
 
-/// Moments of a place.
-constexpr int32_t kStoresEnd = 0, kLoadsStart = 1, kLoadsArrive = 2, kOpRuns = 3, kStoresStart = 4,
-                  kMoments = 5;
-
-}  // namespace
-
-class OutlineWalk {
+/// The visitor that counts. A value stands where its storage does.
+class OutlineVisitor {
  public:
+  using enum Moment;
   using Step = OffloadOutliner::Step;
+  using Handle = int32_t;
+  static constexpr int32_t kNone = -1;
 
-  OutlineWalk(const OffloadOutliner& facts, const OffloadOptions& options, const OffloadItems& items)
+  OutlineVisitor(const OffloadOutliner& facts, const OffloadOptions& options, const OffloadItems& items)
       : facts_(facts),
         graph_(facts.graph_),
         uses_(facts.uses_),
         items_(items),
         num_places_(static_cast<int32_t>(facts.steps_.size())),
+        places_(items, num_places_),
         now_(graph_.num_values(), -1),
         shown_(graph_.num_ops(), -1),
-        read_(items.items.size(), -1),
-        loads_(items.loads.size()),
-        stores_(items.stores.size()),
+        ranges_(items.loads.size()),
         reads_(graph_.states().size()) {
     for (size_t i = 0; i < graph_.states().size(); ++i) {
       const ir::StateDecl& decl = graph_.states()[i];
@@ -46,30 +42,12 @@ class OutlineWalk {
                             ? offloaded_space(options, decl, uses_.state_blocks[i])
                             : decl.space);
     }
-    const auto list = [](size_t count, const auto& all, const auto& number_of) {
-      return Lists<int32_t>(count, [&](const auto& add) {
-        for (size_t i = 0; i < all.size(); ++i) add(at(number_of(all[i])), static_cast<int32_t>(i));
-      });
-    };
-    const size_t n = at(num_places_) + 1;
-    loads_of_ = list(items.items.size(), items.loads, [](const OffloadLoad& l) { return l.item; });
-    starting_ = list(n, items.loads, [](const OffloadLoad& l) { return l.start; });
-    arriving_ = list(n, items.loads, [](const OffloadLoad& l) { return l.first; });
-    leaving_ = list(n, items.stores, [](const OffloadStore& s) { return s.at; });
-    ending_ = list(n, items.stores, [&](const OffloadStore& s) { return std::min(s.done, num_places_); });
-    result_.queues.needs.resize(n);
+    result_.queues.needs.resize(at(num_places_) + 1);
     storages_.reserve(graph_.num_values());
   }
 
   OffloadOutline run() {
-    for (place_ = 0; place_ < num_places_; ++place_) {
-      for (const int32_t s : ending_[at(place_)]) end_store(s, kStoresEnd);
-      for (const int32_t l : starting_[at(place_)]) start_load(l);
-      for (const int32_t l : arriving_[at(place_)]) arrive(l);
-      run_op(facts_.steps_[at(place_)]);
-      for (const int32_t s : leaving_[at(place_)]) start_store(s);
-    }
-    for (size_t s = 0; s < stores_.size(); ++s) end_store(static_cast<int32_t>(s), kStoresEnd);
+    OffloadWalk(graph_, places_, *this).run();
     for (const ValueId v : facts_.keep_)
       if (v.valid() && now_[at(uses_.roots[at(v)])] >= 0)
         storage(now_[at(uses_.roots[at(v)])]).last = num_places_ * kMoments - 1;
@@ -77,6 +55,129 @@ class OutlineWalk {
     put_in_states();
     sum_up();
     return std::move(result_);
+  }
+
+  void go_to(int32_t place) { place_ = place; }
+  [[nodiscard]] const ir::OpDef& def() const { return *facts_.steps_[at(place_)].def; }
+  [[nodiscard]] std::span<const ValueId> inputs() const {
+    const Step& step = facts_.steps_[at(place_)];
+    return std::span(facts_.inputs_).subspan(at(step.first_input), at(step.num_inputs));
+  }
+  [[nodiscard]] std::span<const ValueId> outputs() const {
+    const Step& step = facts_.steps_[at(place_)];
+    return std::span(facts_.outputs_).subspan(at(step.first_output), at(step.num_outputs));
+  }
+  [[nodiscard]] int32_t made(ValueId v) const { return now_[at(uses_.roots[at(v)])]; }
+
+  // ---- loads
+
+  int32_t read_offloaded(const OffloadItem& item, Moment when) {
+    return read_state(state_of(item.value), moment(when));
+  }
+  int32_t part(int32_t l, int32_t source, bool is_first) {
+    ranges_[at(l)] = range_of(items_.loads[at(l)].part);
+    if (is_first) result_.num_ops += 2;  // the views that show all windows
+    return source;
+  }
+  int32_t start_load(int32_t l, int32_t source) {
+    const OffloadLoad& load = items_.loads[at(l)];
+    const int32_t there = make(load.bytes, load.to, moment(kLoadsStart));
+    touch_source(l, source, moment(kLoadsStart));
+    copy(source, there, load.bytes);
+    return there;
+  }
+  int32_t end_load(int32_t l, int32_t source, int32_t there) {
+    touch(there, moment(kLoadsArrive));
+    touch_source(l, source, moment(kLoadsArrive));
+    copied(source, there);
+    return there;
+  }
+  int32_t loaded(ValueId v, int32_t l, int32_t there, bool on_host) {
+    if (!on_host) show_loaded(v, l);
+    return there;
+  }
+  int32_t offloaded(ValueId, int32_t item, int32_t source) {
+    const OffloadItem& i = items_.items[at(item)];
+    if (i.is_state) note_read(state_of(i.value), {}, moment(kOpRuns));
+    return source;
+  }
+
+  // ---- stores
+
+  int32_t start_store(int32_t s, int32_t source) {
+    const OffloadStore& store = items_.stores[at(s)];
+    const MemorySpace to =
+        store.item >= 0 ? items_.items[at(store.item)].space : spaces_[at(uses_.state[at(place_)])];
+    const int32_t there = make(store.bytes, to, moment(kStoresStart));
+    touch(source, moment(kStoresStart));
+    copy(source, there, store.bytes);
+    return there;
+  }
+  int32_t end_store(int32_t s, int32_t source, int32_t there, Moment when) {
+    touch(there, moment(when));
+    touch(source, moment(when));
+    copied(source, there);
+    const OffloadStore& ended = items_.stores[at(s)];
+    if (ended.item < 0) note_assigned(graph_.op(ended.assign), uses_.state[at(ended.at)], there, true);
+    return there;
+  }
+
+  // ---- ops
+
+  void show(int32_t operand) {
+    touch(operand, moment(kOpRuns));
+    ++result_.num_ops;
+  }
+  void read() {
+    const int32_t state = uses_.state[at(place_)];
+    const ValueId v = outputs()[0];
+    now_[at(v)] = read_state(state, moment(kOpRuns));
+    direct_reads_.emplace_back(state, now_[at(v)]);
+  }
+  void assign(int32_t operand) {
+    touch(operand, moment(kOpRuns));
+    note_assigned(graph_.op(graph_.order()[at(place_)]), uses_.state[at(place_)], operand,
+                  facts_.whole_[at(inputs()[0])]);
+  }
+  void compute(std::span<const int32_t> operands) {
+    const Step& step = facts_.steps_[at(place_)];
+    const bool on_host = items_.on_host[at(place_)];
+    const size_t first = read_storages_.size();
+    QueuesEnded after = {};
+    int32_t source_place = 0;
+    for (const int32_t s : operands) {
+      read_storages_.push_back(s);
+      if (s < 0) continue;
+      touch(s, moment(kOpRuns));
+      after = later(after, storage(s).after);
+      source_place = std::max(source_place, storage(s).source_place);
+    }
+    if (on_host) {
+      result_.queues.add(kQueueHost, after, {.op_place = place_, .place = source_place});
+    } else {
+      needs() = later(needs(), after);
+      after = {}, source_place = place_ + 1;
+    }
+    const std::span<const ValueId> results = outputs();
+    for (size_t i = 0; i < results.size(); ++i) {
+      const int32_t consumed = facts_.consumed_[at(step.first_output) + i];
+      const int32_t s =
+          consumed >= 0
+              ? read_storages_[first + at(consumed)]
+              : make(facts_.bytes_[at(results[i])],
+                     on_host ? MemorySpace::kHostPinned : graph_.value(results[i]).space, moment(kOpRuns));
+      now_[at(results[i])] = s;
+      storage(s).after = after, storage(s).source_place = source_place;
+      storage(s).lasts = false;
+      read_storages_.push_back(s);
+    }
+    ++result_.num_ops;
+    if (step.def->in_place.empty())
+      read_storages_.resize(first);
+    else
+      candidates_.push_back({place_, first});
+    if (const int64_t bytes = on_host ? step.host_scratch : step.device_scratch; bytes > 0)
+      scratch_.push_back({place_, on_host, bytes});
   }
 
  private:
@@ -96,14 +197,6 @@ class OutlineWalk {
     QueuesEnded after = {};      // before it is there
     int32_t source_place = 0;    // when kernels have come so far, it is there
   };
-  struct Load {
-    int32_t source = -1, there = -1;
-    Range range = {};
-  };
-  struct Store {
-    int32_t source = -1, there = -1;
-    bool done = false;
-  };
   struct Read {
     Range range;
     int32_t last = 0;
@@ -119,7 +212,7 @@ class OutlineWalk {
     size_t first = 0;  // into read_storages_: operands, then results
   };
 
-  [[nodiscard]] int32_t moment(int32_t of_place) const { return place_ * kMoments + of_place; }
+  [[nodiscard]] int32_t moment(Moment when) const { return place_ * kMoments + static_cast<int32_t>(when); }
   Storage& storage(int32_t s) { return storages_[at(s)]; }
   int32_t make(int64_t bytes, MemorySpace space, int32_t when) {
     storages_.push_back({.bytes = bytes, .space = space, .made = when, .last = when});
@@ -128,19 +221,8 @@ class OutlineWalk {
   void touch(int32_t s, int32_t when) { storage(s).last = std::max(storage(s).last, when); }
   QueuesEnded& needs() { return result_.queues.needs[at(place_)]; }
 
-  // ---- loads
+  // ---- states
 
-  /// Where the item lies elsewhere; a store of it that is under way ends at that moment.
-  int32_t source_of(int32_t item, int32_t of_place) {
-    const OffloadItem& i = items_.items[at(item)];
-    if (i.stays && !i.is_state) return now_[at(i.value)];
-    if (!i.is_state) {
-      end_store(i.store, of_place);
-      return stores_[at(i.store)].there;
-    }
-    if (read_[at(item)] < 0) read_[at(item)] = read_state(state_of(i.value), moment(of_place));
-    return read_[at(item)];
-  }
   [[nodiscard]] int32_t state_of(ValueId read) const { return uses_.state[at(uses_.made[at(read)])]; }
   int32_t read_state(int32_t state, int32_t when) {
     const int32_t s = make(0, spaces_[at(state)], when);
@@ -168,60 +250,17 @@ class OutlineWalk {
     }
     return range;
   }
-  void touch_source(Load& load, int32_t item, int32_t when) {
-    touch(load.source, when);
-    const OffloadItem& i = items_.items[at(item)];
-    if (i.is_state) note_read(state_of(i.value), load.range, when);
+  void touch_source(int32_t l, int32_t source, int32_t when) {
+    touch(source, when);
+    const OffloadItem& i = items_.items[at(items_.loads[at(l)].item)];
+    if (i.is_state) note_read(state_of(i.value), ranges_[at(l)], when);
   }
-  void start_load(int32_t l) {
-    const OffloadLoad& load = items_.loads[at(l)];
-    Load& started = loads_[at(l)];
-    const bool is_first = read_[at(load.item)] < 0;
-    started.source = source_of(load.item, kStoresEnd);
-    if (load.part.valid()) {
-      started.range = range_of(load.part);
-      if (is_first) result_.num_ops += 2;  // the views that show all windows
-    }
-    started.there = make(load.bytes, load.to, moment(kLoadsStart));
-    touch_source(started, load.item, moment(kLoadsStart));
-    copy(started.source, started.there, load.bytes);
-  }
-  void arrive(int32_t l) {
-    Load& load = loads_[at(l)];
-    touch(load.there, moment(kLoadsArrive));
-    touch_source(load, items_.loads[at(l)].item, moment(kLoadsArrive));
-    copied(load.source, load.there);
-  }
-  /// The load that serves the op at hand.
-  [[nodiscard]] int32_t load_of(int32_t item) const {
-    for (const int32_t l : loads_of_[at(item)])
-      if (items_.loads[at(l)].first <= place_ && place_ <= items_.loads[at(l)].last) return l;
-    PLIMSOLL_FAIL("an operand that is not loaded");
-  }
-
-  // ---- stores
-
-  void start_store(int32_t s) {
-    const OffloadStore& store = items_.stores[at(s)];
-    const bool is_value = store.item >= 0;
-    const ValueId v = is_value ? items_.items[at(store.item)].value : graph_.op(store.assign).inputs[0];
-    const int32_t source = is_value ? now_[at(v)] : operand(v, kStoresStart);
-    const MemorySpace to =
-        is_value ? items_.items[at(store.item)].space : spaces_[at(uses_.state[at(place_)])];
-    const int32_t there = make(store.bytes, to, moment(kStoresStart));
-    touch(source, moment(kStoresStart));
-    stores_[at(s)] = {source, there, false};
-    copy(source, there, store.bytes);
-  }
-  void end_store(int32_t s, int32_t of_place) {
-    Store& store = stores_[at(s)];
-    if (store.done || store.there < 0) return;
-    store.done = true;
-    touch(store.there, moment(of_place));
-    touch(store.source, moment(of_place));
-    copied(store.source, store.there);
-    const OffloadStore& ended = items_.stores[at(s)];
-    if (ended.item < 0) note_assigned(graph_.op(ended.assign), uses_.state[at(ended.at)], store.there, true);
+  void note_assigned(const ir::Op& assign, int32_t state, int32_t s, bool whole) {
+    ++result_.num_ops;
+    storage(s).assigned = true;
+    const ir::TensorType& type = graph_.type(assign.inputs[0]);
+    const int64_t begin = ir::assigned_elements(graph_, assign).begin * ir::bits(type.dtype) / 8;
+    assigned_.push_back({s, state, {begin, begin + type.bytes().count}, whole});
   }
 
   // ---- queues
@@ -251,27 +290,6 @@ class OutlineWalk {
 
   // ---- ops
 
-  [[nodiscard]] bool is_back(int32_t item) const {
-    const OffloadItem& i = items_.items[at(item)];
-    if (i.stays) return false;
-    return i.is_state || place_ > items_.stores[at(i.store)].at;
-  }
-  int32_t operand(ValueId v, int32_t of_place) {
-    const int32_t item = items_.item_of[at(v)];
-    const ValueId root = uses_.roots[at(v)];
-    if (of_place == kOpRuns && items_.on_host[at(place_)]) {
-      PLIMSOLL_CHECK(item >= 0, "an operand that the host does not reach");
-      if (items_.items[at(item)].stays) return loads_[at(load_of(item))].there;
-      const int32_t source = source_of(item, kLoadsArrive);
-      if (items_.items[at(item)].is_state)
-        note_read(state_of(items_.items[at(item)].value), {}, moment(of_place));
-      return source;
-    }
-    if (item < 0 || !is_back(item)) return now_[at(root)];
-    const int32_t l = load_of(item);
-    show_loaded(v, l);
-    return loads_[at(l)].there;
-  }
   /// Views of what was loaded are made once for each load.
   void show_loaded(ValueId v, int32_t l) {
     while (v != uses_.roots[at(v)] && v != items_.loads[at(l)].part) {
@@ -285,90 +303,11 @@ class OutlineWalk {
   /// A load of the window alone, or all of the storage.
   [[nodiscard]] bool is_whole(ValueId v) const {
     const int32_t item = items_.item_of[at(v)];
-    if (item >= 0 && !items_.on_host[at(place_)] && is_back(item)) {
-      const OffloadLoad& load = items_.loads[at(load_of(item))];
+    if (item >= 0 && !items_.on_host[at(place_)] && places_.is_back(item, place_)) {
+      const OffloadLoad& load = items_.loads[at(places_.load_of(item, place_))];
       if (load.part.valid()) return load.part == v;
     }
     return facts_.whole_[at(v)];
-  }
-
-  void run_op(const Step& step) {
-    const auto inputs = std::span(facts_.inputs_).subspan(at(step.first_input), at(step.num_inputs));
-    const auto outputs = std::span(facts_.outputs_).subspan(at(step.first_output), at(step.num_outputs));
-    if (step.def->is_view)
-      show(inputs[0]);
-    else if (step.def->state == ir::StateAccess::kRead)
-      read(outputs[0]);
-    else if (step.def->state == ir::StateAccess::kAssign)
-      assign(inputs[0]);
-    else
-      compute(step, inputs, outputs);
-  }
-  void show(ValueId of) {
-    const int32_t item = items_.item_of[at(of)];
-    if (item >= 0 && is_back(item)) return;  // shown anew of each load
-    touch(now_[at(uses_.roots[at(of)])], moment(kOpRuns));
-    ++result_.num_ops;
-  }
-  void read(ValueId v) {
-    const int32_t item = items_.item_of[at(v)];
-    if (item >= 0 && !items_.items[at(item)].stays) return;  // where it is loaded
-    const int32_t state = uses_.state[at(place_)];
-    now_[at(v)] = read_state(state, moment(kOpRuns));
-    direct_reads_.emplace_back(state, now_[at(v)]);
-  }
-  void assign(ValueId v) {
-    const auto is_assignment = [&](int32_t s) { return items_.stores[at(s)].item < 0; };
-    if (std::ranges::any_of(leaving_[at(place_)], is_assignment)) return;  // by its store
-    const int32_t s = now_[at(uses_.roots[at(v)])];
-    touch(s, moment(kOpRuns));
-    note_assigned(graph_.op(graph_.order()[at(place_)]), uses_.state[at(place_)], s, facts_.whole_[at(v)]);
-  }
-  void compute(const Step& step, std::span<const ValueId> inputs, std::span<const ValueId> outputs) {
-    const bool on_host = items_.on_host[at(place_)];
-    const size_t first = read_storages_.size();
-    QueuesEnded after = {};
-    int32_t source_place = 0;
-    for (const ValueId v : inputs) {
-      const int32_t s = v.valid() ? operand(v, kOpRuns) : -1;
-      read_storages_.push_back(s);
-      if (s < 0) continue;
-      touch(s, moment(kOpRuns));
-      after = later(after, storage(s).after);
-      source_place = std::max(source_place, storage(s).source_place);
-    }
-    if (on_host) {
-      result_.queues.add(kQueueHost, after, {.op_place = place_, .place = source_place});
-    } else {
-      needs() = later(needs(), after);
-      after = {}, source_place = place_ + 1;
-    }
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const int32_t consumed = facts_.consumed_[at(step.first_output) + i];
-      const int32_t s =
-          consumed >= 0
-              ? read_storages_[first + at(consumed)]
-              : make(facts_.bytes_[at(outputs[i])],
-                     on_host ? MemorySpace::kHostPinned : graph_.value(outputs[i]).space, moment(kOpRuns));
-      now_[at(outputs[i])] = s;
-      storage(s).after = after, storage(s).source_place = source_place;
-      storage(s).lasts = false;
-      read_storages_.push_back(s);
-    }
-    ++result_.num_ops;
-    if (step.def->in_place.empty())
-      read_storages_.resize(first);
-    else
-      candidates_.push_back({place_, first});
-    if (const int64_t bytes = on_host ? step.host_scratch : step.device_scratch; bytes > 0)
-      scratch_.push_back({place_, on_host, bytes});
-  }
-  void note_assigned(const ir::Op& assign, int32_t state, int32_t s, bool whole) {
-    ++result_.num_ops;
-    storage(s).assigned = true;
-    const ir::TensorType& type = graph_.type(assign.inputs[0]);
-    const int64_t begin = ir::assigned_elements(graph_, assign).begin * ir::bits(type.dtype) / 8;
-    assigned_.push_back({s, state, {begin, begin + type.bytes().count}, whole});
   }
 
   // ---- behind the walk
@@ -438,7 +377,7 @@ class OutlineWalk {
     for (const Scratch& s : scratch_) {
       auto& change =
           changes[static_cast<size_t>(s.on_host ? MemorySpace::kHostPinned : MemorySpace::kDevice)];
-      const size_t when = at(s.place * kMoments + kOpRuns);
+      const size_t when = at(s.place * kMoments + static_cast<int32_t>(kOpRuns));
       const int64_t bytes = round_up(s.bytes, kStorageAlignment);
       change[when] += bytes, change[when + 1] -= bytes;
     }
@@ -465,22 +404,19 @@ class OutlineWalk {
   const OffloadUses& uses_;
   const OffloadItems& items_;
   const int32_t num_places_;
+  const OffloadPlaces places_;
   int32_t place_ = 0;
   std::vector<MemorySpace> spaces_;  // by state
   std::vector<Storage> storages_;
-  std::vector<int32_t> now_;    // by value: its storage, as the program makes it
-  std::vector<int32_t> shown_;  // by view: the load of which it was made last
-  Lists<int32_t> loads_of_;     // by item
-  std::vector<int32_t> read_;   // by item: the storage of the state that it is
-  std::vector<Load> loads_;
-  std::vector<Store> stores_;
+  std::vector<int32_t> now_;                               // by value: its storage, as the program makes it
+  std::vector<int32_t> shown_;                             // by view: the load of which it was made last
+  std::vector<Range> ranges_;                              // by load: of the state that it loads
   std::vector<std::vector<Read>> reads_;                   // by state
   std::vector<std::pair<int32_t, int32_t>> direct_reads_;  // state, storage
   std::vector<Assigned> assigned_;
   std::vector<Candidate> candidates_;
   std::vector<int32_t> read_storages_;
   std::vector<Scratch> scratch_;
-  Lists<int32_t> starting_, arriving_, ending_, leaving_;  // by place
   OffloadOutline result_;
 };
 
@@ -522,7 +458,7 @@ OffloadOutliner::OffloadOutliner(const ir::Graph& graph, ir::OpId last_forward_o
 }
 
 OffloadOutline OffloadOutliner::outline(const OffloadOptions& options, const OffloadItems& items) const {
-  return OutlineWalk(*this, options, items).run();
+  return OutlineVisitor(*this, options, items).run();
 }
 
 }  // namespace plimsoll::passes

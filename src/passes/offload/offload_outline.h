@@ -47,7 +47,7 @@ class OffloadOutliner {
   [[nodiscard]] OffloadOutline outline(const OffloadOptions& options, const OffloadItems& items) const;
 
  private:
-  friend class OutlineWalk;
+  friend class OutlineVisitor;
   /// An op, without what the walk does not ask.
   struct Step {
     const ir::OpDef* def = nullptr;

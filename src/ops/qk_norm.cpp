@@ -1,5 +1,5 @@
 // RMS norms of each head of queries and keys, then the rotation, on packed rows q | k | v: what Qwen3 does
-// between projection and attention, in one sweep. The norms' granules are those of the separate ops, rows of
+// between projection and attention, in one op. The norms' granules are those of the separate ops, rows of
 // heads counted over the tokens of a sequence, so that the bits are theirs.
 #include <fmt/format.h>
 

@@ -108,7 +108,7 @@ Status run_half_precision_norms(PassState& s) {
   return Ok{};
 }
 
-/// One sweep over all needs all gradients, and all states on the device.
+/// One update of all tensors needs all gradients, and all states on the device.
 Status run_fuse_optimizer(PassState& s) {
   const bool one_by_one = s.options.optimizer_in_backward || s.options.offload.streams_updates();
   if (one_by_one) return Ok{};
@@ -169,8 +169,8 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
     {"fuse-attention", kForward,
      "Rotates and attends in the packed projection, so q, k and v need no copies.", &Options::fuse_attention,
      run_fusion<fuse_attention>},
-    {"fuse-norms", kForward, "The residual stream is added and normalised in one sweep.",
-     &Options::fuse_norms, run_fusion<fuse_norms>},
+    {"fuse-norms", kForward, "The residual stream is added and normalised in one op.", &Options::fuse_norms,
+     run_fusion<fuse_norms>},
     {"fuse-head-loss", kForward, "Logits exist for a chunk of tokens only, forward and backward together.",
      &Options::fuse_head_loss, run_fuse_head_loss},
     {"few-rows", kForward, "A decoding step's linear layers read each weight once; other programs have none.",
@@ -194,14 +194,14 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
     {"recompute-cheap", kBackward,
      "Norm outputs and activations are rebuilt in backward, as their operands are kept anyway.",
      &Options::recompute_cheap, run_recompute_cheap},
-    {"fuse-norms-2", kBackward, "A residual sum that is rebuilt is normed in the same sweep.",
+    {"fuse-norms-2", kBackward, "A residual sum that is rebuilt is normed in the same op.",
      &Options::fuse_norms, run_fusion<fuse_norms>},
-    {"fuse-norm-grads", kBackward, "A norm's input gradient goes into the residual stream's in one sweep.",
+    {"fuse-norm-grads", kBackward, "A norm's input gradient goes into the residual stream's in one op.",
      &Options::fuse_norm_grads, run_fusion<fuse_norm_grads>},
     {"fuse-embedding-grads", kBackward, "A tied table's gradient takes the embedding's rows in place.",
      &Options::fuse_embedding_grads, run_fusion<fuse_embedding_grads>},
     {"fuse-optimizer", kBackward,
-     "All squares in one sweep, all updates in another: two launches instead of hundreds.",
+     "All squares in one op, all updates in another: two launches instead of hundreds.",
      &Options::fuse_optimizer, run_fuse_optimizer},
     {"second-backward", kBackward,
      "A norm to clip by takes a backward of its own, where the updates' is to hold few gradients at once.",

@@ -58,8 +58,8 @@ struct PipelineOptions {
   std::function<void(const RecomputeAnalysis&)> look_at_blocks = {};
   std::vector<PrecisionOverride> precision_overrides = {};
   OffloadOptions offload = {};  ///< what lies elsewhere than on the device
-  /// Programs can be run op by op, each op twice: updates stay apart, as a sweep would need all of the
-  /// optimizer's states a second time.
+  /// Programs can be run op by op, each op twice: updates stay apart, as one op over all tensors would need
+  /// all of the optimizer's states a second time.
   bool runs_twice = false;
   bool verify = true;  ///< each pass, and the hazards of what is to be run
   /// Scratch of an op's kernel, for schedule's reckoning; empty: none.

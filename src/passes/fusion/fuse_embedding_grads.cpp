@@ -1,4 +1,4 @@
-// Saves a table-sized temporary and two sweeps over it.
+// Saves a table-sized temporary, which would be written and read.
 #include "passes/fusion/fuse_embedding_grads.h"
 
 #include "ir/op_def.h"

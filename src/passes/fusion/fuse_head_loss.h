@@ -12,7 +12,7 @@ namespace plimsoll::passes {
 
 struct FuseHeadLossOptions {
   std::span<const ir::ValueId> keep = {};
-  bool grad = true;  ///< compute dx and dw in the same sweep
+  bool grad = true;  ///< compute dx and dw in the same op
   /// Parameters that do not learn: without dw where the head is one, without dx where all below it are.
   std::span<const std::string> frozen = {};
   int64_t chunk_tokens = 256;  ///< logits that exist at once; a multiple of ops::kLossRows, rounded up to

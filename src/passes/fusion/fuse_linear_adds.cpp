@@ -1,4 +1,4 @@
-// Saves a tensor of the result's size and two sweeps over it.
+// Saves a tensor of the result's size, which would be written and read.
 #include "passes/fusion/fuse_linear_adds.h"
 
 #include "ir/op_def.h"

@@ -1,4 +1,4 @@
-// A norm's input gradient and its addition to the residual stream's gradient in one sweep.
+// A norm's input gradient and its addition to the residual stream's gradient in one op.
 //
 //   dy ─► rms_norm_grad ─► dx ─► add ─► d_sum      ==>   dy, d_residual ─► rms_norm_grad_add ─► d_sum, dw
 //                            d_residual ─┘

@@ -1,4 +1,4 @@
-// The whole optimizer in two sweeps: the squares of all gradients, then every update of
+// The whole optimizer in two ops: the squares of all gradients, then every update of
 // one rule (AdamW here).
 //
 //   g0 ─► sum_squares ─┐                                  g0, g1, … ─► sum_squares_sweep ─► global_norm

@@ -29,7 +29,7 @@ struct WindowedRule {
 
   explicit WindowedRule(std::string_view op)
       : elementwise(ops::find_update_rule(op)), blockwise(ops::find_tensor_rule(op)) {
-    if (elementwise != nullptr && elementwise->name != op) elementwise = nullptr;  // a sweep
+    if (elementwise != nullptr && elementwise->name != op) elementwise = nullptr;  // of many tensors
     if (blockwise != nullptr && blockwise->block_elements == 0) blockwise = nullptr;
   }
   [[nodiscard]] bool is_known() const { return elementwise != nullptr || blockwise != nullptr; }

@@ -63,7 +63,7 @@ struct OffloadOptions {
   [[nodiscard]] ir::MemorySpace space(OffloadClass c, int32_t block) const;
   /// Whether anything lies elsewhere.
   [[nodiscard]] bool any() const;
-  /// Whether updates are to go parameter by parameter: a sweep over all would hold all at once.
+  /// Whether updates are to go parameter by parameter: one op over all would hold all at once.
   [[nodiscard]] bool streams_updates() const;
   bool operator==(const OffloadOptions&) const = default;
 };

@@ -18,7 +18,7 @@
 #include "io/tensor_convert.h"
 #include "models/lora_config.h"
 #include "numerics/convert.h"
-#include "ops/ops.h"
+#include "ops/elementwise.h"
 #include "ops/philox.h"
 #include "runtime/session.h"
 #include "settings/lora_settings.h"

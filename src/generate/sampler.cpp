@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/ops.h"
+#include "ops/elementwise.h"
 #include "ops/philox.h"
 
 namespace plimsoll::generate {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "ops/ops.h"
+#include "ops/loss.h"
 
 namespace plimsoll::ops {
 

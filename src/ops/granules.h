@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/units.h"
 #include "ir/shape.h"
-#include "ops/ops.h"
 
 namespace plimsoll::ops {
+
+/// Rows.
+inline constexpr int64_t kGranule = 256;
 
 /// The granules of a reduction over the rows of an operand of that shape (ops.h): kGranule rows each,
 /// restarting at each index of axis 0 where the rank is 3 or more.

@@ -1,4 +1,4 @@
-// The list of all ops. A new file of ops adds its group here.
+// The list of all ops. A new file of ops is declared and listed here.
 #include "ops/op_list.h"
 
 #include <algorithm>
@@ -6,9 +6,37 @@
 #include <vector>
 
 #include "base/check.h"
-#include "ops/op_groups.h"
+#include "ops/operands.h"
 
 namespace plimsoll::ops {
+
+OpGroup structure_ops();
+OpGroup views_ops();
+OpGroup copy_ops();
+OpGroup rows_ops();
+OpGroup elementwise_ops();
+OpGroup activation_ops();
+OpGroup random_ops();
+OpGroup rms_norm_ops();
+OpGroup layer_norm_ops();
+OpGroup linear_ops();
+OpGroup dora_ops();
+OpGroup embedding_adapters_ops();
+OpGroup embedding_ops();
+OpGroup positions_ops();
+OpGroup rope_ops();
+OpGroup qk_norm_ops();
+OpGroup attention_ops();
+OpGroup kv_cache_ops();
+OpGroup cross_entropy_ops();
+OpGroup head_loss_ops();
+OpGroup gather_rows_ops();
+OpGroup label_loss_ops();
+OpGroup optimizer_ops();
+OpGroup loss_scale_ops();
+OpGroup tensor_rules_ops();
+OpGroup update_rules_ops();
+
 namespace {
 
 std::vector<const ir::OpDef*> collect() {

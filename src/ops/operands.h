@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,7 @@
 #include "base/at.h"
 #include "ir/op_def.h"
 #include "ir/verifier.h"
-#include "ops/op_groups.h"
+#include "ops/granules.h"
 #include "ops/ops.h"
 
 namespace plimsoll::ops {
@@ -30,6 +31,8 @@ using ir::VjpContext;
 using ir::WorkKind;
 using ir::WorkSize;
 using Types = std::vector<TensorType>;
+/// The definitions of one file; op_list.cpp lists them all.
+using OpGroup = std::span<const OpDef>;
 
 /// The reference of ops whose result holds the bytes of their first input.
 inline void reference_copy(RefContext& ctx) { ctx.outputs[0]->data = ctx.inputs[0]->data; }

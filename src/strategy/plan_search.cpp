@@ -4,7 +4,6 @@
 #include <limits>
 #include <optional>
 
-#include "ops/ops.h"
 #include "planner/programs/finish_program.h"
 #include "planner/programs/place_updates.h"
 #include "planner/recompute/recompute_fit.h"

@@ -1,7 +1,7 @@
 // Causal language modelling: each token predicts the next.
 #include "datasets/training_data.h"
 #include "models/language_model.h"
-#include "ops/ops.h"
+#include "ops/loss.h"
 #include "tasks/task.h"
 
 namespace plimsoll::tasks {

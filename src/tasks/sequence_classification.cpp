@@ -5,7 +5,8 @@
 
 #include "corpora/labelled/labelled_dataset.h"
 #include "models/language_model.h"
-#include "ops/ops.h"
+#include "ops/loss.h"
+#include "ops/structure.h"
 
 namespace plimsoll::tasks {
 namespace {

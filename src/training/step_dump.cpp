@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "checkpoints/tensor_files.h"
-#include "ops/ops.h"
+#include "ops/loss_scale.h"
 
 namespace plimsoll::training {
 namespace {

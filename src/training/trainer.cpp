@@ -14,7 +14,7 @@
 #include "checkpoints/final_record.h"
 #include "checkpoints/finite_weights.h"
 #include "models/language_model.h"
-#include "ops/ops.h"
+#include "ops/loss_scale.h"
 #include "settings/settings.h"
 #include "training/initialise.h"
 

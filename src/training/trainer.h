@@ -11,7 +11,7 @@
 #include "checkpoints/checkpoint_resume.h"
 #include "checkpoints/checkpoint_writer.h"
 #include "checkpoints/load_weights.h"
-#include "ops/ops.h"
+#include "ops/loss_scale.h"
 #include "preprocessing/run_data.h"
 #include "runtime/session.h"
 #include "settings/param_groups.h"

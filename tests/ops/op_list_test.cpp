@@ -149,9 +149,10 @@ TEST(OpList, NamesEveryFileThatExportsAGroup) {
 }
 
 /// The headers promise each op by a wrapper or by name.
-TEST(OpList, EveryOpIsDescribedInTheHeader) {
-  const std::string header = read(kFolder / "ops.h") + read(kFolder / "update_rules.h") +
-                             read(kFolder / "tensor_rules.h") + read(kFolder / "loss_scale.h");
+TEST(OpList, EveryOpIsDescribedInAHeader) {
+  std::string header;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder))
+    if (entry.path().extension() == ".h") header += read(entry.path());
   for (const ir::OpDef* def : all_ops())
     EXPECT_NE(header.find("`" + std::string(def->name) + "`"), std::string::npos) << def->name;
 }

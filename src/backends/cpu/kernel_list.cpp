@@ -4,6 +4,34 @@
 
 namespace plimsoll::cpu {
 
+std::span<const Kernel> adafactor_kernels();
+std::span<const Kernel> adamw_8bit_kernels();
+std::span<const Kernel> attention_kernels();
+std::span<const Kernel> activation_kernels();
+std::span<const Kernel> cast_kernels();
+std::span<const Kernel> cross_entropy_kernels();
+std::span<const Kernel> dora_kernels();
+std::span<const Kernel> elementwise_kernels();
+std::span<const Kernel> embedding_adapters_kernels();
+std::span<const Kernel> embedding_kernels();
+std::span<const Kernel> gather_rows_kernels();
+std::span<const Kernel> grad_norm_kernels();
+std::span<const Kernel> head_loss_kernels();
+std::span<const Kernel> kv_cache_kernels();
+std::span<const Kernel> label_loss_kernels();
+std::span<const Kernel> linear_few_kernels();
+std::span<const Kernel> linear_kernels();
+std::span<const Kernel> loss_scale_kernels();
+std::span<const Kernel> muon_kernels();
+std::span<const Kernel> norm_kernels();
+std::span<const Kernel> optimizer_kernels();
+std::span<const Kernel> positions_kernels();
+std::span<const Kernel> qk_norm_kernels();
+std::span<const Kernel> random_kernels();
+std::span<const Kernel> reduce_kernels();
+std::span<const Kernel> rope_kernels();
+std::span<const Kernel> structure_kernels();
+
 std::span<const Kernel> all_kernels() {
   static const std::vector<Kernel> all = runtime::join_kernels<Kernel>(
       {activation_kernels(), adafactor_kernels(),   adamw_8bit_kernels(),

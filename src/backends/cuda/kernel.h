@@ -30,18 +30,6 @@ struct Kernel {
   Status (*accepts)(const ir::OpTypes& types, int capability) = nullptr;
 };
 
-std::span<const Kernel> activation_kernels();
-std::span<const Kernel> attention_kernels();
-std::span<const Kernel> elementwise_kernels();
-std::span<const Kernel> embedding_kernels();
-std::span<const Kernel> grad_norm_kernels();
-std::span<const Kernel> linear_kernels();
-std::span<const Kernel> loss_kernels();
-std::span<const Kernel> norm_kernels();
-std::span<const Kernel> optimizer_kernels();
-std::span<const Kernel> random_kernels();
-std::span<const Kernel> rope_kernels();
-
 /// All kernels, sorted by op.
 std::span<const Kernel> all_kernels();
 /// Null where there is none.

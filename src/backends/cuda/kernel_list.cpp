@@ -3,6 +3,18 @@
 
 namespace plimsoll::cuda {
 
+std::span<const Kernel> activation_kernels();
+std::span<const Kernel> attention_kernels();
+std::span<const Kernel> elementwise_kernels();
+std::span<const Kernel> embedding_kernels();
+std::span<const Kernel> grad_norm_kernels();
+std::span<const Kernel> linear_kernels();
+std::span<const Kernel> loss_kernels();
+std::span<const Kernel> norm_kernels();
+std::span<const Kernel> optimizer_kernels();
+std::span<const Kernel> random_kernels();
+std::span<const Kernel> rope_kernels();
+
 std::span<const Kernel> all_kernels() {
   static const std::vector<Kernel> all = runtime::join_kernels<Kernel>(
       {activation_kernels(), attention_kernels(), elementwise_kernels(), embedding_kernels(),

@@ -1,6 +1,7 @@
 #include "models/blocks/attention.h"
 
 #include "models/blocks/norm.h"
+#include "ops/ops.h"
 
 namespace plimsoll::models {
 

@@ -9,7 +9,7 @@
 
 #include "models/language_model.h"
 #include "models/linear.h"
-#include "ops/ops.h"
+#include "ops/attention.h"
 
 namespace plimsoll::models {
 

@@ -10,8 +10,8 @@
 #include "ir/builder.h"
 #include "ir/op_def.h"
 #include "ir/op_query.h"
+#include "ops/elementwise.h"
 #include "ops/op_list.h"
-#include "ops/ops.h"
 
 namespace plimsoll::passes {
 namespace {

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "ops/ops.h"
+#include "ops/elementwise.h"
+#include "ops/structure.h"
 #include "optimizers/optimizer.h"
 
 namespace plimsoll::planner {

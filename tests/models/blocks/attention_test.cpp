@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/op_list.h"
+#include "ops/ops.h"
 
 namespace plimsoll::models {
 namespace {

@@ -10,7 +10,6 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "ops/granules.h"
-#include "ops/ops.h"
 
 namespace plimsoll::cpu {
 

@@ -8,7 +8,6 @@
 #include "backends/cuda/kernel.h"
 #include "base/units.h"
 #include "ops/granules.h"
-#include "ops/ops.h"
 
 namespace plimsoll::cuda {
 

@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/elementwise/activation-inl.h"
 #include "backends/cpu/kernels/operands.h"
 #include "backends/cpu/kernels/stored-inl.h"
+#include "ops/gelu.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu::HWY_NAMESPACE {

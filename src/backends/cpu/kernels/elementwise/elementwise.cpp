@@ -8,6 +8,7 @@
 #include "backends/cpu/kernels/elementwise/activation-inl.h"
 #include "backends/cpu/kernels/elementwise/stored_runs.h"
 #include "backends/cpu/kernels/operands.h"
+#include "ops/gelu.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu::HWY_NAMESPACE {

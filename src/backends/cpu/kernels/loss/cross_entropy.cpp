@@ -9,6 +9,7 @@
 
 #include "backends/cpu/kernels/attention/softmax_rows-inl.h"
 #include "backends/cpu/kernels/loss/cross_entropy.h"
+#include "ops/loss.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu::HWY_NAMESPACE {

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernels/loss/cross_entropy.h"
 #include "backends/cpu/kernels/operands.h"
+#include "ops/loss.h"
 
 namespace plimsoll::cpu {
 namespace {

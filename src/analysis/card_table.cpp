@@ -8,7 +8,7 @@
 
 #include "analysis/remedies.h"
 #include "base/numbers.h"
-#include "base/terminal.h"
+#include "base/text_layout.h"
 #include "planner/report/headline.h"
 #include "strategy/plan_cache.h"
 #include "strategy/run_device.h"

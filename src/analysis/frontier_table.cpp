@@ -5,7 +5,7 @@
 
 #include "analysis/frontier.h"
 #include "base/numbers.h"
-#include "base/terminal.h"
+#include "base/text_layout.h"
 #include "base/units.h"
 
 namespace plimsoll::analysis {

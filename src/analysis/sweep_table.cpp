@@ -6,7 +6,7 @@
 #include "analysis/sweep.h"
 #include "base/end_of.h"
 #include "base/numbers.h"
-#include "base/terminal.h"
+#include "base/text_layout.h"
 #include "base/units.h"
 
 namespace plimsoll::analysis {

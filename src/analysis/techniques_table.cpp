@@ -7,7 +7,7 @@
 #include "analysis/dimensions.h"
 #include "analysis/techniques.h"
 #include "base/numbers.h"
-#include "base/terminal.h"
+#include "base/text_layout.h"
 #include "base/units.h"
 #include "planner/report/budget.h"
 

@@ -7,11 +7,11 @@
 
 #include "base/host.h"
 #include "base/process.h"
-#include "base/terminal.h"
 #include "cli/bench/measured_runs.h"
 #include "cli/commands.h"
 #include "cli/profile/rates_text.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "measuring/machine_rates.h"

@@ -14,11 +14,11 @@
 #include "backends/cpu/kernels/isa.h"
 #include "base/caught.h"
 #include "base/process.h"
-#include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/host.h"
 #include "cli/profile/profile.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 
 namespace plimsoll::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "base/terminal.h"
+#include "cli/terminal.h"
 #include "io/suggest.h"
 
 namespace plimsoll::cli {

@@ -2,10 +2,11 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/load_run.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
-#include "engine/evaluate.h"
+#include "engine/engine.h"
 #include "io/tree.h"
 
 namespace plimsoll::cli {
@@ -34,10 +35,9 @@ Command add_eval(Parser app) {
     PLIMSOLL_ASSIGN(const settings::RunConfig config, load_run(*arguments, settings::RunUse::kEvaluation));
     const StopSignals signals(/*outlive_readers=*/false);
     Progress progress;
-    return engine::run_evaluation(config, {.json = arguments->json,
-                                           .dump_ir = *dump_ir,
-                                           .data_progress = shown_by(progress),
-                                           .stop = stop_reason});
+    Console console(arguments->json);
+    return engine::Engine(console, stop_reason)
+        .evaluate(config, {.dump_ir = *dump_ir, .data_progress = shown_by(progress)});
   };
 }
 

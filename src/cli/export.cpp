@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <memory>
 
-#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/terminal.h"
 #include "gguf/export_model.h"
 #include "io/tree.h"
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/signals.h"
 #include "generate/run.h"
 
@@ -92,7 +93,7 @@ void add_quantization_options(Parser c, settings::QuantizationSettings& q) {
       .repeatable();
 }
 
-void add_run_options(Parser c, generate::Request& r) {
+void add_run_options(Parser c, generate::Request& r, bool& json) {
   c.add_option("--dtype", r.dtype, "dtype of weights, cache and products; bf16 takes half the memory (fp32)")
       .one_of({"fp32", "bf16"});
   add_quantization_options(c, r.quantization);
@@ -103,7 +104,7 @@ void add_run_options(Parser c, generate::Request& r) {
   c.add_option("--dump-ir", r.dump_ir, "write the text of each program after each pass to this folder")
       .type_name("DIR");
   c.add_flag("--timings", r.timings, "print the seconds of the last prefill and decode by op on stderr");
-  c.add_flag("--json", r.json, "print one JSON object per line on stdout and nothing else");
+  c.add_flag("--json", json, "print one JSON object per line on stdout and nothing else");
   c.add_flag("--no-stream", r.stream, "print each text when it is complete", /*value=*/false);
 }
 
@@ -122,9 +123,10 @@ Command add_generate(Parser app) {
   add_prompt_options(command, *request);
   add_chat_options(command, *request);
   add_sampling_options(command, *request);
-  add_run_options(command, *request);
+  auto json = std::make_shared<bool>(false);
+  add_run_options(command, *request, *json);
   command.footer(kGenerateFooter);
-  return [request](const Environment& environment) -> Status {
+  return [request, json](const Environment& environment) -> Status {
     settings::QuantizationSettings& quantization = request->quantization;
     quantization.enabled = quantization.load_in_4bit || quantization.load_in_8bit;
     if (!quantization.enabled &&
@@ -141,7 +143,8 @@ Command add_generate(Parser app) {
     };
     {
       const StopSignals signals(/*outlive_readers=*/false);
-      PLIMSOLL_TRY(generate::run(*request));
+      Console console(*json);
+      PLIMSOLL_TRY(generate::run(*request, console));
     }
     if (const int signal = stop_requested(); signal != 0) end_as(signal);
     return Ok{};

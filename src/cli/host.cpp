@@ -3,8 +3,8 @@
 #include <malloc.h>
 
 #include "base/host.h"
-#include "base/terminal.h"
 #include "cli/child_process.h"
+#include "cli/terminal.h"
 
 namespace plimsoll::cli {
 

@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include "base/host.h"
-#include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "io/file.h"
 
 namespace plimsoll::cli {

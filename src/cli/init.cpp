@@ -11,8 +11,8 @@
 
 #include "analysis/propose_run.h"
 #include "base/process.h"
-#include "base/terminal.h"
 #include "cli/commands.h"
+#include "cli/terminal.h"
 #include "io/file.h"
 #include "planner/report/headline.h"
 

@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "base/process.h"
-#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/terminal.h"
 #include "io/tree.h"
 #include "model_tools/merge_adapter.h"
 

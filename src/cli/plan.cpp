@@ -3,43 +3,28 @@
 #include <memory>
 #include <optional>
 
-#include "analysis/remedies.h"
 #include "base/host.h"
-#include "base/terminal.h"
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/explain/explain_memory.h"
 #include "cli/explain/explain_memory_rows.h"
 #include "cli/explain/explain_precision.h"
 #include "cli/explain/plan_more.h"
 #include "cli/explain/planning_line.h"
 #include "cli/load_run.h"
+#include "cli/terminal.h"
+#include "engine/engine.h"
 #include "planner/report/headline.h"
 #include "planner/report/memory_snapshot.h"
 #include "planner/report/report_diff.h"
 #include "preprocessing/run_data.h"
 #include "settings/settings.h"
 #include "settings/state_settings.h"
-#include "strategy/explain_choice.h"
 #include "strategy/plan_cache.h"
-#include "strategy/prepare.h"
-#include "strategy/run_device.h"
 #include "telemetry/events.h"
 
 namespace plimsoll::cli {
 namespace {
-
-Result<strategy::Prepared> prepare_plan(const settings::RunConfig& config,
-                                        const strategy::PrepareOptions& options) {
-  return strategy::prepare(config, *strategy::make_target(config, options.num_threads), options);
-}
-
-/// What else would fit, and why the step is run as it is: more plans, which two that are compared do without.
-void explain(const settings::RunConfig& config, const strategy::PrepareOptions& options,
-             strategy::Prepared& prepared) {
-  const auto target = strategy::make_target(config, options.num_threads);
-  analysis::add_remedies(config, *target, options, prepared);
-  strategy::add_why(config, *target, options, prepared);
-}
 
 /// What else `plan` says and writes.
 struct PlanOutput {
@@ -70,8 +55,8 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
                                          .dump_ir = output.dump_ir,
                                          .known = std::make_shared<strategy::PlanCache>()};
   PlanningLine progress;
-  PLIMSOLL_ASSIGN(strategy::Prepared prepared, prepare_plan(config, options));
-  explain(config, options, prepared);
+  PLIMSOLL_ASSIGN(strategy::Prepared prepared, engine::Engine::plan(config, options));
+  engine::Engine::explain(config, options, prepared);
   progress.end();
   std::optional<MemoryExplanation> memory;
   if (output.explain == "memory") memory.emplace(prepared);
@@ -81,7 +66,8 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
     PLIMSOLL_ASSIGN(io::AtomicFile file, io::AtomicFile::create(output.snapshot));
     PLIMSOLL_TRY(planner::save_memory_snapshot(session, planner::planned_runs(session), file));
   }
-  telemetry::Events(arguments.json, 0).plan(prepared.report, telemetry::PlanDetail::kAll);
+  Console console(arguments.json);
+  telemetry::Events(console).plan(prepared.report, telemetry::PlanDetail::kAll);
   if (memory) {
     if (!arguments.json && !prepared.report.fits) print_text("\n" + planner::why_not(prepared.report));
     memory->print(arguments.json);
@@ -117,8 +103,8 @@ Status diff(const std::string& file_a, const RunArguments& arguments) {
                   settings::load_run_config(arguments.file, arguments.overrides));
   planner::PlanDiff diff{file_a, arguments.file, {}, {}, differing_settings(a, b)};
   PlanningLine progress;
-  PLIMSOLL_ASSIGN(const strategy::Prepared prepared_a, prepare_plan(a, {strategy::num_threads(a)}));
-  PLIMSOLL_ASSIGN(const strategy::Prepared prepared_b, prepare_plan(b, {strategy::num_threads(b)}));
+  PLIMSOLL_ASSIGN(const strategy::Prepared prepared_a, engine::Engine::plan(a, {strategy::num_threads(a)}));
+  PLIMSOLL_ASSIGN(const strategy::Prepared prepared_b, engine::Engine::plan(b, {strategy::num_threads(b)}));
   progress.end();
   diff.a = prepared_a.report;
   diff.b = prepared_b.report;

@@ -1,10 +1,10 @@
 // plimsoll predict: a classifier's answers.
-#include "engine/predict.h"
-
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/signals.h"
+#include "engine/engine.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -47,8 +47,8 @@ Command add_predict(Parser app) {
   c.footer(kPredictFooter);
   return [request](const Environment&) -> Status {
     const StopSignals signals(/*outlive_readers=*/false);
-    request->stop = stop_reason;
-    return engine::predict(*request);
+    Console console(/*json=*/false);
+    return engine::Engine(console, stop_reason).predict(*request);
   };
 }
 

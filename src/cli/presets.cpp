@@ -4,9 +4,9 @@
 #include <cstdio>
 
 #include "base/numbers.h"
-#include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "io/tree.h"
 #include "models/language_model.h"
 

@@ -25,7 +25,7 @@ Progress::~Progress() { finish(); }
 void Progress::finish() { line_.clear(); }
 
 void Progress::show(double fraction, const std::string& text) {
-  if (!clock_.is_due(line_)) return;
+  if (!clock_.is_due(line_.rewrites())) return;
   fraction = std::clamp(fraction, 0.0, 1.0);
   std::string left;
   if (clock_.passed_seconds() > kSettledSeconds && fraction > 0) left = clock_.left(fraction);

@@ -4,7 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "base/terminal.h"
+#include "base/progress_clock.h"
+#include "cli/terminal.h"
 
 namespace plimsoll::cli {
 

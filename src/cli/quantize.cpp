@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include "base/process.h"
-#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "io/tree.h"
 #include "model_tools/quantize_model.h"
 

@@ -1,8 +1,8 @@
 // plimsoll report: runs as one page to look at.
 #include <fmt/format.h>
 
-#include "base/terminal.h"
 #include "cli/commands.h"
+#include "cli/terminal.h"
 #include "io/file.h"
 #include "reports/page.h"
 

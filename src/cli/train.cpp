@@ -1,14 +1,14 @@
 // plimsoll train: plan, then run.
-#include "engine/train.h"
-
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/explain/plan_more.h"
 #include "cli/load_run.h"
 #include "cli/progress.h"
 #include "cli/report_signal.h"
 #include "cli/signals.h"
+#include "engine/engine.h"
 #include "settings/settings.h"
 
 namespace plimsoll::cli {
@@ -86,16 +86,16 @@ Command add_train(Parser app) {
     const StopSignals signals(/*outlive_readers=*/true);
     const ReportSignal report_signal;
     Progress progress;
-    return engine::run_training(config, {.json = arguments->json,
-                                         .dump_ir = *dump_ir,
-                                         .resume = *resume,
-                                         .resume_with = changing,
-                                         .memory_summary = *memory_summary,
-                                         .snapshot = *snapshot,
-                                         .process_start_seconds = environment.process_start_seconds,
-                                         .data_progress = shown_by(progress),
-                                         .stop = stop_reason,
-                                         .memory_asked = ReportSignal::take});
+    Console console(arguments->json);
+    return engine::Engine(console, stop_reason)
+        .train(config, {.dump_ir = *dump_ir,
+                        .resume = *resume,
+                        .resume_with = changing,
+                        .memory_summary = *memory_summary,
+                        .memory_asked = ReportSignal::take,
+                        .snapshot = *snapshot,
+                        .process_start_seconds = environment.process_start_seconds,
+                        .data_progress = shown_by(progress)});
   };
 }
 

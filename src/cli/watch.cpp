@@ -9,10 +9,10 @@
 
 #include "base/duration.h"
 #include "base/process.h"
-#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/signals.h"
+#include "cli/terminal.h"
 #include "reports/follow.h"
 #include "reports/page.h"
 

@@ -1,13 +1,11 @@
-#include "engine/evaluate.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "base/process.h"
-#include "base/terminal.h"
 #include "checkpoints/finite_weights.h"
-#include "engine/ready_run.h"
+#include "engine/engine.h"
 #include "preprocessing/template_date.h"
 #include "runtime/session.h"
 #include "telemetry/events.h"
@@ -17,14 +15,15 @@
 namespace plimsoll::engine {
 namespace {
 
-void print_for_people(const training::EvalEvent& event, double seconds, const planner::PlanReport& report) {
+void tell_people(const training::EvalEvent& event, double seconds, const planner::PlanReport& report,
+                 telemetry::Sink& sink) {
   const int64_t planned = report.process_peak_bytes(), measured = peak_resident_bytes();
   for (const training::EvalEvent& part : event.parts)
-    print_text(fmt::format("{}: {} {}\n", part.name, part.text(6), part.counts()));
-  print_text(fmt::format("{} {}, {:.0f} tokens/s\n", event.text(6), event.counts(),
-                         static_cast<double>(event.tokens) / seconds));
-  print_text(fmt::format("peak memory: planned {}, measured {}\n", to_string(Bytes(planned)),
-                         to_string(Bytes(measured))));
+    sink.text(fmt::format("{}: {} {}\n", part.name, part.text(6), part.counts()));
+  sink.text(fmt::format("{} {}, {:.0f} tokens/s\n", event.text(6), event.counts(),
+                        static_cast<double>(event.tokens) / seconds));
+  sink.text(fmt::format("peak memory: planned {}, measured {}\n", to_string(Bytes(planned)),
+                        to_string(Bytes(measured))));
 }
 
 Status check_finite(const settings::RunConfig& config, double loss) {
@@ -39,9 +38,9 @@ Status check_finite(const settings::RunConfig& config, double loss) {
 
 }  // namespace
 
-Status run_evaluation(const settings::RunConfig& given, const EvaluationOptions& options) {
+Status Engine::evaluate(const settings::RunConfig& given, const EvaluateOptions& options) {
   PLIMSOLL_TRY(settings::check_for_evaluation(given));
-  telemetry::Events events(options.json, 0);
+  telemetry::Events events(sink_);
   const std::string trained = preprocessing::recorded_date(given.output.dir + "/run.yaml");
   const settings::RunConfig config =
       preprocessing::with_template_date(given, trained == "auto" ? std::nullopt : std::optional(trained),
@@ -49,7 +48,7 @@ Status run_evaluation(const settings::RunConfig& given, const EvaluationOptions&
   const int threads = strategy::num_threads(config);
   PLIMSOLL_ASSIGN(const bool pretrained, training::evaluates_weights(config.model));
   PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, {threads, options.dump_ir, strategy::Purpose::kEvaluate},
-                                             pretrained, options.data_progress, options.stop, events));
+                                             pretrained, options.data_progress, stop_, events));
   strategy::Prepared& prepared = ready.prepared;
   PLIMSOLL_ASSIGN(const auto evaluator, training::Evaluator::open(config, ready.data, prepared));
   for (const std::string& line : evaluator->notes()) events.note(line);
@@ -65,18 +64,18 @@ Status run_evaluation(const settings::RunConfig& given, const EvaluationOptions&
   const double start = now_seconds();
   PLIMSOLL_ASSIGN(const std::optional<training::EvalEvent> event,
                   evaluator->run(
-                      0, [&] { return is_asked(options.stop); },
+                      0, [&] { return is_asked(stop_); },
                       [&](int64_t done, int64_t total) { events.eval_progress(done, total); }));
   events.end_progress();
   if (!event)
     return Error{ErrorCode::kInterrupted,
-                 fmt::format("stopped by {} before the evaluation was finished", options.stop()),
+                 fmt::format("stopped by {} before the evaluation was finished", stop_()),
                  {},
                  "run the same command again; there was nothing to save"};
-  if (options.json)
+  if (sink_.audience().events)
     events.eval(*event);
   else
-    print_for_people(*event, now_seconds() - start, prepared.report);
+    tell_people(*event, now_seconds() - start, prepared.report, sink_);
   Status finite = check_finite(config, event->loss);
   return finite || !loaded ? finite
                            : checkpoints::blame_weights(std::move(finite).error(), loaded->path, threads);

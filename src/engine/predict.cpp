@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <memory>
 #include <span>
 #include <utility>
@@ -17,6 +15,7 @@
 #include "corpora/labelled/tokenize_labelled.h"
 #include "corpora/reasons.h"
 #include "datasets/shard.h"
+#include "engine/engine.h"
 #include "engine/predict_line.h"
 #include "io/adapter_folder.h"
 #include "io/file.h"
@@ -38,11 +37,12 @@ namespace {
 
 constexpr int64_t kMostPrograms = 4;  ///< lengths that rows are padded to
 
-/// Lines on their way to stdout or to a file that is there whole or not at all.
+/// Lines on their way to the sink or to a file that is there whole or not at all.
 class Lines {
  public:
-  static Result<Lines> open(const std::string& path) {
+  static Result<Lines> open(const std::string& path, telemetry::Sink& sink) {
     Lines lines;
+    lines.sink_ = &sink;
     if (path.empty()) return lines;
     PLIMSOLL_ASSIGN(io::AtomicFile file, io::AtomicFile::create(path));
     lines.file_.emplace(std::move(file));
@@ -52,18 +52,16 @@ class Lines {
   Status flush() {
     if (file_)
       PLIMSOLL_TRY(file_->write_at(offset_, std::as_bytes(std::span(text_))));
-    else if (std::fwrite(text_.data(), 1, text_.size(), stdout) != text_.size())
-      return io::io_error("cannot write", "stdout", errno);
+    else
+      PLIMSOLL_TRY(sink_->write(text_));
     offset_ += static_cast<int64_t>(text_.size());
     text_.clear();
     return Ok{};
   }
-  Status finish() {
-    if (file_) return file_->commit();
-    return std::fflush(stdout) == 0 ? Status(Ok{}) : io::io_error("cannot write", "stdout", errno);
-  }
+  Status finish() { return file_ ? file_->commit() : Status(Ok{}); }
 
  private:
+  telemetry::Sink* sink_ = nullptr;
   std::optional<io::AtomicFile> file_;
   std::string text_;
   int64_t offset_ = 0;
@@ -94,11 +92,12 @@ Result<io::Labels> labels_of_adapter(const std::string& adapter) {
 
 class Prediction {
  public:
-  explicit Prediction(const PredictRequest& request) : request_(request) {}
+  Prediction(const PredictRequest& request, telemetry::Sink& sink, const Stop& stop)
+      : request_(request), sink_(sink), stop_(stop) {}
 
   Status operator()() {
     PLIMSOLL_TRY(open());
-    PLIMSOLL_ASSIGN(Lines lines, Lines::open(request_.output));
+    PLIMSOLL_ASSIGN(Lines lines, Lines::open(request_.output, sink_));
     PLIMSOLL_ASSIGN(const datasets::Shard shard, tokenized());
     PLIMSOLL_TRY(plan(shard));
     PLIMSOLL_ASSIGN(device_, strategy::make_device(config_, strategy::num_threads(config_),
@@ -179,7 +178,7 @@ class Prediction {
     options.format = {.text_key = request_.text_key, .with_label = false, .vocab_size = vocab_size_};
     options.pad_token = pad_token_;
     corpora::TokenizeOptions tokenizing{.num_threads = strategy::num_threads(config_)};
-    tokenizing.stop = [this] { return is_asked(request_.stop); };
+    tokenizing.stop = [this] { return is_asked(stop_); };
     PLIMSOLL_ASSIGN(const corpora::TokenizeCounts counts,
                     corpora::tokenize_labelled(request_.data, options, path, tokenizing));
     for (const std::string& line : corpora::remark_lines(counts.remarks)) note(line);
@@ -237,7 +236,7 @@ class Prediction {
     std::vector<float> logits(static_cast<size_t>(session_->type(planner::kLogitsState).num_elements()));
     const size_t width = logits.size() / static_cast<size_t>(micro);
     for (int64_t first = 0; first < total; first += micro) {
-      if (is_asked(request_.stop))
+      if (is_asked(stop_))
         return Error{ErrorCode::kInterrupted, "stopped by a signal", {}, "run the same command again"};
       const int64_t count = std::min(micro, total - first);
       PLIMSOLL_ASSIGN(const size_t bucket, feed(shard, first, count, feeder));
@@ -286,6 +285,8 @@ class Prediction {
   }
 
   const PredictRequest& request_;
+  telemetry::Sink& sink_;
+  const Stop& stop_;
   settings::RunConfig config_;
   io::Labels labels_;
   std::string texts_;  ///< the folder of the tokenizer
@@ -300,6 +301,6 @@ class Prediction {
 
 }  // namespace
 
-Status predict(const PredictRequest& request) { return Prediction(request)(); }
+Status Engine::predict(const PredictRequest& request) { return Prediction(request, sink_, stop_)(); }
 
 }  // namespace plimsoll::engine

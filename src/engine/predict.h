@@ -7,22 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/stop.h"
 
 namespace plimsoll::engine {
-
-struct PredictRequest {
-  std::string model = {};                  ///< a directory, or a hub id of the local cache
-  std::string adapter = {};                ///< LoRA adapter of the model (a PEFT directory); empty: none
-  std::vector<std::string> data = {};      ///< JSON lines; labels in them are not looked at
-  std::string output = {};                 ///< empty: stdout
-  std::string text_key = {};               ///< as data.text_key
-  std::optional<int64_t> max_length = {};  ///< longer rows are cut; nothing: the model's positions
-  int64_t batch_size = 16;                 ///< at most so many examples at once
-  std::optional<int64_t> threads = {};
-  std::string memory_budget = "auto";
-  Stop stop = {};  ///< asked often; ends with kInterrupted
-};
 
 /// Writes a JSON line an example, in their order:
 ///   single_label   {"label": the name of the likeliest, "score": its probability, "logits": […]}
@@ -30,6 +16,16 @@ struct PredictRequest {
 ///   regression     {"label": null, "score": the value (a list of several), "logits": […]}
 /// What is not a number is null. Errors: kBadData for a model that is no classifier and for examples, with
 /// the place; kDoesNotFit; kIo; kInterrupted.
-Status predict(const PredictRequest& request);
+struct PredictRequest {
+  std::string model = {};                  ///< a directory, or a hub id of the local cache
+  std::string adapter = {};                ///< LoRA adapter of the model (a PEFT directory); empty: none
+  std::vector<std::string> data = {};      ///< JSON lines; labels in them are not looked at
+  std::string output = {};                 ///< empty: the sink
+  std::string text_key = {};               ///< as data.text_key
+  std::optional<int64_t> max_length = {};  ///< longer rows are cut; nothing: the model's positions
+  int64_t batch_size = 16;                 ///< at most so many examples at once
+  std::optional<int64_t> threads = {};
+  std::string memory_budget = "auto";
+};
 
 }  // namespace plimsoll::engine

@@ -1,5 +1,3 @@
-#include "engine/train.h"
-
 #include <fmt/format.h>
 
 #include <optional>
@@ -8,7 +6,7 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/checkpoint_resume.h"
 #include "checkpoints/final_record.h"
-#include "engine/ready_run.h"
+#include "engine/engine.h"
 #include "preprocessing/template_date.h"
 #include "settings/schedule.h"
 #include "telemetry/run_observer.h"
@@ -50,11 +48,11 @@ std::optional<std::string> date_gone_on_with(const std::string& resume, const st
 }
 
 /// Runs the steps with all that watches them. What the run has reported so far outlives its failure too.
-Status run_steps(const settings::RunConfig& config, const RunOptions& options, training::Trainer& trainer,
-                 telemetry::Events& events) {
+Status run_steps(const settings::RunConfig& config, const TrainOptions& options, const Stop& stop,
+                 training::Trainer& trainer, telemetry::Events& events) {
   telemetry::RunObserver observer(config, trainer, events, options.process_start_seconds,
                                   options.memory_summary, options.memory_asked);
-  Status ended = training::RunLoop(trainer, observer, options.resume, options.stop)();
+  Status ended = training::RunLoop(trainer, observer, options.resume, stop)();
   if (ended)
     observer.run_ended();
   else if (ended.error().code != ErrorCode::kInterrupted)
@@ -64,9 +62,9 @@ Status run_steps(const settings::RunConfig& config, const RunOptions& options, t
 
 }  // namespace
 
-Status run_training(const settings::RunConfig& given, const RunOptions& options) {
+Status Engine::train(const settings::RunConfig& given, const TrainOptions& options) {
   PLIMSOLL_TRY(settings::check_for_training(given));
-  telemetry::Events events(options.json);
+  telemetry::Events events(sink_);
   events.keep_lines();
   const settings::RunConfig config =
       preprocessing::with_template_date(given, date_gone_on_with(options.resume, given.output.dir),
@@ -78,14 +76,14 @@ Status run_training(const settings::RunConfig& given, const RunOptions& options)
   const bool loads_weights = settings::starts_pretrained(config.model) &&
                              (config.lora.enabled || !needs_no_weights(options.resume, config.output.dir));
   PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, {strategy::num_threads(config), options.dump_ir},
-                                             loads_weights, options.data_progress, options.stop, events));
+                                             loads_weights, options.data_progress, stop_, events));
   training::TrainerOptions trainer_options;
   trainer_options.data = std::move(ready.data);
   trainer_options.model_files = std::move(ready.model_files);
   trainer_options.resume = options.resume;
   trainer_options.resume_with = options.resume_with;
   trainer_options.programs = snapshot.get();
-  trainer_options.stop = options.stop;
+  trainer_options.stop = stop_;
   trainer_options.note = [&](const std::string& text) { events.note(text); };
   PLIMSOLL_ASSIGN(
       const std::unique_ptr<training::Trainer> trainer,
@@ -101,7 +99,7 @@ Status run_training(const settings::RunConfig& given, const RunOptions& options)
       !config.training.max_steps && !note.empty())
     events.note(note);
   if (trainer->loaded()) events.load(*trainer->loaded());
-  Status ended = run_steps(config, options, *trainer, events);
+  Status ended = run_steps(config, options, stop_, *trainer, events);
   if (!snapshot) return ended;
   Status written = write_snapshot(*snapshot, *trainer, options.snapshot, events);
   if (ended) return written;

@@ -1,13 +1,11 @@
 #include "generate/chat.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/host.h"
-#include "base/terminal.h"
+#include "base/text_layout.h"
 #include "generate/line_reader.h"
 
 namespace plimsoll::generate {
@@ -18,13 +16,13 @@ constexpr int64_t kLineBytesPerToken = 32;
 
 /// A line, and those that follow where it ends in a backslash. What was typed while an answer came stands
 /// behind its prompt once more: on the terminal it stands within the answer.
-Result<std::optional<std::string>> read_turn(LineReader& lines, bool prompts) {
+Result<std::optional<std::string>> read_turn(LineReader& lines, bool prompts, telemetry::Sink& sink) {
   std::string turn;
   for (const char* prompt = "> ";; prompt = "… ") {
     const bool repeats = prompts && lines.is_ahead();
-    if (prompts) fmt::print(stderr, "{}", prompt);
+    if (prompts) sink.write_message(prompt);
     PLIMSOLL_ASSIGN(auto line, lines.next());
-    if (repeats && line) fmt::print(stderr, "{}\n", harmless(*line));
+    if (repeats && line) sink.write_message(harmless(*line) + "\n");
     if (!line) return turn.empty() ? std::nullopt : std::optional(std::move(turn));
     const bool goes_on = line->ends_with('\\');
     if (goes_on) line->back() = '\n';
@@ -36,13 +34,14 @@ Result<std::optional<std::string>> read_turn(LineReader& lines, bool prompts) {
 }  // namespace
 
 Chat::Chat(const TextCodec& codec, const ChatFormat& format, runtime::Session& session,
-           const ChatOptions& options)
+           const ChatOptions& options, telemetry::Sink& sink)
     : codec_(codec),
       format_(format),
       options_(options),
       generator_(session, options.generator),
-      output_(codec, options.output),
-      is_terminal_(::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {
+      sink_(sink),
+      output_(codec, options.output, sink),
+      is_terminal_(sink.audience().dialogue) {
   sequence_[0].ids.reserve(static_cast<size_t>(options.context_tokens) + 1);
 }
 
@@ -54,11 +53,11 @@ int64_t Chat::memory_bytes(int64_t context_tokens) {
 
 Status Chat::run() {
   if (is_terminal_)
-    print_message("/clear begins a new conversation, /exit or Ctrl-D ends; a line that ends in \\ continues");
+    sink_.message("/clear begins a new conversation, /exit or Ctrl-D ends; a line that ends in \\ continues");
   LineReader lines(options_.context_tokens * kLineBytesPerToken, options_.stop);
   while (true) {
-    PLIMSOLL_ASSIGN(const auto line, read_turn(lines, is_terminal_));
-    if (!line && is_terminal_) print_message("");
+    PLIMSOLL_ASSIGN(const auto line, read_turn(lines, is_terminal_, sink_));
+    if (!line && is_terminal_) sink_.message("");
     if (!line || *line == "/exit" || *line == "/quit") return Ok{};
     if (*line == "/clear") messages_.items.clear();
     if (*line == "/clear" || line->find_first_not_of(" \t\n") == std::string::npos) continue;
@@ -75,7 +74,7 @@ Status Chat::take_turn(const std::string& line) {
   if (!is_terminal_) return fits;
   messages_.items.pop_back();
   const Error error = std::move(fits).error();
-  print_message(fmt::format("error: {}{}", error.message(), error.hint.empty() ? "" : "; " + error.hint));
+  sink_.message(fmt::format("error: {}{}", error.message(), error.hint.empty() ? "" : "; " + error.hint));
   return Ok{};
 }
 

@@ -31,7 +31,7 @@ class Chat {
  public:
   /// All outlive it.
   Chat(const TextCodec& codec, const ChatFormat& format, runtime::Session& session,
-       const ChatOptions& options);
+       const ChatOptions& options, telemetry::Sink& sink);
   /// Host memory that it holds, with what is at work on a turn.
   static int64_t memory_bytes(int64_t context_tokens);
 
@@ -52,6 +52,7 @@ class Chat {
   const ChatFormat& format_;
   ChatOptions options_;
   Generator generator_;
+  telemetry::Sink& sink_;
   Output output_;
   io::Tree messages_ = io::Tree::list();
   std::vector<int32_t> ids_;        ///< of the conversation as rendered

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/terminal.h"
+#include "base/host.h"
 #include "io/adapter_folder.h"
 #include "io/file.h"
 #include "models/lora.h"
@@ -91,7 +91,7 @@ Status add_stops(const Request& request, OpenModel& opened) {
 
 Result<OpenModel> open_model(const Request& given) {
   PLIMSOLL_ASSIGN(io::NamedModel named, io::find_named_model(given.model, given.adapter));
-  if (named.note) print_message("note: " + *named.note);
+  if (named.note) note(*named.note);
   Request request = given;
   request.model = named.model, request.adapter = named.adapter;
   std::string folder = std::move(named.model);
@@ -103,13 +103,13 @@ Result<OpenModel> open_model(const Request& given) {
   const std::string& texts = has_texts ? request.adapter : folder;
   PLIMSOLL_ASSIGN(const io::ConfigJson generation, generation_config(texts));
   PLIMSOLL_ASSIGN(Resolved resolved, resolve(request, generation, config, model->vocab_size()));
-  for (const std::string& note : resolved.notes) print_message("note: " + note);
+  for (const std::string& text : resolved.notes) note(text);
   PLIMSOLL_ASSIGN(TextCodec codec, TextCodec::open(texts, model->vocab_size()));
   PLIMSOLL_ASSIGN(ChatFormat format, ChatFormat::open(texts, request));
   const bool has_prompts =
       !request.prompts.empty() || !request.text_files.empty() || !request.prompt_files.empty();
   if (has_prompts && format.applies() && !request.chat)
-    print_message("note: chat template applied to each prompt; --raw turns it off");
+    note("chat template applied to each prompt; --raw turns it off");
   PLIMSOLL_ASSIGN(io::ModelWeights weights, io::ModelWeights::open(folder));
   OpenModel opened{std::move(folder), request.adapter,   std::move(model),  std::move(resolved),
                    std::move(codec),  std::move(format), std::move(weights)};

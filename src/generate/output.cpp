@@ -1,14 +1,12 @@
 #include "generate/output.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "base/process.h"
-#include "base/terminal.h"
+#include "base/text_layout.h"
 #include "base/units.h"
 #include "io/tree.h"
 #include "planner/programs/generation_programs.h"
@@ -24,11 +22,7 @@ io::Tree id_list(std::span<const int32_t> ids) {
   return io::Tree::list(std::move(items));
 }
 
-void print_line(const io::Tree& event) {
-  const std::string line = io::to_json(event) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);
-}
+void emit(const io::Tree& event, telemetry::Sink& sink) { sink.event(event, io::to_json(event)); }
 
 double rate(int64_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
@@ -57,15 +51,15 @@ std::string_view finish_reason(Finish finish) { return finish == Finish::kEos ? 
 
 }  // namespace
 
-void tell_plan(const planner::PlanReport& r, bool json) {
-  if (json) return print_line(planner::plan_event(r));
+void tell_plan(const planner::PlanReport& r, telemetry::Sink& sink) {
+  if (sink.audience().events) return emit(planner::plan_event(r), sink);
   const auto shown_bytes = [&](std::string_view name) { return to_string(Bytes(class_bytes(r, name))); };
   const std::string line = fmt::format(
       "plan: {} of {}: parameters {}, cache {}, activations {}, host {}, process {}",
       to_string(Bytes(r.process_peak_bytes())), to_string(Bytes(r.budget_bytes)), shown_bytes("parameters"),
       shown_bytes("kv_cache"), shown_bytes("activations"),
       to_string(Bytes(r.host_pinned_bytes + r.host_pageable_bytes)), to_string(Bytes(r.overhead_bytes)));
-  print_message(line);
+  sink.message(line);
 }
 
 int64_t Output::memory_bytes(int64_t batch_size, int64_t new_tokens) {
@@ -73,27 +67,26 @@ int64_t Output::memory_bytes(int64_t batch_size, int64_t new_tokens) {
   return batch_size * AnswerText::memory_bytes(new_tokens) + new_tokens * listed;
 }
 
-Output::Output(const TextCodec& codec, const OutputOptions& options)
-    : codec_(codec), options_(options), to_terminal_(isatty(STDOUT_FILENO) == 1) {}
+Output::Output(const TextCodec& codec, const OutputOptions& options, telemetry::Sink& sink)
+    : codec_(codec), options_(options), sink_(sink), audience_(sink.audience()) {}
 
 void Output::write(const std::string& raw) {
   if (raw.empty()) return;
-  const std::string& text = to_terminal_ ? harmless(raw) : raw;
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  const std::string& text = audience_.results_on_terminal ? harmless(raw) : raw;
+  (void)sink_.write(text);  // that it did not arrive is the sink's to keep
   line_open_ = text.back() != '\n';
 }
 
 void Output::title(uint32_t index) const {
   if (!options_.titles) return;
   const std::string line = fmt::format("==> {}: {} <==\n", index + 1, shown(prompt_of(index)));
-  print_text((index > 0 ? "\n" : "") + (to_terminal_ ? harmless(line) : line));
+  sink_.text((index > 0 ? "\n" : "") + (audience_.results_on_terminal ? harmless(line) : line));
 }
 
 void Output::begin_batch(std::span<const Prompt> prompts, uint32_t first) {
   prompts_ = prompts;
   first_ = first;
-  streaming_ = options_.stream && !options_.json && prompts.size() == 1;
+  streaming_ = options_.stream && !audience_.events && prompts.size() == 1;
   begun_seconds_ = now_seconds();
   answers_.clear();
   answers_.reserve(prompts.size());
@@ -109,7 +102,7 @@ bool Output::token(const Sequence& sequence, int32_t id) {
   return !answer.text.stopped();
 }
 
-void Output::print_json(const Sequence& s) const {
+void Output::report_answer(const Sequence& s) const {
   const Prompt& prompt = prompt_of(s.index);
   const Answer& answer = answers_[s.index - first_];
   const auto new_tokens = static_cast<int64_t>(s.new_ids().size());
@@ -128,13 +121,13 @@ void Output::print_json(const Sequence& s) const {
        {"tokens_per_second", io::Tree::of(rate(new_tokens, answer.seconds))}});
   if (s.finish == Finish::kEos || s.finish == Finish::kStop)
     line.set("stopped_by", text_node(s.finish == Finish::kEos ? "eos" : "text"));
-  print_line(line);
+  emit(line, sink_);
 }
 
 void Output::end_batch(std::span<const Sequence> sequences) {
   for (const Sequence& s : sequences) {
-    if (options_.json) {
-      print_json(s);
+    if (audience_.events) {
+      report_answer(s);
     } else if (!streaming_) {
       title(s.index);
       write(answers_[s.index - first_].text.text());
@@ -143,32 +136,33 @@ void Output::end_batch(std::span<const Sequence> sequences) {
   }
 }
 
-void tell_summary(const GenerationSummary& s, bool json) {
+void tell_summary(const GenerationSummary& s, telemetry::Sink& sink) {
   const double prefill = rate(s.rates.prefill_tokens, s.rates.prefill_seconds),
                decode = rate(s.rates.new_tokens, s.rates.decode_seconds);
-  if (json)
-    return print_line(io::Tree::map(
-        {{"event", text_node("summary")},
-         {"prompts", io::Tree::of(s.prompts)},
-         {"prompt_tokens", io::Tree::of(s.rates.prompt_tokens)},
-         {"new_tokens", io::Tree::of(s.rates.new_tokens)},
-         {"seconds", io::Tree::of(s.seconds)},
-         {"startup_seconds", io::Tree::of(s.startup_seconds)},
-         {"first_token_seconds", io::Tree::of(s.rates.first_token_seconds)},
-         {"prefill_tokens_per_second", io::Tree::of(prefill)},
-         {"decode_tokens_per_second", io::Tree::of(decode)},
-         {"planned_peak_bytes", io::Tree::of(s.planned_peak_bytes)},
-         {"measured_peak_bytes", io::Tree::of(s.measured_peak_bytes)},
-         {"allocations_after_first_token", io::Tree::of(s.rates.allocations_after_first_token)}}));
+  if (sink.audience().events)
+    return emit(io::Tree::map(
+                    {{"event", text_node("summary")},
+                     {"prompts", io::Tree::of(s.prompts)},
+                     {"prompt_tokens", io::Tree::of(s.rates.prompt_tokens)},
+                     {"new_tokens", io::Tree::of(s.rates.new_tokens)},
+                     {"seconds", io::Tree::of(s.seconds)},
+                     {"startup_seconds", io::Tree::of(s.startup_seconds)},
+                     {"first_token_seconds", io::Tree::of(s.rates.first_token_seconds)},
+                     {"prefill_tokens_per_second", io::Tree::of(prefill)},
+                     {"decode_tokens_per_second", io::Tree::of(decode)},
+                     {"planned_peak_bytes", io::Tree::of(s.planned_peak_bytes)},
+                     {"measured_peak_bytes", io::Tree::of(s.measured_peak_bytes)},
+                     {"allocations_after_first_token", io::Tree::of(s.rates.allocations_after_first_token)}}),
+                sink);
   const std::string line = fmt::format(
       "{} new tokens in {:.2f} s: prefill {:.0f} tok/s, decode {:.1f} tok/s; first token after {:.2f} s, "
       "start-up {:.2f} s; peak {} of {} planned",
       s.rates.new_tokens, s.seconds, prefill, decode, s.rates.first_token_seconds, s.startup_seconds,
       to_string(Bytes(s.measured_peak_bytes)), to_string(Bytes(s.planned_peak_bytes)));
-  print_message(line);
+  sink.message(line);
 }
 
-void tell_timings(const runtime::Session& session) {
+void tell_timings(const runtime::Session& session, telemetry::Sink& sink) {
   for (const passes::ProgramRole program : {passes::ProgramRole::kPrefill, passes::ProgramRole::kDecode}) {
     const int index = session.plan().find_program({program});
     if (index < 0) continue;
@@ -179,9 +173,10 @@ void tell_timings(const runtime::Session& session) {
       by_op[timed.op->def->name].second += timed.seconds;
       total += timed.seconds;
     }
-    fmt::print(stderr, "{}: {:.3f} ms\n", passes::name(program), 1e3 * total);
+    sink.write_message(fmt::format("{}: {:.3f} ms\n", passes::name(program), 1e3 * total));
     for (const auto& [op, figures] : by_op)
-      fmt::print(stderr, "  {:<20}{:>6} times{:>10.3f} ms\n", op, figures.first, 1e3 * figures.second);
+      sink.write_message(
+          fmt::format("  {:<20}{:>6} times{:>10.3f} ms\n", op, figures.first, 1e3 * figures.second));
   }
 }
 

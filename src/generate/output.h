@@ -1,5 +1,4 @@
-// Prints generated text and events: text as it comes, or one JSON object a line with --json; figures for
-// people on stderr.
+// Reports generated text and events to a sink: text as it comes, or an event for each; figures for people.
 #pragma once
 
 #include <span>
@@ -11,6 +10,7 @@
 #include "generate/prompts.h"
 #include "generate/text_codec.h"
 #include "planner/report/report.h"
+#include "telemetry/sink.h"
 
 namespace plimsoll::generate {
 
@@ -23,26 +23,25 @@ struct GenerationSummary {
 };
 
 struct OutputOptions {
-  bool json = false;
   bool stream = true;
   bool titles = false;                      ///< a line above each text that names its prompt
   std::span<const std::string> stops = {};  ///< texts that end an answer
 };
 
-/// The plan on a line of stderr, or as an event.
-void tell_plan(const planner::PlanReport& report, bool json);
+/// The plan as a message, or as an event.
+void tell_plan(const planner::PlanReport& report, telemetry::Sink& sink);
 /// The same of the figures.
-void tell_summary(const GenerationSummary& summary, bool json);
+void tell_summary(const GenerationSummary& summary, telemetry::Sink& sink);
 
-/// Seconds by op of the last run of each program, on stderr, where the session was timed.
-void tell_timings(const runtime::Session& session);
+/// Seconds by op of the last run of each program, beside the results, where the session was timed.
+void tell_timings(const runtime::Session& session, telemetry::Sink& sink);
 
-/// The texts of a batch. One text streams to stdout alone; with several each stands under a line that names
+/// The texts of a batch. One text streams alone; with several each stands under a line that names
 /// it; one at a time streams too, those of a batch come when the batch is done, in order.
 class Output {
  public:
-  /// The codec and the stop texts outlive it.
-  Output(const TextCodec& codec, const OutputOptions& options);
+  /// The codec, the stop texts and the sink outlive it.
+  Output(const TextCodec& codec, const OutputOptions& options, telemetry::Sink& sink);
 
   /// Host memory that texts of so many tokens take, and one result's event.
   static int64_t memory_bytes(int64_t batch_size, int64_t new_tokens);
@@ -61,13 +60,14 @@ class Output {
     double seconds = 0;  ///< from the batch's beginning to the answer's end
   };
   void title(uint32_t index) const;
-  void print_json(const Sequence& sequence) const;
+  void report_answer(const Sequence& sequence) const;
   void write(const std::string& text);
   [[nodiscard]] const Prompt& prompt_of(uint32_t index) const { return prompts_[index - first_]; }
 
   const TextCodec& codec_;
   OutputOptions options_;
-  bool to_terminal_;  ///< controls of a text are spelled out then
+  telemetry::Sink& sink_;
+  telemetry::Audience audience_;  ///< on a terminal controls of a text are spelled out
   std::span<const Prompt> prompts_;
   uint32_t first_ = 0;
   std::vector<Answer> answers_;

@@ -40,7 +40,6 @@ struct Request {
   std::optional<int64_t> threads = {};
   std::string memory_budget = "auto";
   bool ignore_eos = false;
-  bool json = false;
   bool stream = true;
   std::string dump_ir = {};
   bool timings = false;

@@ -10,7 +10,6 @@
 
 #include "base/host.h"
 #include "base/process.h"
-#include "base/terminal.h"
 #include "base/units.h"
 #include "checkpoints/adapter_files.h"
 #include "checkpoints/adapter_start.h"
@@ -64,7 +63,7 @@ Result<int64_t> parse_budget(const std::string& text) {
 
 class Run {
  public:
-  explicit Run(const Request& request) : request_(request) {}
+  Run(const Request& request, telemetry::Sink& sink) : request_(request), sink_(sink) {}
 
   Status operator()() {
     const int64_t heap_before = heap_bytes();
@@ -154,7 +153,7 @@ class Run {
     report_ = std::move(planned.report);
     trim_heap();
     report_.planning_seconds = now_seconds() - start;
-    tell_plan(report_, request_.json);
+    tell_plan(report_, sink_);
     return Ok{};
   }
 
@@ -228,10 +227,7 @@ class Run {
             .eos_ids = opened_->resolved.eos_ids};
   }
   [[nodiscard]] OutputOptions output_options() const {
-    return {.json = request_.json,
-            .stream = request_.stream,
-            .titles = prompts_.size() > 1,
-            .stops = request_.stops};
+    return {.stream = request_.stream, .titles = prompts_.size() > 1, .stops = request_.stops};
   }
 
   Status chat() {
@@ -240,7 +236,8 @@ class Run {
                .output = output_options(),
                .context_tokens = cache_tokens_,
                .stop = request_.stop,
-               .forget_interrupt = request_.forget_interrupt});
+               .forget_interrupt = request_.forget_interrupt},
+              sink_);
     const double start = now_seconds();
     PLIMSOLL_TRY(chat.run());
     const double seconds = chat.rates().prefill_seconds + chat.rates().decode_seconds;  // not of typing
@@ -250,7 +247,7 @@ class Run {
 
   Status generate() {
     Generator generator(*session_, generator_options());
-    Output output(opened_->codec, output_options());
+    Output output(opened_->codec, output_options(), sink_);
     std::vector<Sequence> sequences(static_cast<size_t>(batch_));
     for (Sequence& s : sequences) s.ids.reserve(static_cast<size_t>(cache_tokens_ + 1));
     const double start = now_seconds();
@@ -277,8 +274,8 @@ class Run {
                   .startup_seconds = start - request_.process_start_seconds,
                   .planned_peak_bytes = report_.process_peak_bytes(),
                   .measured_peak_bytes = peak_resident_bytes()},
-                 request_.json);
-    if (request_.timings) tell_timings(*session_);
+                 sink_);
+    if (request_.timings) tell_timings(*session_, sink_);
   }
 
   void begin(Sequence& s, int64_t index) const {
@@ -290,6 +287,7 @@ class Run {
   }
 
   const Request& request_;
+  telemetry::Sink& sink_;
   std::optional<OpenModel> opened_;
   std::vector<Prompt> prompts_;
   passes::SessionPlan session_plan_;
@@ -302,6 +300,6 @@ class Run {
 
 }  // namespace
 
-Status run(const Request& request) { return Run(request)(); }
+Status run(const Request& request, telemetry::Sink& sink) { return Run(request, sink)(); }
 
 }  // namespace plimsoll::generate

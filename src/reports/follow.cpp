@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/terminal.h"
+#include "base/text_layout.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "io/line_reader.h"

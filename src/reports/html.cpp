@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/markup.h"
-#include "base/terminal.h"
+#include "base/text_layout.h"
 #include "io/json_cursor.h"
 
 namespace plimsoll::reports {

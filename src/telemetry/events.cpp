@@ -1,16 +1,13 @@
 #include "telemetry/events.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "base/duration.h"
 #include "base/process.h"
-#include "base/terminal.h"
 #include "base/units.h"
 #include "planner/report/headline.h"
 
@@ -140,21 +137,15 @@ io::Tree summary_event(const Summary& s, double tokens_per_second) {
 
 }  // namespace
 
-Events::Events(bool json, int64_t total_steps) : json_(json), total_steps_(total_steps) {}
-
-bool Events::tells_people() const { return !json_ || (line_.is_terminal() && isatty(STDOUT_FILENO) != 1); }
-
-void Events::print_json(const io::Tree& event) {
-  if (!json_ && !keeps_lines_ && !log_) return;
+void Events::emit(const io::Tree& event) {
+  const bool takes = takes_events();
+  if (!takes && !keeps_lines_ && !log_) return;
   const std::string line = io::to_json(event);
   if (log_)
     log_(line);
   else if (keeps_lines_)
     kept_.push_back(line);
-  if (!json_) return;
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fputc('\n', stdout);
-  std::fflush(stdout);
+  if (takes) sink_.event(event, line);
 }
 
 void Events::log_to(std::function<void(const std::string&)> log) {
@@ -166,21 +157,20 @@ void Events::log_to(std::function<void(const std::string&)> log) {
 
 void Events::plan(const planner::PlanReport& report, PlanDetail detail) {
   budget_bytes_ = report.budget_bytes;
-  if (muted_) return;
-  print_json(planner::plan_event(report));
-  if (json_) return;
-  line_.finish();
-  print_text(detail == PlanDetail::kAll ? planner::plan_table(report) : planner::short_plan(report));
+  emit(planner::plan_event(report));
+  if (takes_events()) return;
+  sink_.end_progress(/*stays=*/true);
+  sink_.text(detail == PlanDetail::kAll ? planner::plan_table(report) : planner::short_plan(report));
 }
 
 void Events::load(const checkpoints::LoadReport& l) {
-  print_json(io::Tree::map({{"event", io::Tree::of(std::string("load"))},
-                            {"path", io::Tree::of(l.path)},
-                            {"tensors", io::Tree::of(l.num_tensors)},
-                            {"bytes", io::Tree::of(l.file_bytes)},
-                            {"seconds", number(l.seconds)}}));
-  if (json_) return;
-  print_message(fmt::format("loaded {} tensors, {} in {:.2f} s, from {}", l.num_tensors,
+  emit(io::Tree::map({{"event", io::Tree::of(std::string("load"))},
+                      {"path", io::Tree::of(l.path)},
+                      {"tensors", io::Tree::of(l.num_tensors)},
+                      {"bytes", io::Tree::of(l.file_bytes)},
+                      {"seconds", number(l.seconds)}}));
+  if (takes_events()) return;
+  sink_.message(fmt::format("loaded {} tensors, {} in {:.2f} s, from {}", l.num_tensors,
                             to_string(Bytes(l.file_bytes)), l.seconds, l.path));
 }
 
@@ -189,63 +179,65 @@ void Events::step(const training::StepEvent& e) {
   if (first_step_ == 0) first_step_ = e.step, first_loss_ = e.loss_mean;
   last_step_ = e.step, last_loss_ = e.loss_mean;
   mean_seconds_ = mean_seconds_ == 0 || e.step <= 2 ? e.seconds : 0.9 * mean_seconds_ + 0.1 * e.seconds;
-  print_json(step_event(e));
-  if (!tells_people()) return;
+  emit(step_event(e));
+  if (!is_watched()) return;
   const std::string left = duration_text(mean_seconds_ * static_cast<double>(total_steps_ - e.step));
   const std::string budget = budget_bytes_ > 0 ? " of " + to_string(Bytes(budget_bytes_)) : "";
   constexpr double kBetweenLooks = 0.1;  // a look takes as long as the rest of the line
   if (const double now = now_seconds(); now - looked_at_peak_ >= kBetweenLooks)
     looked_at_peak_ = now, peak_bytes_ = peak_resident_bytes();
-  const bool rewrites = line_.rewrites();  // what moves from step to step is for who looks on
+  const bool rewrites =
+      sink_.audience().rewrites_progress;  // what moves from step to step is for who looks on
   const std::string wait =
       rewrites ? fmt::format("wait {:.1f}%", 100 * e.data_wait_seconds / std::max(e.seconds, 1e-9)) : "";
-  line_.show({{rewrites ? bar(e.step, total_steps_) : "", 5},
-              {fmt::format("step {:>{}}/{}", e.step, std::to_string(total_steps_).size(), total_steps_), 0},
-              {fmt::format("loss {:.4f}", e.loss_mean), 1},
-              {fmt::format("norm {:.3g}", e.grad_norm), 8},
-              {fmt::format("lr {:.2e}", e.learning_rate), 9},
-              {scale_text(e), e.skipped ? 2 : 10},
-              {fmt::format("{:.0f} tok/s", rate_of(e)), 4},
-              {"ETA " + left, 3},
-              {wait, 6},
-              {"peak " + to_string(Bytes(peak_bytes_)) + budget, 7}});
+  sink_.progress(
+      {{rewrites ? bar(e.step, total_steps_) : "", 5},
+       {fmt::format("step {:>{}}/{}", e.step, std::to_string(total_steps_).size(), total_steps_), 0},
+       {fmt::format("loss {:.4f}", e.loss_mean), 1},
+       {fmt::format("norm {:.3g}", e.grad_norm), 8},
+       {fmt::format("lr {:.2e}", e.learning_rate), 9},
+       {scale_text(e), e.skipped ? 2 : 10},
+       {fmt::format("{:.0f} tok/s", rate_of(e)), 4},
+       {"ETA " + left, 3},
+       {wait, 6},
+       {"peak " + to_string(Bytes(peak_bytes_)) + budget, 7}});
 }
 
 void Events::eval_progress(int64_t done, int64_t total) {
-  if (!tells_people()) return;
+  if (!is_watched()) return;
   if (!eval_clock_) {
-    line_.finish();
+    sink_.end_progress(/*stays=*/true);
     eval_clock_.emplace();
   }
-  if (!eval_clock_->is_due(line_)) return;
+  if (!eval_clock_->is_due(sink_.audience().rewrites_progress)) return;
   const double fraction = static_cast<double>(done) / static_cast<double>(std::max<int64_t>(1, total));
-  line_.show({{fmt::format("eval {:3.0f}%", 100 * fraction), 0},
-              {fmt::format("{} of {} sequences", done, total), 2},
-              {eval_clock_->left(fraction), 1}});
+  sink_.progress({{fmt::format("eval {:3.0f}%", 100 * fraction), 0},
+                  {fmt::format("{} of {} sequences", done, total), 2},
+                  {eval_clock_->left(fraction), 1}});
 }
 
 void Events::end_progress() {
-  if (eval_clock_) line_.clear();
+  if (eval_clock_) sink_.end_progress(/*stays=*/false);
   eval_clock_.reset();
 }
 
 void Events::eval(const training::EvalEvent& e) {
   end_progress();
   for (const training::EvalEvent& part : e.parts) eval(part);
-  print_json(eval_event(e));
-  if (!tells_people()) return;
-  print_message(fmt::format("eval{} at step {}: {} {}", e.name.empty() ? "" : " of " + e.name, e.step,
+  emit(eval_event(e));
+  if (!is_watched()) return;
+  sink_.message(fmt::format("eval{} at step {}: {} {}", e.name.empty() ? "" : " of " + e.name, e.step,
                             e.text(4), e.counts()));
 }
 
 void Events::checkpoint(const checkpoints::SaveReport& saved) {
-  print_json(io::Tree::map({{"event", io::Tree::of(std::string("checkpoint"))},
-                            {"step", io::Tree::of(saved.step)},
-                            {"path", io::Tree::of(saved.path)},
-                            {"seconds", number(saved.seconds)},
-                            {"waited_seconds", number(saved.waited_seconds)}}));
-  if (!tells_people()) return;
-  print_message(fmt::format("saved {} in {:.2f} s", saved.path, saved.seconds));
+  emit(io::Tree::map({{"event", io::Tree::of(std::string("checkpoint"))},
+                      {"step", io::Tree::of(saved.step)},
+                      {"path", io::Tree::of(saved.path)},
+                      {"seconds", number(saved.seconds)},
+                      {"waited_seconds", number(saved.waited_seconds)}}));
+  if (!is_watched()) return;
+  sink_.message(fmt::format("saved {} in {:.2f} s", saved.path, saved.seconds));
 }
 
 void Events::swapping(int64_t step, int64_t bytes) {
@@ -253,12 +245,12 @@ void Events::swapping(int64_t step, int64_t bytes) {
       "{} of this run were moved to swap, so steps wait for the disk. Free memory on this machine, or stop "
       "the run and lower memory.budget (plimsoll plan RUN --explain memory shows what would need less)",
       to_string(Bytes(bytes)));
-  print_json(io::Tree::map({{"event", io::Tree::of(std::string("warning"))},
-                            {"kind", io::Tree::of(std::string("swap"))},
-                            {"step", io::Tree::of(step)},
-                            {"swapped_bytes", io::Tree::of(bytes)},
-                            {"message", io::Tree::of(text)}}));
-  print_message("warning: " + text);
+  emit(io::Tree::map({{"event", io::Tree::of(std::string("warning"))},
+                      {"kind", io::Tree::of(std::string("swap"))},
+                      {"step", io::Tree::of(step)},
+                      {"swapped_bytes", io::Tree::of(bytes)},
+                      {"message", io::Tree::of(text)}}));
+  sink_.message("warning: " + text);
 }
 
 void Events::memory_warning(int64_t step, const MemoryWarning& warning) {
@@ -267,21 +259,21 @@ void Events::memory_warning(int64_t step, const MemoryWarning& warning) {
                                   {"step", io::Tree::of(step)}});
   for (const auto& [name, bytes] : warning.figures) event.set(name, io::Tree::of(bytes));
   event.set("message", io::Tree::of(warning.text));
-  print_json(event);
-  print_message("warning: " + warning.text);
+  emit(event);
+  sink_.message("warning: " + warning.text);
 }
 
 void Events::memory_summary(const MemorySummary& summary) {
-  print_json(memory_event(summary));
-  if (!tells_people()) return;
-  line_.finish();
-  print_message(memory_table(summary));
+  emit(memory_event(summary));
+  if (!is_watched()) return;
+  sink_.end_progress(/*stays=*/true);
+  sink_.message(memory_table(summary));
 }
 
 std::string Events::course_text() const {
   constexpr size_t kColumns = 24;
   if (first_step_ == 0) return "";
-  const bool shows = isatty(STDOUT_FILENO) == 1 && shows_sparklines();
+  const bool shows = sink_.audience().results_on_terminal && shows_sparklines();
   const std::string line = shows ? sparkline(losses_.means(), kColumns) + "  " : "";
   if (first_step_ == last_step_)
     return fmt::format("loss: {}{:.4f} at step {}\n", line, last_loss_, last_step_);
@@ -290,21 +282,19 @@ std::string Events::course_text() const {
 }
 
 void Events::estimate(const planner::StepTimes& times) {
-  print_json(planner::step_times_event(times));
+  emit(planner::step_times_event(times));
   if (const std::string text = planner::difference_text(times); !text.empty()) warning(text);
 }
 
-void Events::warning(const std::string& text) { print_message("warning: " + text); }
+void Events::warning(const std::string& text) { sink_.message("warning: " + text); }
 
-void Events::note(const std::string& text) {
-  if (!muted_) print_message("note: " + text);
-}
+void Events::note(const std::string& text) { sink_.message("note: " + text); }
 
 void Events::summary(const Summary& s) {
-  line_.finish();
+  sink_.end_progress(/*stays=*/true);
   const double tokens_per_second = s.seconds > 0 ? static_cast<double>(s.tokens) / s.seconds : 0.0;
-  print_json(summary_event(s, tokens_per_second));
-  if (!json_) print_text(summary_text(s, tokens_per_second, course_text()));
+  emit(summary_event(s, tokens_per_second));
+  if (!takes_events()) sink_.text(summary_text(s, tokens_per_second, course_text()));
 }
 
 }  // namespace plimsoll::telemetry

@@ -1,5 +1,4 @@
-// Prints and records the events of a run: one JSON object a line on stdout with --json, otherwise lines for
-// people on stderr - one that rewrites itself on a terminal, plain ones in files and pipes.
+// Makes the events of a run, as objects and as lines for people, and reports them to a sink.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/progress_clock.h"
 #include "base/sparkline.h"
-#include "base/terminal.h"
 #include "checkpoints/load_weights.h"
 #include "checkpoints/save_report.h"
 #include "io/tree.h"
@@ -17,6 +16,7 @@
 #include "planner/report/report.h"
 #include "telemetry/memory_summary.h"
 #include "telemetry/memory_watch.h"
+#include "telemetry/sink.h"
 #include "training/observer.h"
 
 namespace plimsoll::telemetry {
@@ -46,9 +46,8 @@ enum class PlanDetail : uint8_t { kShort, kAll };
 
 class Events {
  public:
-  explicit Events(bool json, int64_t total_steps = 0);
-  /// Tells nobody of plans and notes from here on.
-  void mute() { muted_ = true; }
+  /// `sink` outlives it.
+  explicit Events(Sink& sink) : sink_(sink) {}
   /// For the lines of steps: how many there will be.
   void set_total_steps(int64_t total_steps) { total_steps_ = total_steps; }
   /// For people all of it, or what a run says before it begins.
@@ -67,7 +66,7 @@ class Events {
   void memory_warning(int64_t step, const MemoryWarning& warning);
   void memory_summary(const MemorySummary& summary);
   /// An object for machines alone.
-  void event(const io::Tree& event) { print_json(event); }
+  void event(const io::Tree& event) { emit(event); }
   /// What the first steps took beside the plan's estimate; for people a warning where it is far off.
   void estimate(const planner::StepTimes& times);
   /// What the run goes on without. For people alone.
@@ -81,18 +80,17 @@ class Events {
   void log_to(std::function<void(const std::string& line)> log);
 
  private:
-  /// To the log, and with --json to stdout.
-  void print_json(const io::Tree& event);
-  /// Whether lines for people are shown: with --json on a terminal alone, where the objects go elsewhere.
-  [[nodiscard]] bool tells_people() const;
+  /// To the log, and to the sink where its audience takes events.
+  void emit(const io::Tree& event);
+  [[nodiscard]] bool takes_events() const { return sink_.audience().events; }
+  [[nodiscard]] bool is_watched() const { return sink_.audience().watches; }
   /// "loss ▇▅▃▁ 5.5571 at step 1, 3.8787 at step 60", with a line's end; empty without steps.
   [[nodiscard]] std::string course_text() const;
 
-  bool json_ = false, muted_ = false;
+  Sink& sink_;
   bool keeps_lines_ = false;
   std::vector<std::string> kept_;
   std::function<void(const std::string&)> log_;
-  StatusLine line_;
   int64_t total_steps_ = 0;
   double mean_seconds_ = 0;
   int64_t budget_bytes_ = 0;  ///< the process's; 0: not told

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/terminal.h"
+#include "base/text_layout.h"
 
 namespace plimsoll {
 namespace {

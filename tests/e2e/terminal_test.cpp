@@ -1,6 +1,4 @@
 // What a terminal sees, of any width: no line that wraps, no code that stays, and how far an evaluation is.
-#include "base/terminal.h"
-
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/text_layout.h"
 #include "program.h"
 
 namespace plimsoll::e2e {

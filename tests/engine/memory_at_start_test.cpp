@@ -18,6 +18,12 @@ constexpr const char* kRun =
     "tie_word_embeddings: true}}\n"
     "data: {sequence_length: 128}\ntraining: {global_batch_size: 2, max_steps: 2}\nruntime: {threads: 1}\n";
 
+struct Lines : telemetry::Sink {
+  [[nodiscard]] telemetry::Audience audience() const override { return {.events = true}; }
+  void event(const io::Tree& /*event*/, std::string_view line) override { text += std::string(line) + "\n"; }
+  std::string text;
+};
+
 struct Case {
   explicit Case(std::vector<std::string> overrides) {
     auto read = settings::parse_run_config(kRun, "run.yaml", overrides);
@@ -40,17 +46,16 @@ struct Case {
 /// Another process took the memory while the data was made ready.
 TEST(MemoryAtStart, WhatIsNoLongerThereIsSaidWithWhatWouldFit) {
   Case c({"memory.budget=4GiB"});
-  telemetry::Events events(/*json=*/true);
+  Lines lines;
+  telemetry::Events events(lines);
   const planner::PlanReport& report = c.prepared().report;
   const int64_t peak = report.process_peak_bytes(),
                 held = peak - report.persistent_bytes - report.arena_bytes;
   EXPECT_TRUE(check_memory_at_start(c.config, *c.target, {}, {held, peak, ""}, c.prepared(), events));
   EXPECT_TRUE(c.prepared().report.fits);
   const int64_t left = c.prepared().report.persistent_bytes + c.prepared().report.arena_bytes - (1 << 20);
-  testing::internal::CaptureStdout();
   const Status status = check_memory_at_start(
       c.config, *c.target, {}, {held, left, "/sys/fs/cgroup/memory.max"}, c.prepared(), events);
-  const std::string out = testing::internal::GetCapturedStdout();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kDoesNotFit);
   EXPECT_EQ(status.error().where, "/sys/fs/cgroup/memory.max");
@@ -62,7 +67,7 @@ TEST(MemoryAtStart, WhatIsNoLongerThereIsSaidWithWhatWouldFit) {
               remedy.peak_bytes);
   }
   EXPECT_THAT(status.error().hint, testing::HasSubstr(c.prepared().report.remedies.front().text()));
-  EXPECT_THAT(out, testing::HasSubstr("\"fits\": false"));
+  EXPECT_THAT(lines.text, testing::HasSubstr("\"fits\": false"));
 }
 
 }  // namespace

@@ -122,6 +122,14 @@ class CheckIncludes(Scratch):
         self.assertLessEqual({"linear", "head_loss_dw", "adamw", "adamw_sweep", "sgd_momentum_sweep", "muon",
                               "adafactor_vector", "bce_with_logits_grad", "unscale", "random_normal"}, names)
 
+    def test_what_concerns_the_process_stays_in_the_command_line(self):
+        code, out = self.check(("cli/a.cpp", 'std::printf("x");\n::isatty(1);\n'), ("base/check.cpp", "std::abort();\n"),
+                               ("engine/b.cpp", 'std::fwrite(a, 1, n, stdout);\nstd::snprintf(b, 9, "x");  // no printf(\nfmt::print("x");\n'),
+                               ("io/c.cpp", "malloc_trim(0);\n::sigaction(SIGINT, &a, nullptr);\n::_exit(1);\nconst pid_t p = ::fork();\n"))
+        self.assertEqual(code, 1)
+        self.assertEqual([line.split(": ")[0] for line in out.splitlines()],
+                         ["src/engine/b.cpp:1", "src/engine/b.cpp:3", "src/io/c.cpp:1", "src/io/c.cpp:2", "src/io/c.cpp:3", "src/io/c.cpp:4"])
+
     def test_cmake_may_not_link_against_the_direction(self):
         code, out = self.check(("base/a.h", ""), ("CMakeLists.txt", "plimsoll_module(io DEPS plimsoll_training)\n"))
         self.assertEqual(code, 1)
@@ -171,6 +179,16 @@ class CheckTests(Scratch):
         code, out = self.check("src/io/file.cpp", "tests/io/files_test.cpp", "tests/file_test.cpp")
         self.assertEqual(code, 1)
         self.assertEqual([line.split(":")[0] for line in out], ["tests/file_test.cpp", "tests/io/files_test.cpp"])
+
+    def test_a_source_that_decides_wants_a_test(self):
+        branches = "if (a) b();\n" * 8
+        write(self.dir / "src/odd/choice.cpp", branches)
+        write(self.dir / "src/odd/held.cpp", branches)
+        write(self.dir / "src/odd/plain.cpp", "if (a) b();  // if (a) if (b) if (c) if (d) if (e) if (f) if (g)\n")
+        write(self.dir / "src/passes/choice.cpp", branches)
+        code, out = self.check("tests/odd/held_test.cpp")
+        self.assertEqual(code, 1)
+        self.assertEqual([line.split(":")[0] for line in out], ["src/odd/choice.cpp"])
 
     def test_this_tree(self):
         self.assertEqual(self.run_tool("check_tests").stdout, "")

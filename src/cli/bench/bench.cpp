@@ -11,6 +11,7 @@
 #include "cli/bench/bench_data.h"
 #include "cli/bench/bench_kernels.h"
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "io/tree.h"
 #include "memory/cases.h"
 #include "strategy/run_device.h"
@@ -116,7 +117,8 @@ Status bench_step(const StepArguments& arguments, const Environment& environment
   PLIMSOLL_ASSIGN(strategy::Prepared prepared,
                   strategy::prepare(config, *strategy::make_target(config, threads), {threads, {}}));
   if (!prepared.report.fits) return strategy::does_not_fit(prepared);
-  telemetry::Events events(arguments.run.json, 0);
+  Console console(arguments.run.json);
+  telemetry::Events events(console);
   events.plan(prepared.report, telemetry::PlanDetail::kShort);
   PLIMSOLL_ASSIGN(const auto device, strategy::make_device(config, threads, prepared.report.disk_bytes));
   PLIMSOLL_ASSIGN(const auto trainer,

@@ -11,7 +11,7 @@
 
 #include "base/process.h"
 #include "base/resource_use.h"
-#include "base/terminal.h"
+#include "cli/terminal.h"
 #include "io/scratch_folder.h"
 #include "io/tree.h"
 #include "models/language_model.h"

@@ -7,11 +7,11 @@
 #include <filesystem>
 
 #include "base/duration.h"
-#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/data/data_json.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "io/tree.h"
 
 namespace plimsoll::cli {

@@ -12,7 +12,6 @@
 
 #include "base/host.h"
 #include "base/numbers.h"
-#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/data/data_files.h"
 #include "cli/data/data_inspect_text.h"
@@ -24,6 +23,7 @@
 #include "cli/inspect/inspect_shard.h"
 #include "cli/signals.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "corpora/saved_dataset.h"
 #include "datasets/packing.h"
 #include "io/checksum.h"

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "base/numbers.h"
-#include "base/terminal.h"
 #include "cli/data/data_json.h"
 #include "cli/data/masked_text.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "io/tree.h"
 #include "tokenizers/tokenizer.h"
 

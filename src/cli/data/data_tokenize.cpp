@@ -6,7 +6,6 @@
 #include "base/host.h"
 #include "base/numbers.h"
 #include "base/process.h"
-#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/data/data_json.h"
@@ -14,6 +13,7 @@
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "corpora/text_input.h"
 #include "io/tree.h"
 

@@ -8,10 +8,10 @@
 
 #include "base/end_of.h"
 #include "base/numbers.h"
-#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/profile/timeline_chart.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "io/file.h"
 #include "io/tree.h"
 #include "planner/report/timeline_columns.h"

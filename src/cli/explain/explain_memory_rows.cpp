@@ -4,8 +4,8 @@
 
 #include "analysis/dimensions.h"
 #include "analysis/techniques.h"
-#include "base/terminal.h"
 #include "cli/explain/planning_line.h"
+#include "cli/terminal.h"
 #include "strategy/run_device.h"
 
 namespace plimsoll::cli {

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/terminal.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "io/json.h"
 
 namespace plimsoll::cli {

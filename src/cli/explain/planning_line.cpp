@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/process.h"
-#include "base/terminal.h"
 #include "base/thread.h"
+#include "cli/terminal.h"
 
 namespace plimsoll::cli {
 namespace {

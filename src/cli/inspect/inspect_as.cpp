@@ -5,10 +5,10 @@
 #include <filesystem>
 
 #include "base/numbers.h"
-#include "base/terminal.h"
 #include "cli/inspect/inspect.h"
 #include "cli/inspect/inspect_rounder.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "io/suggest.h"
 #include "io/tensor_stats.h"
 

@@ -1,9 +1,9 @@
 // plimsoll inspect --formats: what the number formats are, and the schemes that share scales over them.
 #include <fmt/format.h>
 
-#include "base/terminal.h"
 #include "cli/inspect/inspect.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "numerics/blocks.h"
 
 namespace plimsoll::cli {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "base/numbers.h"
-#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/data/length_histogram.h"
 #include "cli/data/masked_text.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "datasets/shard.h"
 #include "io/checksum.h"
 

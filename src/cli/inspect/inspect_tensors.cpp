@@ -7,10 +7,10 @@
 
 #include "base/numbers.h"
 #include "base/process.h"
-#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/inspect/inspect.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "io/tensor_stats.h"
 
 namespace plimsoll::cli {

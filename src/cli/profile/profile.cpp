@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/terminal.h"
+#include "cli/console.h"
 #include "cli/explain/explain_memory.h"
 #include "cli/load_run.h"
 #include "cli/profile/profile_ladder.h"
@@ -14,6 +14,7 @@
 #include "cli/profile/profile_run.h"
 #include "cli/profile/profile_text.h"
 #include "cli/profile/timeline_chart.h"
+#include "cli/terminal.h"
 #include "io/file.h"
 #include "planner/report/timeline_svg.h"
 #include "profiling/profile_trace.h"
@@ -38,7 +39,7 @@ profiling::ProfileBy by_of(const std::string& name) {
 }
 
 /// Planned and measured, laid over each other: memory.json, memory.svg, and on the terminal.
-Status write_memory(const profiling::Profile& profile, const OpenRun& run,
+Status write_memory(const profiling::Profile& profile, const engine::OpenRun& run,
                     const ProfileArguments& arguments) {
   const passes::SessionPlan& session = run.trainer->session().plan();
   const planner::PlanReport& report = run.trainer->prepared().report;
@@ -82,9 +83,9 @@ Status run_profile(const ProfileArguments& arguments) {
   const ScratchRun scratch(arguments.output);
   PLIMSOLL_ASSIGN(const settings::RunConfig config, load_run(arguments.run));
   if (arguments.ladder) return climb_ladder(config, arguments.schedule, scratch.path, arguments.run.json);
-  telemetry::Events events(arguments.run.json, 0);
+  Console console(arguments.run.json);
   PLIMSOLL_ASSIGN(const auto run,
-                  open_run(short_run(config, arguments.schedule.num_steps(), scratch.path), events));
+                  open_run(short_run(config, arguments.schedule.num_steps(), scratch.path), console));
   if (arguments.queues) return profile_queues(*run, arguments.schedule, arguments.output, arguments.run.json);
   PLIMSOLL_ASSIGN(profiling::Profile profile,
                   profiling::profile_steps(*run->trainer, {.schedule = arguments.schedule,

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "base/median.h"
-#include "base/terminal.h"
 #include "cli/profile/profile_run.h"
+#include "cli/terminal.h"
 #include "strategy/prepare.h"
 
 namespace plimsoll::cli {
@@ -65,9 +65,8 @@ class Ladder {
   /// Opens the run and measures the schedule's active steps, without the clock within them.
   Result<Measured> measure(const Overrides& overrides) {
     PLIMSOLL_ASSIGN(const settings::RunConfig config, settings::with_overrides(config_, overrides));
-    telemetry::Events events(/*json=*/false);
-    events.mute();
-    PLIMSOLL_ASSIGN(const auto run, open_run(short_run(config, schedule_.num_steps(), folder_), events));
+    telemetry::Sink nobody;
+    PLIMSOLL_ASSIGN(const auto run, open_run(short_run(config, schedule_.num_steps(), folder_), nobody));
     const planner::PlanReport& report = run->trainer->prepared().report;
     Measured m;
     m.threads = report.threads, m.micro_batch_size = report.micro_batch_size;

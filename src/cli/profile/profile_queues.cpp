@@ -5,7 +5,7 @@
 #include <iterator>
 #include <vector>
 
-#include "base/terminal.h"
+#include "cli/terminal.h"
 #include "io/file.h"
 #include "io/tree.h"
 #include "profiling/queue_trace.h"
@@ -55,8 +55,8 @@ std::string queues_text(const profiling::QueueShares& shares) {
 
 }  // namespace
 
-Status profile_queues(OpenRun& run, const profiling::ProfileSchedule& schedule, const std::string& folder,
-                      bool json) {
+Status profile_queues(engine::OpenRun& run, const profiling::ProfileSchedule& schedule,
+                      const std::string& folder, bool json) {
   PLIMSOLL_ASSIGN(const profiling::QueueLog log, profiling::log_queues(*run.trainer, *run.device, schedule));
   PLIMSOLL_TRY(io::write_file_atomically(folder + "/queues.json", profiling::queue_trace(log)));
   const profiling::QueueShares shares = profiling::queue_shares(log);

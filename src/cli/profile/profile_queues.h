@@ -11,7 +11,7 @@ namespace plimsoll::cli {
 /// Runs the schedule's steps and writes `folder`/queues.json. Prints a line a queue, or with `json` one
 /// object
 /// {"event": "queues", …}. Errors: as train::log_queues, and of writing.
-Status profile_queues(OpenRun& run, const profiling::ProfileSchedule& schedule, const std::string& folder,
-                      bool json);
+Status profile_queues(engine::OpenRun& run, const profiling::ProfileSchedule& schedule,
+                      const std::string& folder, bool json);
 
 }  // namespace plimsoll::cli

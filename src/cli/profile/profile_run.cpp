@@ -1,11 +1,8 @@
 #include "cli/profile/profile_run.h"
 
 #include <filesystem>
-#include <optional>
 
 #include "cli/progress.h"
-#include "engine/ready_run.h"
-#include "strategy/run_device.h"
 
 namespace plimsoll::cli {
 
@@ -24,29 +21,9 @@ settings::RunConfig short_run(settings::RunConfig config, int64_t num_steps, con
   return config;
 }
 
-Result<std::unique_ptr<OpenRun>> open_run(const settings::RunConfig& config, telemetry::Events& events) {
-  auto run = std::make_unique<OpenRun>();
-  run->config = config;
-  const settings::RunConfig& kept = run->config;  // the trainer refers to it
-  const int threads = strategy::num_threads(kept);
+Result<std::unique_ptr<engine::OpenRun>> open_run(const settings::RunConfig& config, telemetry::Sink& sink) {
   Progress progress;
-  const bool synthetic = kept.data.train.empty();
-  training::TrainerOptions options{.synthetic_data = synthetic, .resume = "never"};
-  std::optional<strategy::Prepared> prepared;
-  if (synthetic) {
-    PLIMSOLL_ASSIGN(prepared, strategy::prepare(kept, *strategy::make_target(kept, threads), {threads, {}}));
-    if (!prepared->report.fits) return strategy::does_not_fit(*prepared);
-    events.plan(prepared->report, telemetry::PlanDetail::kShort);
-    PLIMSOLL_ASSIGN(run->device, strategy::make_device(kept, threads, prepared->report.disk_bytes));
-  } else {
-    PLIMSOLL_ASSIGN(engine::ReadyRun ready,
-                    engine::make_ready(kept, {threads, {}}, settings::starts_pretrained(kept.model),
-                                       shown_by(progress), /*stop=*/{}, events));
-    prepared = std::move(ready.prepared), run->device = std::move(ready.device);
-    options.data = std::move(ready.data), options.model_files = std::move(ready.model_files);
-  }
-  PLIMSOLL_ASSIGN(run->trainer, training::Trainer::create(kept, std::move(*prepared), *run->device, options));
-  return run;
+  return engine::Engine(sink).open(config, {.data_progress = shown_by(progress)});
 }
 
 }  // namespace plimsoll::cli

@@ -5,8 +5,7 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "telemetry/events.h"
-#include "training/trainer.h"
+#include "engine/engine.h"
 
 namespace plimsoll::cli {
 
@@ -20,17 +19,9 @@ class ScratchRun {
   const std::string path;
 };
 
-/// The trainer refers to the others.
-struct OpenRun {
-  settings::RunConfig config;
-  std::unique_ptr<runtime::Device> device;
-  std::unique_ptr<training::Trainer> trainer;
-};
-
 /// The run, `num_steps` long, in `folder`; what it saves within them is saved there.
 settings::RunConfig short_run(settings::RunConfig config, int64_t num_steps, const std::string& folder);
-/// Takes its memory and its data; tokens are drawn where the run file names none. Tells `events` of the plan.
-/// Errors: as train::prepare, train::make_ready and Trainer::create; kDoesNotFit.
-Result<std::unique_ptr<OpenRun>> open_run(const settings::RunConfig& config, telemetry::Events& events);
+/// As Engine::open, with a line for how far the data is made ready.
+Result<std::unique_ptr<engine::OpenRun>> open_run(const settings::RunConfig& config, telemetry::Sink& sink);
 
 }  // namespace plimsoll::cli

@@ -1,5 +1,5 @@
 // What fits a terminal, by columns and not by bytes.
-#include "base/terminal.h"
+#include "base/text_layout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// How often progress is worth a line.
+// The clock of a progress line: how often it is shown, how long the rest takes.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What is written to a terminal: messages that fit it, a line that rewrites itself. No escape
+// The terminal: messages that fit it, a line that rewrites itself. No escape
 // sequence is ever written; a line is rewritten by a carriage return and blanks.
 #pragma once
 

@@ -1,6 +1,7 @@
-// What the project does for whoever has a run file: plan, make ready, train, evaluate, predict. The command
-// line is one caller. Nothing here prints, exits, forks by itself or installs a signal handler: reports go to
-// a sink, whether to stop is asked, and what concerns the whole process is its host's (base/host.h).
+// The facade of the modules: an engine plans, opens, trains, evaluates and predicts for whoever has a run
+// file. The command line is one caller. Nothing here prints, exits, forks by itself or installs a signal
+// handler: reports go to a sink, a predicate is asked whether to stop, and base/host.h does what concerns the
+// process.
 #pragma once
 
 #include <cstdint>

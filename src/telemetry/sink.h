@@ -1,5 +1,5 @@
-// Where a run, an evaluation or a generation reports to: the interface between what happens and who reads it.
-// The command line writes to stdout and stderr; a library's caller gets objects, or nothing.
+// The interface that a run, an evaluation or a generation reports to. The command line's sink writes to
+// stdout and stderr; a library's caller gets objects, or nothing.
 #pragma once
 
 #include <string_view>

@@ -50,7 +50,7 @@ TEST_F(EngineEvaluate, ARequestToStopEndsItBeforeThereIsAFigure) {
       }).evaluate(config());
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::kInterrupted);
-  EXPECT_EQ(done.error().what, "stopped by SIGTERM before the evaluation was through");
+  EXPECT_EQ(done.error().what, "stopped by SIGTERM before the evaluation was finished");
   EXPECT_THAT(sink.names, ElementsAre("plan"));
 }
 

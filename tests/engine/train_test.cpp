@@ -44,7 +44,7 @@ TEST_F(EngineTrain, AFinishedRunIsSaidToBeOne) {
   ASSERT_TRUE(done) << done.error().message();
   EXPECT_THAT(sink_.names, ElementsAre("plan", "summary"));
   EXPECT_THAT(sink_.messages, testing::Contains(HasSubstr("nothing is left to do")));
-  EXPECT_THAT(sink_.messages, testing::Contains("note: the snapshot is not written: no program has run"));
+  EXPECT_THAT(sink_.messages, testing::Contains("note: no snapshot is written: no program has run"));
 }
 
 TEST_F(EngineTrain, StopsAndGoesOn) {

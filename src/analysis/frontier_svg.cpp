@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "analysis/frontier.h"
-#include "base/markup.h"
+#include "base/svg.h"
 #include "base/units.h"
 
 namespace plimsoll::analysis {
@@ -15,6 +16,13 @@ namespace {
 constexpr int kWidth = 920;
 constexpr double kLeft = 84, kRight = 880, kTop = 56, kBottom = 400;
 constexpr double kRowHeight = 18;
+constexpr std::string_view kStyle =
+    ".grid{stroke:#888;stroke-opacity:.4}.steps{stroke:#4477aa;stroke-width:1.6;fill:none}"
+    ".point{fill:#4477aa}.policy{stroke:#cc6677;stroke-width:1.6;fill:none}"
+    ".chosen{stroke:#24292f;stroke-width:1.6;fill:none}.letter{fill:#cc6677;font-weight:bold}";
+constexpr std::string_view kDarkStyle =
+    ".letter{fill:#e08895}.page{fill:#0d1117}.steps{stroke:#79a8dd}.point{fill:#79a8dd}"
+    ".policy{stroke:#e08895}.chosen{stroke:#e6edf3}";
 
 /// 1, 2 or 5 times a power of ten, so that about `count` of them make the range.
 double nice_step(double range, int count) {
@@ -54,15 +62,16 @@ class Picture {
   std::string draw() {
     const size_t rows = (frontier_.policies.size() + 1) / 2;
     const int height = static_cast<int>(kBottom + 78 + kRowHeight * static_cast<double>(rows));
-    head(height);
+    svg_.emplace(kWidth, height, kLeft, fmt::format("{}: step time against memory", frontier_.model), kStyle,
+                 kDarkStyle);
     axes();
     steps();
     for (const FrontierPoint& p : frontier_.points)
-      dot("point", x(p.peak_bytes), y(p.report.seconds_estimated), 3.5);
+      svg_->circle(x(p.peak_bytes), y(p.report.seconds_estimated), 3.5, "point");
     policies();
     chosen();
     legend();
-    return std::move(out_) + "</svg>\n";
+    return svg_->finish();
   }
 
  private:
@@ -77,68 +86,36 @@ class Picture {
     return kBottom - (kBottom - kTop) * (seconds - seconds_.low) / (seconds_.high - seconds_.low);
   }
 
-  void head(int height) {
-    const std::string title = fmt::format("{}: step time against memory", frontier_.model);
-    out_ = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-        "role=\"img\">\n<title>{2}</title>\n"
-        "<style>text{{font:12px sans-serif;fill:#24292f}}.title{{font-weight:bold;font-size:14px}}"
-        ".page{{fill:#fff}}.grid{{stroke:#888;stroke-opacity:.4}}.steps{{stroke:#4477aa;stroke-width:1.6;"
-        "fill:"
-        "none}}.point{{fill:#4477aa}}.policy{{stroke:#cc6677;stroke-width:1.6;fill:none}}"
-        ".chosen{{stroke:#24292f;stroke-width:1.6;fill:none}}.letter{{fill:#cc6677;font-weight:bold}}"
-        "@media(prefers-color-scheme:dark){{text{{fill:#e6edf3}}.letter{{fill:#e08895}}.page{{fill:#0d1117}}"
-        ".steps{{stroke:#79a8dd}}.point{{fill:#79a8dd}}.policy{{stroke:#e08895}}.chosen{{stroke:#e6edf3}}}}"
-        "</style>\n<rect class=\"page\" width=\"{0}\" height=\"{1}\"/>\n",
-        kWidth, height, escaped_markup(title));
-    text(kLeft, 24, "start", title, "title");
-  }
-
-  void text(double at_x, double at_y, std::string_view anchor, std::string_view what,
-            std::string_view style = {}) {
-    out_ +=
-        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", at_x, at_y, anchor,
-                    style.empty() ? "" : fmt::format(" class=\"{}\"", style), escaped_markup(what));
-  }
-  void dot(std::string_view style, double at_x, double at_y, double radius) {
-    out_ += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>\n", style, at_x, at_y,
-                        radius);
-  }
-  void line(double x1, double y1, double x2, double y2) {
-    out_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"grid\"/>\n",
-                        x1, y1, x2, y2);
-  }
-
   void axes() {
     for (double at = bytes_.low; at <= bytes_.high + bytes_.step / 2; at += bytes_.step) {
       const auto bytes = static_cast<int64_t>(at);
-      line(x(bytes), kTop, x(bytes), kBottom);
-      text(x(bytes), kBottom + 18, "middle", fmt::format("{:.5g} {}", at / unit_.bytes, unit_.name));
+      svg_->line(x(bytes), kTop, x(bytes), kBottom, "grid");
+      svg_->text(x(bytes), kBottom + 18, "middle", fmt::format("{:.5g} {}", at / unit_.bytes, unit_.name));
     }
     for (double at = seconds_.low; at <= seconds_.high + seconds_.step / 2; at += seconds_.step) {
-      line(kLeft, y(at), kRight, y(at));
-      text(kLeft - 6, y(at) + 4, "end", fmt::format("{:.4g}", std::abs(at) < seconds_.step / 2 ? 0 : at));
+      svg_->line(kLeft, y(at), kRight, y(at), "grid");
+      svg_->text(kLeft - 6, y(at) + 4, "end",
+                 fmt::format("{:.4g}", std::abs(at) < seconds_.step / 2 ? 0 : at));
     }
-    text((kLeft + kRight) / 2, kBottom + 38, "middle",
-         frontier_.budget == "memory.budget" ? "planned peak of the process" : "planned peak of the device");
-    out_ += fmt::format(
-        "<text transform=\"translate(16 {:.0f}) rotate(-90)\" text-anchor=\"middle\">estimated seconds per "
-        "step</text>\n",
-        (kTop + kBottom) / 2);
+    svg_->text(
+        (kLeft + kRight) / 2, kBottom + 38, "middle",
+        frontier_.budget == "memory.budget" ? "planned peak of the process" : "planned peak of the device");
+    svg_->vertical_text(16, (kTop + kBottom) / 2, "estimated seconds per step");
   }
 
   /// Between two points a budget gives the lower one's plan.
   void steps() {
     if (frontier_.points.empty()) return;
-    out_ += "<polyline class=\"steps\" points=\"";
+    std::string line = "<polyline class=\"steps\" points=\"";
     double before = 0;
     for (const FrontierPoint& p : frontier_.points) {
       const double at_x = x(p.peak_bytes), at_y = y(p.report.seconds_estimated);
-      if (&p != frontier_.points.data()) out_ += fmt::format("{:.1f},{:.1f} ", at_x, before);
-      out_ += fmt::format("{:.1f},{:.1f} ", at_x, at_y);
+      if (&p != frontier_.points.data()) line += fmt::format("{:.1f},{:.1f} ", at_x, before);
+      line += fmt::format("{:.1f},{:.1f} ", at_x, at_y);
       before = at_y;
     }
-    out_ += fmt::format("{:.1f},{:.1f}\"/>\n", kRight, before);
+    line += fmt::format("{:.1f},{:.1f}\"/>\n", kRight, before);
+    svg_->add(line);
   }
 
   /// A cross and a letter each; letters that would lie over each other stand in a row.
@@ -150,8 +127,8 @@ class Picture {
     std::vector<Label> labels;
     for (size_t i = 0; i < frontier_.policies.size(); ++i) {
       const double at_x = x(frontier_.policies[i].peak_bytes), at_y = y(frontier_.policies[i].seconds);
-      out_ +=
-          fmt::format("<path class=\"policy\" d=\"M{:.1f} {:.1f}l8 8m0 -8l-8 8\"/>\n", at_x - 4, at_y - 4);
+      svg_->add(
+          fmt::format("<path class=\"policy\" d=\"M{:.1f} {:.1f}l8 8m0 -8l-8 8\"/>\n", at_x - 4, at_y - 4));
       const auto near = std::ranges::find_if(labels, [&](const Label& label) {
         return std::abs(label.x - at_x) < 16 && std::abs(label.y - at_y) < 14;
       });
@@ -162,16 +139,17 @@ class Picture {
     }
     for (const Label& label : labels) {
       const bool left = label.x > kRight - 40;
-      text(left ? label.x - 8 : label.x + 8, label.y - 6, left ? "end" : "start", label.letters, "letter");
+      svg_->text(left ? label.x - 8 : label.x + 8, label.y - 6, left ? "end" : "start", label.letters,
+                 "letter");
     }
   }
 
   void chosen() {
     if (!frontier_.chosen) return;
     const double at_x = x(frontier_.chosen->peak_bytes), at_y = y(frontier_.chosen->report.seconds_estimated);
-    dot("chosen", at_x, at_y, 8);
+    svg_->circle(at_x, at_y, 8, "chosen");
     const bool left = at_x > (kLeft + kRight) / 2;
-    text(left ? at_x - 12 : at_x + 12, at_y + 20, left ? "end" : "start", "this run");
+    svg_->text(left ? at_x - 12 : at_x + 12, at_y + 20, left ? "end" : "start", "this run");
   }
 
   void legend() {
@@ -181,9 +159,10 @@ class Picture {
       const size_t rows = (frontier_.policies.size() + 1) / 2;
       const double at_x = kLeft + (kRight - kLeft) / 2 * static_cast<double>(i / rows);
       const double at_y = top + kRowHeight * static_cast<double>(i % rows);
-      text(at_x, at_y, "start", letter(i), "letter");
-      text(at_x + 16, at_y, "start",
-           fmt::format("{}: {}, {:.4g} s", policy.name, to_string(Bytes(policy.peak_bytes)), policy.seconds));
+      svg_->text(at_x, at_y, "start", letter(i), "letter");
+      svg_->text(
+          at_x + 16, at_y, "start",
+          fmt::format("{}: {}, {:.4g} s", policy.name, to_string(Bytes(policy.peak_bytes)), policy.seconds));
     }
   }
 
@@ -196,7 +175,7 @@ class Picture {
   const Frontier& frontier_;
   Range bytes_, seconds_;
   Unit unit_;
-  std::string out_;
+  std::optional<Svg> svg_;
 };
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/markup.h"
 #include "base/numbers.h"
+#include "base/svg.h"
 #include "base/units.h"
 #include "planner/report/timeline_columns.h"
 
@@ -22,23 +22,18 @@ constexpr std::array<const char*, kNumMemoryClasses> kColours = {
     "#4477aa", "#66aacc", "#7e6bb0", "#999944", "#8c8c8c", "#a0a0a0", "#777777",
     "#666666", "#b0b0b0", "#cc6677", "#e0a030", "#44a080", "#9a9aa8", "#c4bcb0"};
 
+constexpr std::string_view kStyle =
+    ".grid{stroke:#8886;stroke-width:1}.mark{stroke:#24292f;stroke-width:1.2;fill:none}"
+    ".measured{stroke:#d1242f;stroke-width:1.6;stroke-dasharray:6 3;fill:none}"
+    ".phase{stroke:#8888;stroke-dasharray:3 3}";
+constexpr std::string_view kDarkStyle = ".page{fill:#0d1117}.mark{stroke:#e6edf3}";
+
 class Picture {
  public:
   Picture(const MemoryTimeline& timeline, const std::string& title)
-      : timeline_(timeline), columns_(timeline_columns(timeline, kColumns)) {
-    out_ = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-        "role=\"img\">\n<title>{2}</title>\n"
-        "<style>text{{font:12px sans-serif;fill:#24292f}}.title{{font-weight:bold;font-size:14px}}"
-        ".page{{fill:#fff}}.grid{{stroke:#8886;stroke-width:1}}.mark{{stroke:#24292f;stroke-width:1.2;fill:"
-        "none}}"
-        ".measured{{stroke:#d1242f;stroke-width:1.6;stroke-dasharray:6 3;fill:none}}"
-        ".phase{{stroke:#8888;stroke-dasharray:3 3}}@media(prefers-color-scheme:dark){{text{{fill:#e6edf3}}"
-        ".page{{fill:#0d1117}}.mark{{stroke:#e6edf3}}}}</style>\n"
-        "<rect class=\"page\" width=\"{0}\" height=\"{1}\"/>\n",
-        kWidth, kHeight, escaped_markup(title));
-    text(kLeft, 24, "start", title, "title");
-  }
+      : timeline_(timeline),
+        columns_(timeline_columns(timeline, kColumns)),
+        svg_(kWidth, kHeight, kLeft, title, kStyle, kDarkStyle) {}
 
   std::string draw() {
     if (!timeline_.points.empty()) {
@@ -50,7 +45,7 @@ class Picture {
       measured();
       legend();
     }
-    return std::move(out_) + "</svg>\n";
+    return svg_.finish();
   }
 
  private:
@@ -58,17 +53,6 @@ class Picture {
     return kBottom - (kBottom - kTop) * static_cast<double>(bytes) / (1.04 * static_cast<double>(most_));
   }
   [[nodiscard]] static double x(size_t column) { return kLeft + static_cast<double>(column); }
-
-  void text(double at_x, double at_y, std::string_view anchor, std::string_view what,
-            std::string_view style = {}) {
-    out_ +=
-        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", at_x, at_y, anchor,
-                    style.empty() ? "" : fmt::format(" class=\"{}\"", style), escaped_markup(what));
-  }
-  void line(double x1, double y1, double x2, double y2, std::string_view style) {
-    out_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1,
-                        y1, x2, y2, style);
-  }
 
   /// Sum of a column's classes up to and with `c`.
   [[nodiscard]] int64_t top_of(size_t column, size_t c) const {
@@ -84,14 +68,14 @@ class Picture {
   }
 
   /// Steps along the top of a class from left to right, or back; equal neighbours are one.
-  void edge(size_t c, bool back) {
+  void edge(size_t c, bool back, std::string& out) const {
     const auto at = [&](size_t k) { return back ? columns_.size() - 1 - k : k; };
     for (size_t i = 0; i < columns_.size();) {
       const double height = height_of(at(i), c);
       size_t end = i;
       while (end + 1 < columns_.size() && height_of(at(end + 1), c) == height) ++end;
       const double from = x(at(i)) + (back ? 1 : 0), to = x(at(end)) + (back ? 0 : 1);
-      out_ += fmt::format("{:.0f},{:g} {:.0f},{:g} ", from, height, to, height);
+      out += fmt::format("{:.0f},{:g} {:.0f},{:g} ", from, height, to, height);
       i = end + 1;
     }
   }
@@ -105,13 +89,13 @@ class Picture {
   void areas() {
     for (size_t c = 0; c < kNumMemoryClasses; ++c) {
       if (is_thin(c)) continue;
-      out_ += fmt::format("<polygon fill=\"{}\" points=\"", kColours[c]);
-      edge(c, /*back=*/false);
+      std::string area = fmt::format("<polygon fill=\"{}\" points=\"", kColours[c]);
+      edge(c, /*back=*/false, area);
       if (c == 0)
-        out_ += fmt::format("{:.0f},{:.0f} {:.0f},{:.0f}", kRight, kBottom, kLeft, kBottom);
+        area += fmt::format("{:.0f},{:.0f} {:.0f},{:.0f}", kRight, kBottom, kLeft, kBottom);
       else
-        edge(c - 1, /*back=*/true);
-      out_ += "\"/>\n";
+        edge(c - 1, /*back=*/true, area);
+      svg_.add(area + "\"/>\n");
     }
   }
 
@@ -119,51 +103,50 @@ class Picture {
     const BytesAxis axis = bytes_axis(most_, 6);
     for (size_t i = 0; i < axis.labels.size(); ++i) {
       const double at = y(static_cast<int64_t>(i) * axis.step);
-      line(kLeft, at, kRight, at, "grid");
-      text(kLeft - 6, at + 4, "end", axis.labels[i]);
+      svg_.line(kLeft, at, kRight, at, "grid");
+      svg_.text(kLeft - 6, at + 4, "end", axis.labels[i]);
     }
-    out_ += fmt::format(
-        "<text transform=\"translate(14 {:.0f}) rotate(-90)\" text-anchor=\"middle\">bytes alive"
-        "</text>\n",
-        (kTop + kBottom) / 2);
+    svg_.vertical_text(14, (kTop + kBottom) / 2, "bytes alive");
   }
 
   void phases() {
     for (const PhaseRun& run : phase_runs(timeline_, columns_)) {
-      if (run.first > 0) line(x(run.first), kTop - 8, x(run.first), kBottom + 6, "phase");
+      if (run.first > 0) svg_.line(x(run.first), kTop - 8, x(run.first), kBottom + 6, "phase");
       // What is narrow has its name below the others', which it would run into.
       const bool narrow = run.last - run.first < 60, at_end = narrow && run.last + 1 == columns_.size();
-      text(at_end ? kRight : (x(run.first) + x(run.last)) / 2, kBottom + (narrow ? 32 : 18),
-           at_end ? "end" : "middle", name(run.phase));
+      svg_.text(at_end ? kRight : (x(run.first) + x(run.last)) / 2, kBottom + (narrow ? 32 : 18),
+                at_end ? "end" : "middle", name(run.phase));
     }
-    text(kLeft, kBottom + 32, "start",
-         fmt::format("ops of {} in order, {} to {}", timeline_.program,
-                     grouped(timeline_.points.front().position), grouped(timeline_.points.back().position)));
+    svg_.text(
+        kLeft, kBottom + 32, "start",
+        fmt::format("ops of {} in order, {} to {}", timeline_.program,
+                    grouped(timeline_.points.front().position), grouped(timeline_.points.back().position)));
   }
 
   void peak() {
     const auto column = std::find(columns_.begin(), columns_.end(), timeline_.peak) - columns_.begin();
     const int64_t bytes = timeline_.at_peak().total_bytes;
     const double at = x(static_cast<size_t>(column)) + 0.5, top = y(bytes);
-    line(at, kTop - 14, at, top, "mark");
-    out_ += fmt::format("<circle class=\"mark\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>\n", at, top);
+    svg_.line(at, kTop - 14, at, top, "mark");
+    svg_.circle(at, top, 3.5, "mark");
     const bool right = at < (kLeft + kRight) / 2;
-    text(right ? at + 6 : at - 6, kTop - 14, right ? "start" : "end",
-         fmt::format("peak {} at {}", to_string(Bytes(bytes)), place_of(timeline_.at_peak())));
+    svg_.text(right ? at + 6 : at - 6, kTop - 14, right ? "start" : "end",
+              fmt::format("peak {} at {}", to_string(Bytes(bytes)), place_of(timeline_.at_peak())));
   }
 
   /// What was measured, as a line over the areas.
   void measured() {
     if (timeline_.measured.bytes.empty()) return;
-    out_ += "<polyline class=\"measured\" points=\"";
+    std::string curve = "<polyline class=\"measured\" points=\"";
     int64_t most = 0;
     for (size_t i = 0; i < columns_.size(); ++i) {
       const int64_t bytes = timeline_.measured.at(columns_[i]);
       most = std::max(most, bytes);
-      out_ += fmt::format("{:.0f},{:.1f} {:.0f},{:.1f} ", x(i), y(bytes), x(i) + 1, y(bytes));
+      curve += fmt::format("{:.0f},{:.1f} {:.0f},{:.1f} ", x(i), y(bytes), x(i) + 1, y(bytes));
     }
-    out_ += "\"/>\n";
-    text(kRight, kBottom + 60 + 36, "end", fmt::format("line: measured, at most {}", to_string(Bytes(most))));
+    svg_.add(curve + "\"/>\n");
+    svg_.text(kRight, kBottom + 60 + 36, "end",
+              fmt::format("line: measured, at most {}", to_string(Bytes(most))));
   }
 
   /// Classes with their bytes at the peak, four in a row; what is too thin to be seen is one.
@@ -184,15 +167,15 @@ class Picture {
     const double at_x = kLeft + 207 * static_cast<double>(i % 4);
     const size_t row = i / 4;
     const double at_y = kBottom + 60 + 18 * static_cast<double>(row);
-    out_ += fmt::format("<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"11\" height=\"11\" fill=\"{}\"/>\n", at_x,
-                        at_y - 10, colour);
-    text(at_x + 17, at_y, "start", fmt::format("{} {}", label, to_string(Bytes(bytes))));
+    svg_.add(fmt::format("<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"11\" height=\"11\" fill=\"{}\"/>\n", at_x,
+                         at_y - 10, colour));
+    svg_.text(at_x + 17, at_y, "start", fmt::format("{} {}", label, to_string(Bytes(bytes))));
   }
 
   const MemoryTimeline& timeline_;
   std::vector<size_t> columns_;
   int64_t most_ = 1;
-  std::string out_;
+  Svg svg_;
 };
 
 }  // namespace

@@ -178,6 +178,9 @@ void add_machine_and_output(std::vector<Setting>& list) {
               "cuda:7"});
   only_with(list, {"runtime.discrete."},
             {.path = "runtime.device", .values = {"discrete"}, .is_noted = true});
+  for (Setting& setting : list)
+    setting.is_for_tests =
+        setting.path == "runtime.discrete.seed" || setting.path == "runtime.discrete.check";
   only_with(list, {"debug.dump"}, {.path = "debug.dump_dir", .is_noted = true});
 }
 

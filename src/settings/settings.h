@@ -65,8 +65,9 @@ struct Setting {
   std::vector<std::string> available = {};  ///< the values that this version has; empty: all
   std::string instead = {};                 ///< where one is refused: what to do
   OnlyWith only_with = {};
-  bool is_path = false;     ///< of a file or folder, or of several
-  bool is_of_rate = false;  ///< the learning rate and its course: a resume may ask for others
+  bool is_path = false;       ///< of a file or folder, or of several
+  bool is_of_rate = false;    ///< the learning rate and its course: a resume may ask for others
+  bool is_for_tests = false;  ///< of this project: accepted, and in no help and no page of settings
 };
 
 /// All settings, in the order of the run file.

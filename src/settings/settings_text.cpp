@@ -93,11 +93,13 @@ std::string settings_markdown() {
       "| setting | default | takes | affects | meaning |\n"
       "| --- | --- | --- | --- | --- |\n";
   const RunConfig defaults;
-  for (const Setting& setting : settings())
+  for (const Setting& setting : settings()) {
+    if (setting.is_for_tests) continue;
     out += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", setting.path, setting_text(setting, defaults),
                        escape_table(setting_type(setting)),
                        setting.kind == SettingKind::kHow ? "speed" : "results",
                        escape_table(setting_help(setting)));
+  }
   out += "\n" + alias_markdown() + "\n" + harmless_markdown();
   return out;
 }
@@ -107,9 +109,11 @@ std::string settings_help() {
   const RunConfig defaults;
   size_t widest = 0;
   for (const Setting& setting : settings()) widest = std::max(widest, setting.path.size());
-  for (const Setting& setting : settings())
+  for (const Setting& setting : settings()) {
+    if (setting.is_for_tests) continue;
     out += fmt::format("  {:<{}}  {} [{}; {}]\n", setting.path, widest, setting_help(setting),
                        setting_type(setting), setting_text(setting, defaults));
+  }
   return out;
 }
 

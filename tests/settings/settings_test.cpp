@@ -327,7 +327,23 @@ TEST(SettingsHelp, HasALineForEach) {
   EXPECT_THAT(help,
               HasSubstr("adapters of parameters that are not linear layers (not available in this version)"));
   EXPECT_THAT(help, HasSubstr("only with training.optimizer: adamw, adam"));
-  for (const Setting& setting : settings()) EXPECT_THAT(help, HasSubstr("  " + setting.path + " "));
+  for (const Setting& setting : settings())
+    if (!setting.is_for_tests) EXPECT_THAT(help, HasSubstr("  " + setting.path + " "));
+}
+
+TEST(SettingsHelp, LeavesOutWhatIsForTestsAndTakesItNevertheless) {
+  EXPECT_THAT(settings_help(), HasSubstr("runtime.discrete.memory"));
+  for (const char* path : {"runtime.discrete.seed", "runtime.discrete.check"}) {
+    EXPECT_TRUE(find_setting(path)->is_for_tests);
+    EXPECT_THAT(settings_help(), testing::Not(HasSubstr(path)));
+    EXPECT_THAT(settings_markdown(), testing::Not(HasSubstr(path)));
+  }
+  const std::vector<std::string> given = {"model.preset=gpt2", "runtime.device=discrete",
+                                          "runtime.discrete.seed=7", "runtime.discrete.check=true"};
+  const auto run = parse_run_config("", "run.yaml", given);
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_EQ(run->runtime.discrete.seed, 7U);
+  EXPECT_TRUE(run->runtime.discrete.check);
 }
 
 }  // namespace

@@ -57,7 +57,8 @@ std::vector<std::string> options_of(const CommandText& command) {
 
 std::vector<std::string> setting_keys() {
   std::vector<std::string> keys;
-  for (const settings::Setting& setting : settings::settings()) keys.push_back(setting.path + "=");
+  for (const settings::Setting& setting : settings::settings())
+    if (!setting.is_for_tests) keys.push_back(setting.path + "=");
   return keys;
 }
 
@@ -142,7 +143,8 @@ complete -o filenames -F _plimsoll plimsoll
 std::string zsh_completion(const CommandText& program) {
   std::string functions, settings_list;
   for (const settings::Setting& setting : settings::settings())
-    settings_list += fmt::format("    {}\n", quoted(explained(setting.path) + "=:" + setting.help));
+    if (!setting.is_for_tests)
+      settings_list += fmt::format("    {}\n", quoted(explained(setting.path) + "=:" + setting.help));
   visit(program, "", [&](const CommandText& command, const std::string& path) {
     std::string name = "_plimsoll" + (path.empty() ? "" : "_" + path);
     std::ranges::replace(name, ' ', '_');

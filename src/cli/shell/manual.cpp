@@ -101,10 +101,12 @@ TextFile run_page(const std::string& version) {
       "with dots; the same "
       "names work on the command line as\n.IR name = value .\n.SH SETTINGS\n";
   const settings::RunConfig defaults;
-  for (const settings::Setting& setting : settings::settings())
+  for (const settings::Setting& setting : settings::settings()) {
+    if (setting.is_for_tests) continue;
     text += fmt::format(".TP\n\\fB{}\\fR\n{}. Takes {}; default: {}.\n", roff(setting.path),
                         roff(settings::setting_help(setting)), roff(settings::setting_type(setting)),
                         roff(settings::setting_text(setting, defaults)));
+  }
   text += ".SH SEE ALSO\n\\fBplimsoll\\fR(1)\n";
   return {"plimsoll-run.5", std::move(text)};
 }

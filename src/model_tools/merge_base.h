@@ -1,4 +1,4 @@
-// The base of a merge: its tensors, and what those in few bits are written as.
+// The base of a merge: its tensors, and the dtypes and shapes that quantized ones are written in.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class MergeBase {
   [[nodiscard]] const std::string& folder() const { return folder_; }
   [[nodiscard]] const io::ConfigJson& config() const { return config_; }
   [[nodiscard]] const io::ModelWeights& weights() const { return weights_; }
-  /// What the base is stored in, where that is few bits.
+  /// How the base is quantized, where it is.
   [[nodiscard]] const std::optional<models::QuantizeSpec>& stored() const { return stored_; }
   [[nodiscard]] const std::map<std::string, checkpoints::QuantizedTensor>& quantized() const {
     return quantized_;
@@ -34,13 +34,13 @@ class MergeBase {
 
   /// The tensor of a parameter's view, by the name that the base's files have for it.
   [[nodiscard]] std::optional<io::WeightRef> find(const models::Model& model, std::string_view view) const;
-  /// Whether the tensor is one in few bits, or a part of it.
+  /// Whether the tensor is a quantized one, or a part of it.
   [[nodiscard]] bool is_quantized(const io::SafetensorsTensor* tensor) const {
     return part_of_.contains(tensor);
   }
   /// Whether it is such a part that is not written by itself: codes' scales.
   [[nodiscard]] bool is_part(const io::SafetensorsTensor* tensor) const;
-  /// The tensor without its values: of one in few bits what it becomes.
+  /// The tensor without its values: of a quantized one what it becomes.
   [[nodiscard]] io::SafetensorsEntry entry_of(const io::WeightRef& ref) const;
   [[nodiscard]] Result<checkpoints::BaseTensor> tensor_of(const io::WeightRef& ref) const;
 

@@ -74,7 +74,10 @@ class Search {
       const int64_t middle = from + (more.peak_bytes - from) / 2;
       const double gap = static_cast<double>(more.peak_bytes - from) *
                          (less.report.seconds_estimated - more.report.seconds_estimated);
-      if (middle > from && gap > widest) widest = gap, budget = middle;
+      if (middle > from && gap > widest) {
+        widest = gap;
+        budget = middle;
+      }
     }
     return budget;
   }

@@ -242,7 +242,10 @@ const SweepRow* largest_row(const Sweep& sweep) {
   for (const SweepRow& row : sweep.rows) {
     if (!row.report || !row.report->fits) continue;
     const double size = size_of(sweep.axes[0], row, row.values[0]);
-    if (size > most) largest = &row, most = size;
+    if (size > most) {
+      largest = &row;
+      most = size;
+    }
   }
   return largest;
 }

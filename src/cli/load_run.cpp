@@ -23,7 +23,8 @@ Status find_adapter(settings::RunUse use, settings::RunConfig& config) {
     if (named.adapter.empty()) return Ok{};
     if (named.note) note(*named.note);
     config.model.path = std::move(named.model);
-    config.lora.enabled = true, config.lora.adapter = std::move(named.adapter);
+    config.lora.enabled = true;
+    config.lora.adapter = std::move(named.adapter);
   }
   return Ok{};
 }

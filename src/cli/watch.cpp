@@ -95,7 +95,8 @@ class Screen {
     }
     const int64_t step = run.last() ? run.last()->step : 0;
     if (!last && (step == shown_step_ || now_seconds() - shown_seconds_ < kPlainSeconds)) return;
-    shown_seconds_ = now_seconds(), shown_step_ = step;
+    shown_seconds_ = now_seconds();
+    shown_step_ = step;
     const int columns = terminal_columns(STDOUT_FILENO);
     print_line(fitted(parts_of(run, sparkline), columns > 0 ? columns - 1 : 0));
   }

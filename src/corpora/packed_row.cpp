@@ -73,7 +73,10 @@ std::optional<std::string> PackedRow::by_positions(std::string_view name,
     if (is_padding(i)) continue;
     if (begins.empty() && positions[i] != 0)
       return fmt::format("\"{}\" begins with {}, expected 0", name, positions[i]);
-    if (positions[i] == 0) begins.push_back(i), next = 0;
+    if (positions[i] == 0) {
+      begins.push_back(i);
+      next = 0;
+    }
     if (positions[i] != next)
       return fmt::format("\"{}\" holds {} at token {}, expected {}, or 0 where a document begins", name,
                          positions[i], i + 1, next);

@@ -91,13 +91,16 @@ class NvmlMonitor final : public CardMonitor {
 
   [[nodiscard]] CardSample sample() const override {
     CardSample s;
-    if (Utilization u; library_.utilization != nullptr && library_.utilization(handle_, &u) == kOk)
-      s.busy_percent = u.gpu, s.memory_busy_percent = u.memory;
+    if (Utilization u; library_.utilization != nullptr && library_.utilization(handle_, &u) == kOk) {
+      s.busy_percent = u.gpu;
+      s.memory_busy_percent = u.memory;
+    }
     if (MemoryInfo m; library_.memory != nullptr && library_.memory(handle_, &m) == kOk) {
       s.memory_used_bytes = static_cast<int64_t>(m.used);
       s.memory_total_bytes = static_cast<int64_t>(m.total);
     }
-    s.clock_mhz = clock(kClockSm), s.memory_clock_mhz = clock(kClockMemory);
+    s.clock_mhz = clock(kClockSm);
+    s.memory_clock_mhz = clock(kClockMemory);
     if (unsigned n = 0; library_.power != nullptr && library_.power(handle_, &n) == kOk) s.milliwatts = n;
     if (unsigned n = 0;
         library_.temperature != nullptr && library_.temperature(handle_, kTemperatureOfChip, &n) == kOk)

@@ -93,7 +93,8 @@ Result<OpenModel> open_model(const Request& given) {
   PLIMSOLL_ASSIGN(io::NamedModel named, io::find_named_model(given.model, given.adapter));
   if (named.note) note(*named.note);
   Request request = given;
-  request.model = named.model, request.adapter = named.adapter;
+  request.model = named.model;
+  request.adapter = named.adapter;
   std::string folder = std::move(named.model);
   PLIMSOLL_ASSIGN(const io::ConfigJson config, io::read_config_json(folder + "/config.json"));
   PLIMSOLL_ASSIGN(auto model, language_model(config, request));

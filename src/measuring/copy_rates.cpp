@@ -37,9 +37,14 @@ std::pair<double, double> common_time(const std::vector<QueueWork>& log) {
   for (size_t q = 0; q < ir::kNumQueues; ++q) {
     double first = kNever, last = 0;
     for (const QueueWork& work : log)
-      if (static_cast<size_t>(work.queue) == q)
-        first = std::min(first, work.start), last = std::max(last, work.start + work.seconds);
-    if (last > 0) begin = std::max(begin, first), end = std::min(end, last);
+      if (static_cast<size_t>(work.queue) == q) {
+        first = std::min(first, work.start);
+        last = std::max(last, work.start + work.seconds);
+      }
+    if (last > 0) {
+      begin = std::max(begin, first);
+      end = std::min(end, last);
+    }
   }
   return begin < end ? std::pair(begin, end) : std::pair(0.0, kNever);
 }
@@ -54,7 +59,9 @@ std::array<Seen, ir::kNumQueues> seen_in(const std::vector<QueueWork>& log) {
       const double within = std::min(end, work.start + work.seconds) - std::max(begin, work.start);
       if (static_cast<size_t>(work.queue) != q || within <= 0) continue;
       const double part = within / work.seconds;
-      bytes += part * static_cast<double>(work.bytes), seconds += within, count += part;
+      bytes += part * static_cast<double>(work.bytes);
+      seconds += within;
+      count += part;
     }
     if (seconds > 0) seen[q] = {bytes / seconds, seconds / count};
   }
@@ -191,8 +198,10 @@ Result<Measured> measure(CopyBench& bench, const std::string& what, const Shown&
 Status measure_copies(const CopyPlan& plan, planner::MachineProfile& profile, const Shown& shown) {
   PLIMSOLL_ASSIGN(const auto bench, CopyBench::create("", plan.memory_bytes, kMemoryChunk, plan.seconds));
   PLIMSOLL_ASSIGN(const Measured found, measure(*bench, "copies", shown));
-  profile.copy_in_bandwidth = found.in, profile.copy_out_bandwidth = found.out;
-  profile.copy_in_beside_kernels = found.in_beside, profile.copy_out_beside_kernels = found.out_beside;
+  profile.copy_in_bandwidth = found.in;
+  profile.copy_out_bandwidth = found.out;
+  profile.copy_in_beside_kernels = found.in_beside;
+  profile.copy_out_beside_kernels = found.out_beside;
   profile.copy_kernel_seconds = found.kernel_seconds;
   return Ok{};
 }
@@ -203,9 +212,12 @@ Status measure_disk(const CopyPlan& plan, const std::string& folder, planner::Ma
   const int64_t bytes = std::max(kLeastDiskChunks, std::min(room, plan.disk_bytes) / kDiskChunk) * kDiskChunk;
   PLIMSOLL_ASSIGN(const auto bench, CopyBench::create(folder, bytes, kDiskChunk, plan.seconds));
   PLIMSOLL_ASSIGN(const Measured found, measure(*bench, "disk", shown));
-  profile.disk_read_bandwidth = found.in, profile.disk_write_bandwidth = found.out;
-  profile.disk_read_beside_write = found.in_both, profile.disk_write_beside_read = found.out_both;
-  profile.disk_read_beside_kernels = found.in_beside, profile.disk_write_beside_kernels = found.out_beside;
+  profile.disk_read_bandwidth = found.in;
+  profile.disk_write_bandwidth = found.out;
+  profile.disk_read_beside_write = found.in_both;
+  profile.disk_write_beside_read = found.out_both;
+  profile.disk_read_beside_kernels = found.in_beside;
+  profile.disk_write_beside_kernels = found.out_beside;
   profile.disk_kernel_seconds = found.kernel_seconds;
   shown(0.9, "the disk's cache");
   PLIMSOLL_ASSIGN(profile.disk_cached_bandwidth, cached_read_bandwidth(folder));

@@ -43,9 +43,11 @@ std::array<OpSample, 4> typical_samples() {
                                 })
         ->samples.front();
   };
-  typical[0] = first_of(ir::WorkKind::kProduct), typical[1] = first_of(ir::WorkKind::kAttention);
+  typical[0] = first_of(ir::WorkKind::kProduct);
+  typical[1] = first_of(ir::WorkKind::kAttention);
   constexpr int64_t kLarge = int64_t{4} << 20;
-  typical[2] = sum_of(kLarge), typical[3] = update_of(kLarge / 2);
+  typical[2] = sum_of(kLarge);
+  typical[3] = update_of(kLarge / 2);
   return typical;
 }
 constexpr size_t kTypical = 4;

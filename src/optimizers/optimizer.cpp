@@ -185,7 +185,10 @@ void write_groups(const StepHyper& hyper, std::span<const GroupHyper> groups, fl
   for (size_t g = 0; g < groups.size(); ++g) {
     StepHyper of = hyper;
     if (groups[g].learning_rate) of.learning_rate = *groups[g].learning_rate * hyper.schedule_factor;
-    if (groups[g].betas) of.beta1 = (*groups[g].betas)[0], of.beta2 = (*groups[g].betas)[1];
+    if (groups[g].betas) {
+      of.beta1 = (*groups[g].betas)[0];
+      of.beta2 = (*groups[g].betas)[1];
+    }
     of.weight_decay = groups[g].weight_decay.value_or(hyper.weight_decay);
     write(static_cast<int64_t>(g) + 1, of, groups[g].weight_decay.value_or(0.0));
   }

@@ -69,7 +69,8 @@ class Recorder {
       const ir::Op* op = &graph.op(graph.order()[i]);
       facts_.emplace(op, profile_.facts.size());
       OpFacts& facts = profile_.facts.emplace_back(facts_of(graph, *op));
-      facts.program = program, facts.position = static_cast<int32_t>(i);
+      facts.program = program;
+      facts.position = static_cast<int32_t>(i);
     }
     for (const planner::TimelinePoint& point : planner::memory_timeline(session_.plan(), program).points)
       profile_.facts[facts_.at(&graph.op(graph.order()[static_cast<size_t>(point.position)]))].live =
@@ -97,7 +98,8 @@ class Recorder {
       facts.dims += separator + ir::to_string(type.shape);
       facts.types += fmt::format("{}\"{}\"", separator, ir::name(type.dtype));
     }
-    facts.dims += "]", facts.types += "]";
+    facts.dims += "]";
+    facts.types += "]";
     if (!op.inputs.empty() && op.inputs[0].valid()) facts.rows = graph.type(op.inputs[0]).shape.num_rows();
     const planner::CostModel& costs = *trainer_.prepared().costs;
     planner::StepSeconds estimated;
@@ -141,7 +143,8 @@ void describe_machine(const training::Trainer& trainer, Profile& profile) {
     profile.bf16_gain = rate(planner::ProductType::kBf16) / rate(planner::ProductType::kF32);
   profile.on_device = !trainer.session().device().target().shares_host_memory();
   if (profile.on_device && !trainer.session().device().target().is_in_process()) return;
-  profile.num_threads = strategy::num_threads(config), profile.num_cpus = num_available_cpus();
+  profile.num_threads = strategy::num_threads(config);
+  profile.num_cpus = num_available_cpus();
 }
 
 }  // namespace

@@ -13,8 +13,10 @@ planner::MemoryTimeline measured_timeline(const Profile& profile, const passes::
   size_t program = planner::peak_program(session);
   int64_t most = -1;
   for (size_t p = 0; p < ran.size(); ++p)
-    if (const int64_t arena = session.programs[p].plan.device().arena_bytes; ran[p] && arena > most)
-      most = arena, program = p;
+    if (const int64_t arena = session.programs[p].plan.device().arena_bytes; ran[p] && arena > most) {
+      most = arena;
+      program = p;
+    }
   std::vector<int64_t> measured(session.programs[program].graph.order().size());
   for (const ProfiledStep& step : profile.steps)
     for (const OpRun& run : step.ops) {

@@ -84,12 +84,14 @@ Efficiency efficiency_of(const Profile& profile) {
   Efficiency sums;
   double total = 0, tokens = 0;
   for (const ProfiledStep& step : profile.steps) {
-    total += step.seconds, tokens += static_cast<double>(step.tokens);
+    total += step.seconds;
+    tokens += static_cast<double>(step.tokens);
     for (const OpRun& run : step.ops) {
       const OpFacts& f = profile.facts[run.op];
       if (!f.copies) sums.utilisation += run.mean_seconds > 0 ? run.mean_seconds : run.seconds;
       if (f.copies || f.recomputed) continue;
-      sums.necessary += run.seconds, sums.mfu += f.peak_seconds;
+      sums.necessary += run.seconds;
+      sums.mfu += f.peak_seconds;
     }
   }
   if (total <= 0) return {};

@@ -26,9 +26,13 @@ std::vector<ProfileRow> profile_rows(const Profile& profile, ProfileBy by) {
     for (const OpRun& run : step.ops) {
       const OpFacts& f = profile.facts[run.op];
       ProfileRow& row = sums[key_of(f)];
-      row.calls += 1, row.seconds += run.seconds, row.flops += f.flops, row.bytes += f.bytes;
+      row.calls += 1;
+      row.seconds += run.seconds;
+      row.flops += f.flops;
+      row.bytes += f.bytes;
       row.estimated_seconds += f.estimated_seconds;
-      row.busiest_seconds += run.busiest_seconds, row.mean_seconds += run.mean_seconds;
+      row.busiest_seconds += run.busiest_seconds;
+      row.mean_seconds += run.mean_seconds;
     }
   const auto steps = static_cast<double>(std::max<size_t>(1, profile.steps.size()));
   std::vector<ProfileRow> rows;

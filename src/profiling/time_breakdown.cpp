@@ -49,9 +49,13 @@ struct OpSums {
     double threads_idle = 0, none_works = 0;
     if (run.mean_seconds > 0) {
       const double busiest = std::min(run.busiest_seconds, run.seconds);
-      threads_idle = std::max(0.0, busiest - run.mean_seconds), none_works = run.seconds - busiest;
+      threads_idle = std::max(0.0, busiest - run.mean_seconds);
+      none_works = run.seconds - busiest;
     }
-    seconds += run.seconds, flops += op_flops, idle += threads_idle, issue += none_works;
+    seconds += run.seconds;
+    flops += op_flops;
+    idle += threads_idle;
+    issue += none_works;
     const double took = run.seconds - threads_idle - none_works;
     if (took > 0) rate = std::max(rate, op_flops / took);
   }
@@ -87,13 +91,22 @@ void add_ops(const Profile& profile, TimeBreakdown& to) {
     const OpFacts& f = profile.facts[i];
     const OpSums& sum = sums[i];
     const Place place = place_of(f);
-    seconds[place] += sum.worked(), seconds[kIdle] += sum.idle, seconds[kHostWork] += sum.issue;
-    if (sum.idle > most_idle) most_idle = sum.idle, to.idle_op = f.op;
+    seconds[place] += sum.worked();
+    seconds[kIdle] += sum.idle;
+    seconds[kHostWork] += sum.issue;
+    if (sum.idle > most_idle) {
+      most_idle = sum.idle;
+      to.idle_op = f.op;
+    }
     const bool small_m = has_small_m(f);
     if (place != kProducts || !f.is_product || (!small_m && sum.rate >= kSlowShare * best)) continue;
     const double lost = std::max(0.0, sum.worked() - (best > 0 ? sum.flops / best : 0));
-    seconds[kProducts] -= lost, seconds[small_m ? kFewRows : kBelowRate] += lost;
-    if (!small_m && lost > most_lost) most_lost = lost, to.shapes = f.dims;
+    seconds[kProducts] -= lost;
+    seconds[small_m ? kFewRows : kBelowRate] += lost;
+    if (!small_m && lost > most_lost) {
+      most_lost = lost;
+      to.shapes = f.dims;
+    }
   }
 }
 
@@ -116,7 +129,8 @@ void add_host(const Profile& profile, Seconds& seconds) {
     for (const Span& span : step.spans)
       if (is_saving(span)) saving += span.end - span.start;
     saving = std::min(saving, rest);
-    seconds[kCheckpoints] += saving, seconds[kHostWork] += rest - saving;
+    seconds[kCheckpoints] += saving;
+    seconds[kHostWork] += rest - saving;
   }
 }
 
@@ -129,7 +143,8 @@ void add_data_waits(const Profile& profile, Seconds& seconds) {
     const ProfiledStep& step = profile.steps[i];
     if (i + num_late >= steps) late.push_back(step.data_wait_seconds);
     all += step.data_wait_seconds;
-    read += static_cast<double>(step.read_bytes), tokens += static_cast<double>(step.tokens);
+    read += static_cast<double>(step.read_bytes);
+    tokens += static_cast<double>(step.tokens);
   }
   std::sort(late.begin(), late.end());
   const double steady = late.empty() ? 0 : late[late.size() / 2];
@@ -146,13 +161,15 @@ void hide_copies(Seconds& seconds) {
   for (const Place p : {kFewRows, kBelowRate, kOptimizer, kRecompute, kProducts, kMemoryBound})
     kernels += seconds[p];
   const double hidden = std::min(kernels, seconds[kCopies]);
-  seconds[kCopies] -= hidden, seconds[kHiddenCopies] += hidden;
+  seconds[kCopies] -= hidden;
+  seconds[kHiddenCopies] += hidden;
 }
 
 /// Moves `share` of what stands at `from` to `to`.
 void move_share(Seconds& seconds, Place from, Place to, double share) {
   const double moved = share * seconds[from];
-  seconds[from] -= moved, seconds[to] += moved;
+  seconds[from] -= moved;
+  seconds[to] += moved;
 }
 
 /// Of what was taken, what the process's own threads had: those that load, those that save.
@@ -162,13 +179,15 @@ void move_own(const Profile& profile, double taken, Seconds& seconds) {
     const double had = step.loading_seconds + step.saving_seconds;
     if (had <= 0) continue;
     const double part = std::min(1.0, step.taken_seconds / had);
-    loading += part * step.loading_seconds, saving += part * step.saving_seconds;
+    loading += part * step.loading_seconds;
+    saving += part * step.saving_seconds;
   }
   if (taken <= 0) return;
   const double all = seconds[kTaken];
   for (const auto& [place, own] : {std::pair(kPrepare, loading), std::pair(kCheckpoints, saving)}) {
     const double moved = own / taken * all;
-    seconds[kTaken] -= moved, seconds[place] += moved;
+    seconds[kTaken] -= moved;
+    seconds[place] += moved;
   }
 }
 
@@ -178,7 +197,8 @@ void move_taken(const Profile& profile, Seconds& seconds) {
   double taken = 0;
   for (const ProfiledStep& step : profile.steps) taken += step.taken_seconds;
   const double waited_for = std::min(taken, seconds[kIdle]);
-  seconds[kIdle] -= waited_for, seconds[kTaken] += waited_for;
+  seconds[kIdle] -= waited_for;
+  seconds[kTaken] += waited_for;
   double busy = 0;
   for (size_t p = kHostWork; p < kPlaces; ++p) busy += seconds[p];
   const double share = busy > 0 ? std::clamp((taken - waited_for) / busy, 0.0, 1.0) : 0;

@@ -83,7 +83,9 @@ Status RunFollower::look() {
   PLIMSOLL_ASSIGN(const io::ReadFile file, io::ReadFile::open(path_));
   if (file.size_bytes() < offset_) {  // a process that goes on takes out what it will repeat
     offset_ = 0, rest_.clear(), passes_over_ = false;
-    losses_ = {}, last_.reset(), summary_ = {};
+    losses_ = {};
+    last_.reset();
+    summary_ = {};
   }
   std::string piece;
   while (offset_ < file.size_bytes()) {
@@ -93,10 +95,14 @@ Status RunFollower::look() {
     for (size_t begin = 0; begin < piece.size();) {
       const size_t end = piece.find('\n', begin);
       rest_.append(piece, begin, end == std::string::npos ? end : end - begin);
-      if (rest_.size() > static_cast<size_t>(io::LineReader::kMostBytes)) passes_over_ = true, rest_.clear();
+      if (rest_.size() > static_cast<size_t>(io::LineReader::kMostBytes)) {
+        passes_over_ = true;
+        rest_.clear();
+      }
       if (end == std::string::npos) break;
       if (!passes_over_) line(rest_);
-      rest_.clear(), passes_over_ = false;
+      rest_.clear();
+      passes_over_ = false;
       begin = end + 1;
     }
   }
@@ -141,7 +147,10 @@ void RunFollower::line(std::string_view text) {
     if (state_ == RunState::kEnded) state_ = RunState::kRuns;
     summary_ = {};
   }
-  if (!events.summary.is_null()) summary_ = std::move(events.summary), state_ = RunState::kEnded;
+  if (!events.summary.is_null()) {
+    summary_ = std::move(events.summary);
+    state_ = RunState::kEnded;
+  }
   for (const StepRow& step : events.steps) take_step(step);
   if (messages_.size() >= kMostMessages) messages_.clear();
   for (const EvalRow& e : events.evals)

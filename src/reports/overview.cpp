@@ -104,7 +104,10 @@ std::string mfu_cell(const ReportedRun& run) {
   const double best = member(run.environment, "best_flops"), flops = member(run.events.plan, "step.flops");
   double seconds = 0, steps = 0;
   for (const StepRow& row : run.events.steps)
-    if (std::isfinite(row[Figure::kStepSeconds])) seconds += row[Figure::kStepSeconds], steps += 1;
+    if (std::isfinite(row[Figure::kStepSeconds])) {
+      seconds += row[Figure::kStepSeconds];
+      steps += 1;
+    }
   if (!(best > 0) || seconds <= 0) return "–";
   const double mfu = steps * flops / (seconds * best);
   return cell("mfu", mfu, fmt::format("{:.1f} %", 100 * mfu));

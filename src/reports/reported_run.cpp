@@ -125,7 +125,8 @@ std::string tidy(const std::string& folder) {
 
 Result<ReportedRun> read_run(const std::string& folder, Planning planning) {
   ReportedRun run;
-  run.folder = tidy(folder), run.name = run.folder;
+  run.folder = tidy(folder);
+  run.name = run.folder;
   const std::string events = fmt::format("{}/{}", run.folder, telemetry::kEventsFile);
   if (!io::is_file(events))
     return Error{ErrorCode::kBadData, "this is no folder of a run: it has no events.jsonl", folder,

@@ -77,7 +77,10 @@ std::pair<int64_t, int64_t> newest(const std::string& folder) {
     const std::string name = it->path().filename().string();
     if (!name.starts_with(kPrefix)) continue;
     const int64_t of = std::strtoll(name.c_str() + kPrefix.size(), nullptr, 10);
-    if (of > seconds) seconds = of, count = 0;
+    if (of > seconds) {
+      seconds = of;
+      count = 0;
+    }
     if (of == seconds) ++count;
   }
   return {seconds, count};

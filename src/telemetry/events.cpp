@@ -176,16 +176,22 @@ void Events::load(const checkpoints::LoadReport& l) {
 
 void Events::step(const training::StepEvent& e) {
   losses_.add(e.loss_mean);
-  if (first_step_ == 0) first_step_ = e.step, first_loss_ = e.loss_mean;
-  last_step_ = e.step, last_loss_ = e.loss_mean;
+  if (first_step_ == 0) {
+    first_step_ = e.step;
+    first_loss_ = e.loss_mean;
+  }
+  last_step_ = e.step;
+  last_loss_ = e.loss_mean;
   mean_seconds_ = mean_seconds_ == 0 || e.step <= 2 ? e.seconds : 0.9 * mean_seconds_ + 0.1 * e.seconds;
   emit(step_event(e));
   if (!is_watched()) return;
   const std::string left = duration_text(mean_seconds_ * static_cast<double>(total_steps_ - e.step));
   const std::string budget = budget_bytes_ > 0 ? " of " + to_string(Bytes(budget_bytes_)) : "";
   constexpr double kBetweenLooks = 0.1;  // a look takes as long as the rest of the line
-  if (const double now = now_seconds(); now - looked_at_peak_ >= kBetweenLooks)
-    looked_at_peak_ = now, peak_bytes_ = peak_resident_bytes();
+  if (const double now = now_seconds(); now - looked_at_peak_ >= kBetweenLooks) {
+    looked_at_peak_ = now;
+    peak_bytes_ = peak_resident_bytes();
+  }
   const bool rewrites =
       sink_.audience().rewrites_progress;  // what moves from step to step is for who looks on
   const std::string wait =

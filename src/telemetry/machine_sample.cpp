@@ -34,7 +34,9 @@ void read_ticks(const std::string& root, MachineSample& s) {
   std::sscanf(file.text.data(), "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &n[0], &n[1], &n[2], &n[3],
               &n[4], &n[5], &n[6], &n[7]);
   s.busy_ticks = n[0] + n[1] + n[2] + n[5] + n[6];
-  s.idle_ticks = n[3], s.disk_wait_ticks = n[4], s.stolen_ticks = n[7];
+  s.idle_ticks = n[3];
+  s.disk_wait_ticks = n[4];
+  s.stolen_ticks = n[7];
 }
 
 double mean_mhz(const std::string& root) {
@@ -79,11 +81,13 @@ MachineSample read_machine_sample(const std::string& root) {
   s.cpus = std::max(1U, std::thread::hardware_concurrency());
   const rusage use = resource_use();
   s.process_seconds = cpu_seconds(use);
-  s.minor_faults = use.ru_minflt, s.major_faults = use.ru_majflt;
+  s.minor_faults = use.ru_minflt;
+  s.major_faults = use.ru_majflt;
   read_ticks(root, s);
   s.mhz = mean_mhz(root);
   const KernelFile io((root + "/proc/self/io").c_str());
-  s.read_bytes = io.number_after("\nread_bytes:"), s.written_bytes = io.number_after("\nwrite_bytes:");
+  s.read_bytes = io.number_after("\nread_bytes:");
+  s.written_bytes = io.number_after("\nwrite_bytes:");
   read_disks(root, s);
   return s;
 }
@@ -104,7 +108,8 @@ MachineInterval interval(const MachineSample& from, const MachineSample& to) {
   if (i.seconds > 0) i.process_cpus = (to.process_seconds - from.process_seconds) / i.seconds;
   i.own_share = std::clamp(i.process_cpus / static_cast<double>(to.cpus), 0.0, 1.0);
   i.mhz = to.mhz;
-  i.minor_faults = to.minor_faults - from.minor_faults, i.major_faults = to.major_faults - from.major_faults;
+  i.minor_faults = to.minor_faults - from.minor_faults;
+  i.major_faults = to.major_faults - from.major_faults;
   i.read_bytes = difference(from.read_bytes, to.read_bytes);
   i.written_bytes = difference(from.written_bytes, to.written_bytes);
   i.disk_read_bytes = difference(from.disk_read_bytes, to.disk_read_bytes);
@@ -124,7 +129,8 @@ MachineInterval joined(const MachineInterval& first, const MachineInterval& seco
        {&MachineInterval::process_cpus, &MachineInterval::own_share, &MachineInterval::busy_share,
         &MachineInterval::disk_wait_share, &MachineInterval::stolen_share, &MachineInterval::mhz})
     mix(field);
-  i.minor_faults += first.minor_faults, i.major_faults += first.major_faults;
+  i.minor_faults += first.minor_faults;
+  i.major_faults += first.major_faults;
   for (const auto field : {&MachineInterval::read_bytes, &MachineInterval::written_bytes,
                            &MachineInterval::disk_read_bytes, &MachineInterval::disk_written_bytes})
     i.*field = first.*field < 0 || second.*field < 0 ? -1 : first.*field + second.*field;

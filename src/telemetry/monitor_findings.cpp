@@ -84,8 +84,10 @@ void find_card(Intervals all, std::vector<MachineFinding>& findings) {
     if (!i.card) continue;
     seconds += i.seconds;
     for (const std::string& reason : i.card->slowed_by) slowed[reason] += i.seconds;
-    if (i.card->busy_percent >= 0)
-      busy += static_cast<double>(i.card->busy_percent) / 100 * i.seconds, known += i.seconds;
+    if (i.card->busy_percent >= 0) {
+      busy += static_cast<double>(i.card->busy_percent) / 100 * i.seconds;
+      known += i.seconds;
+    }
     clocks.push_back(static_cast<double>(i.card->clock_mhz));
   }
   if (seconds == 0) return;

@@ -106,13 +106,17 @@ void RunFolder::write_state(const Summary* end) {
   if (!log_) return;
   log_->flush();
   RunState state;
-  state.step = trainer_.steps_done(), state.total_steps = trainer_.total_steps();
+  state.step = trainer_.steps_done();
+  state.total_steps = trainer_.total_steps();
   state.tokens = trainer_.tokens_trained();
   state.sequences_per_epoch = trainer_.sequences_per_epoch();
   state.micro_batch_size = trainer_.prepared().split.micro_batch_size;
   state.flops_per_step = trainer_.prepared().report.flops;
   state.best = trainer_.best().state();
-  if (end != nullptr) state.seconds = end->seconds, state.seconds_steps = end->steps;
+  if (end != nullptr) {
+    state.seconds = end->seconds;
+    state.seconds_steps = end->steps;
+  }
   Status written = write_trainer_state(path(checkpoints::kTrainerState), log_->path(), config_, state);
   // An older step's would go into this one's checkpoint.
   if (!written) ::unlink(path(checkpoints::kTrainerState).c_str());

@@ -44,7 +44,8 @@ void RunMemory::tell(int64_t step) {
                       .recent_bytes = std::max(resident, watch_.recent_bytes()),
                       .peak_bytes = peak_resident_bytes(),
                       .device_peak_bytes = trainer_.session().device().peak_memory().count});
-  summary.step = step, summary.since_step = since_step_;
+  summary.step = step;
+  summary.since_step = since_step_;
   summary.phases = watch_.phases();
   events_.memory_summary(summary);
   watch_.reset();

@@ -55,7 +55,8 @@ Result<TimelinePoint> parse_point(const io::Tree& tree) {
   PLIMSOLL_ASSIGN(const int64_t phase, whole(tree, "phase", planner::kNumStepPhases - 1));
   const ir::OpDef* def = ops::find_op(op);
   if (def == nullptr) return bad("no op is called " + op);
-  point.position = static_cast<int32_t>(position), point.op = def->name;
+  point.position = static_cast<int32_t>(position);
+  point.op = def->name;
   point.phase = static_cast<planner::StepPhase>(phase);
   const io::Tree* bytes = tree.find("bytes");
   if (bytes == nullptr || bytes->items.size() != planner::kNumMemoryClasses)
@@ -77,7 +78,8 @@ RunPlan run_plan(const planner::PlanReport& report, const passes::SessionPlan& s
   RunPlan plan{report.device_is_process, report.planning_seconds, {}};
   MemoryTimeline& kept = plan.timeline;
   kept.program = all.program;
-  kept.persistent_bytes = all.persistent_bytes, kept.arena_bytes = all.arena_bytes;
+  kept.persistent_bytes = all.persistent_bytes;
+  kept.arena_bytes = all.arena_bytes;
   if (all.points.empty()) return plan;
   for (const size_t at : timeline_columns(all, std::min(kMostPoints, all.points.size()))) {
     if (at == all.peak) kept.peak = kept.points.size();

@@ -39,10 +39,13 @@ Status Trainer::write_scalars() {
                               t.adam_epsilon,
                               t.weight_decay,
                               schedule_step()};
-  hyper.momentum = t.momentum, hyper.dampening = t.dampening, hyper.nesterov = t.nesterov;
+  hyper.momentum = t.momentum;
+  hyper.dampening = t.dampening;
+  hyper.nesterov = t.nesterov;
   hyper.schedule_factor = schedule_->factor(schedule_step());
   hyper.optimizer = t.optimizer;
-  hyper.adafactor = t.adafactor, hyper.muon = t.muon;
+  hyper.adafactor = t.adafactor;
+  hyper.muon = t.muon;
   PLIMSOLL_TRY(session_->begin(scalars_));
   optimizers::write_groups(hyper, groups_, session_->of<float>(scalars_, kGroups).data());
   // Without a target there is no gradient, whatever it is divided by.

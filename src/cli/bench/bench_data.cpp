@@ -86,7 +86,9 @@ Result<Rung> climb(const ReadyData& ready, const How& how, double seconds) {
   PLIMSOLL_ASSIGN(const datasets::TrainingData data,
                   datasets::TrainingData::open(ready.files.train, data_options));
   datasets::LoaderOptions options = ready.prepared.loader;
-  options.num_threads = how.workers, options.prefetch = how.prefetch, options.grows = false;
+  options.num_threads = how.workers;
+  options.prefetch = how.prefetch;
+  options.grows = false;
   Rung rung;
   if (how.kept) rung.settings = fmt::format("data.keep_in_memory={}", data.kept_bytes());
   rung.step_seconds = std::min(kLongestStep, ready.prepared.report.seconds_estimated);
@@ -104,7 +106,8 @@ Result<Rung> climb(const ReadyData& ready, const How& how, double seconds) {
     cpu = all_cpu_seconds() - cpu_before;
   }
   const auto samples = static_cast<double>(batches * options.batch_size);
-  rung.samples_per_second = samples / wall, rung.tokens_per_second = static_cast<double>(tokens) / wall;
+  rung.samples_per_second = samples / wall;
+  rung.tokens_per_second = static_cast<double>(tokens) / wall;
   rung.per_core = samples / std::max(cpu, 1e-6);
   rung.bound_by = cpu > kBusy * wall * how.workers ? "processor" : how.cold ? "disk" : "handing over";
   PLIMSOLL_ASSIGN(const auto loader, datasets::Loader::start(data, options, next));
@@ -132,7 +135,8 @@ Result<Rung> tokenize_on_the_way(const settings::RunConfig& config) {
   const auto samples = static_cast<double>(data.num_sequences());
   Rung rung;
   rung.name = "prepared on the way";
-  rung.samples_per_second = samples / wall, rung.per_core = samples / std::max(cpu, 1e-6);
+  rung.samples_per_second = samples / wall;
+  rung.per_core = samples / std::max(cpu, 1e-6);
   rung.tokens_per_second = static_cast<double>(data.num_tokens()) / wall;
   rung.bound_by = cpu > kBusy * wall ? "processor" : "disk";
   return rung;
@@ -159,7 +163,8 @@ void print(const Rung& r, bool json) {
 Status climb_all(const ReadyData& ready, const BenchDataArguments& arguments, bool json) {
   const auto rung = [&](std::string name, const std::string& settings, const How& how) -> Status {
     PLIMSOLL_ASSIGN(Rung r, climb(ready, how, 1e-3 * static_cast<double>(arguments.milliseconds)));
-    r.name = std::move(name), r.settings = settings + (r.settings.empty() ? "" : " ") + r.settings;
+    r.name = std::move(name);
+    r.settings = settings + (r.settings.empty() ? "" : " ") + r.settings;
     print(r, json);
     return Ok{};
   };

@@ -32,7 +32,10 @@ void RoundingError::add(std::span<const float> before, std::span<const float> af
     relative_max = std::max(relative_max, relative);
     ++relative_count;
   }
-  if (finite() > 0) min = least, max = most;
+  if (finite() > 0) {
+    min = least;
+    max = most;
+  }
 }
 
 void RoundingError::add(const RoundingError& other) {

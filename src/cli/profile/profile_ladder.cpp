@@ -38,10 +38,15 @@ struct Measured {
   [[nodiscard]] double tokens_per_second() const { return wall > 0 ? static_cast<double>(tokens) / wall : 0; }
   void add(const Measured& more) {
     seconds.insert(seconds.end(), more.seconds.begin(), more.seconds.end());
-    waited += more.waited, busy += more.busy, wall += more.wall, tokens += more.tokens;
-    threads = more.threads, losses = more.losses;
+    waited += more.waited;
+    busy += more.busy;
+    wall += more.wall;
+    tokens += more.tokens;
+    threads = more.threads;
+    losses = more.losses;
     micro_batch_size = more.micro_batch_size;
-    recompute = more.recompute, offload = more.offload;
+    recompute = more.recompute;
+    offload = more.offload;
     optimizer_in_backward = more.optimizer_in_backward;
   }
 };
@@ -69,8 +74,10 @@ class Ladder {
     PLIMSOLL_ASSIGN(const auto run, open_run(short_run(config, schedule_.num_steps(), folder_), nobody));
     const planner::PlanReport& report = run->trainer->prepared().report;
     Measured m;
-    m.threads = report.threads, m.micro_batch_size = report.micro_batch_size;
-    m.recompute = report.recompute, m.offload = report.offload;
+    m.threads = report.threads;
+    m.micro_batch_size = report.micro_batch_size;
+    m.recompute = report.recompute;
+    m.offload = report.offload;
     m.optimizer_in_backward = report.optimizer_in_backward;
     run->device->count_thread_seconds(true);
     for (int64_t i = 0; i < schedule_.num_steps(); ++i) {
@@ -80,7 +87,9 @@ class Ladder {
       if (!schedule_.is_active(i)) continue;
       const auto threads = run->device->take_thread_seconds();
       m.seconds.push_back(step.seconds);
-      m.wall += step.seconds, m.waited += step.data_wait_seconds, m.tokens += step.tokens;
+      m.wall += step.seconds;
+      m.waited += step.data_wait_seconds;
+      m.tokens += step.tokens;
       m.busy += std::accumulate(threads.begin(), threads.end(), 0.0);
     }
     return m;

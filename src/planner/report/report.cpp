@@ -377,8 +377,7 @@ std::string plan_table(const PlanReport& r) {
   if (r.offload_out_bytes + r.offload_in_bytes > 0)
     out += fmt::format("Offload copies {} out and {} in per step\n", to_string(Bytes(r.offload_out_bytes)),
                        to_string(Bytes(r.offload_in_bytes)));
-  if (r.update_on_host)
-    out += "Updates run on the host: gradients are copied out, weights are copied in\n";
+  if (r.update_on_host) out += "Updates run on the host: gradients are copied out, weights are copied in\n";
   out += recompute_line(r) + optimizer_in_backward_line(r) + disk_line(r) + why_lines(r);
   return out;
 }

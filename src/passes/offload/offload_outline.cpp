@@ -1,5 +1,5 @@
-// What is decided behind the walk: which results take an operand's storage, what is written where a state
-// lies, and the sums of what is alive.
+// Decisions and sums behind the walk: which results take an operand's storage, what is written where a state
+// lies, the most that is alive.
 #include "passes/offload/offload_outline.h"
 
 #include <algorithm>

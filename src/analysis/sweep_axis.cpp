@@ -94,7 +94,7 @@ Result<SweepAxis> parse_sweep(const std::string& text, const settings::RunConfig
   }
   for (const std::string& value : axis.values)
     if (value == "max" || value == "all")
-      return wrong("'" + value + "' is unmatched", text, "--sweep " + axis.path + "=" + value);
+      return wrong("'" + value + "' must be the only value", text, "--sweep " + axis.path + "=" + value);
     else if (value.empty())
       return wrong("a value is missing", text, "separate values by commas: A,B,C");
   return axis;

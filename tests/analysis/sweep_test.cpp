@@ -119,13 +119,13 @@ TEST(Sweep, ValuesMayHoldCommasOfTheirOwn) {
 
 TEST(Sweep, RefusesWhatIsNoSweep) {
   const SweepCase c;
-  for (const auto& [text, what] :
-       std::vector<std::pair<std::string, std::string>>{{"data.sequence_length", "a setting and its values"},
-                                                        {"data.sequence_lenght=1,2", "sequence_lenght"},
-                                                        {"training.learning_rate=max", "whole numbers"},
-                                                        {"training.learning_rate=all", "no list"},
-                                                        {"data.sequence_length=64,max", "stands alone"},
-                                                        {"data.sequence_length=64,,128", "missing"}}) {
+  for (const auto& [text, what] : std::vector<std::pair<std::string, std::string>>{
+           {"data.sequence_length", "a setting and its values"},
+           {"data.sequence_lenght=1,2", "sequence_lenght"},
+           {"training.learning_rate=max", "a whole number"},
+           {"training.learning_rate=all", "no list"},
+           {"data.sequence_length=64,max", "must be the only value"},
+           {"data.sequence_length=64,,128", "missing"}}) {
     const auto axis = parse_sweep(text, c.config);
     ASSERT_FALSE(axis) << text;
     EXPECT_EQ(axis.error().code, ErrorCode::kInvalidArgument);

@@ -93,7 +93,7 @@ io::Tree row_event(const CardRow& row) {
                         {"classes", std::move(classes)},
                         {"choices", planner::choices_event(r)},
                         {"seconds", r.has_time() ? io::Tree::of(r.seconds_estimated) : io::Tree{}},
-                        {"tokens_per_second", r.has_time() ? io::Tree::of(tokens_per_second(r)) : io::Tree{}},
+                        {r.speed_key(), r.has_time() ? io::Tree::of(r.units_per_second()) : io::Tree{}},
                         {"remedies", planner::remedies_event(r)}});
 }
 
@@ -157,9 +157,9 @@ std::string card_table(const std::vector<CardRow>& rows) {
   if (rows.empty()) return {};
   const planner::PlanReport& r = rows.front().report;
   std::string out = fmt::format(
-      "Models for each card, planned: {} tokens per step, products in bf16\n"
+      "Models for each card, planned: {} {} per step, products in bf16\n"
       "In GB of 10^9 bytes; of a card of N GB a run may use N x 10^9 bytes\n\n",
-      grouped(r.tokens));
+      grouped(r.units), r.unit);
   out += fmt::format("  {:<8} {:<12} {:<9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}\n", "card", "model", "method",
                      "weights", "states", "grads", "rest", "peak", "least");
   for (const CardRow& row : rows) out += lines_of(row);

@@ -20,7 +20,7 @@ Result<BatchChoice> choose_batch(const strategy::Variants& variants) {
   if (!fits(curve.rows.back())) curve.rows.pop_back();
   // Of a card whose rates are not known the ratios of a usual one decide.
   const auto rate = [](const SweepRow& row) {
-    return static_cast<double>(row.report->tokens) / row.report->seconds_estimated;
+    return static_cast<double>(row.report->units) / row.report->seconds_estimated;
   };
   double fastest = 0;
   for (const SweepRow& row : curve.rows) fastest = std::max(fastest, rate(row));

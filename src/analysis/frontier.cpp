@@ -164,7 +164,7 @@ io::Tree point_event(const FrontierPoint& point) {
   return io::Tree::map({{"budget_bytes", io::Tree::of(point.budget_bytes)},
                         {"peak_bytes", io::Tree::of(point.peak_bytes)},
                         {"seconds", io::Tree::of(point.report.seconds_estimated)},
-                        {"tokens_per_second", io::Tree::of(tokens_per_second(point.report))},
+                        {point.report.speed_key(), io::Tree::of(point.report.units_per_second())},
                         {"choices", planner::choices_event(point.report)}});
 }
 

@@ -16,7 +16,7 @@ constexpr int kFrontierColumns = 80;
 std::string seconds_text(double seconds) { return fmt::format("{:.4g}", seconds); }
 
 std::string tokens_text(const planner::PlanReport& r) {
-  return grouped(static_cast<int64_t>(tokens_per_second(r)));
+  return grouped(static_cast<int64_t>(r.units_per_second()));
 }
 
 std::string point_line(const FrontierPoint& point, bool is_chosen) {
@@ -59,10 +59,13 @@ std::vector<const FrontierPoint*> shown(const Frontier& frontier) {
 }  // namespace
 
 std::string frontier_table(const Frontier& frontier) {
+  const planner::PlanReport report =
+      frontier.points.empty() ? planner::PlanReport{} : frontier.points.front().report;
+  const std::string speed = report.unit + "/s";
   std::string out = fmt::format("Step time against memory: {}, planned with {} budgets\n", frontier.model,
                                 frontier.num_plans);
-  out += fmt::format("  {:>17} {:>10} {:>8} {:>9}  {:<8} {}\n", frontier.budget, "peak", "seconds",
-                     "tokens/s", "batch", "recompute");
+  out += fmt::format("  {:>17} {:>10} {:>8} {:>9}  {:<8} {}\n", frontier.budget, "peak", "seconds", speed,
+                     "batch", "recompute");
   std::vector<const FrontierPoint*> rows = shown(frontier);
   const size_t num_points = rows.size();
   const auto is_chosen = [&](const FrontierPoint* point) {

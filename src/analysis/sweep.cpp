@@ -220,7 +220,8 @@ io::Tree row_event(const SweepRow& row) {
     event.set("peak_bytes", io::Tree::of(row.peak_bytes));
     const bool timed = row.report->has_time();
     event.set("seconds", timed ? io::Tree::of(row.report->seconds_estimated) : io::Tree{});
-    event.set("tokens_per_second", timed ? io::Tree::of(tokens_per_second(*row.report)) : io::Tree{});
+    event.set(row.report ? row.report->speed_key() : planner::PlanReport{}.speed_key(),
+              timed ? io::Tree::of(row.report->units_per_second()) : io::Tree{});
     event.set("parameters", io::Tree::of(row.report->num_parameters));
     event.set("choices", planner::choices_event(*row.report));
   }

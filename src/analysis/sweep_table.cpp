@@ -27,7 +27,7 @@ std::string line_of(const SweepRow& row, const std::vector<size_t>& widths) {
   line += fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}\n", bytes(row.least_bytes),
                       r.fits ? bytes(row.peak_bytes) : "", r.fits ? "yes" : "NO",
                       r.fits && r.has_time() ? fmt::format("{:.4g}", r.seconds_estimated) : "",
-                      r.fits && r.has_time() ? grouped(static_cast<int64_t>(tokens_per_second(r))) : "");
+                      r.fits && r.has_time() ? grouped(static_cast<int64_t>(r.units_per_second())) : "");
   return row.note.empty() ? line : line + "      " + row.note + "\n";
 }
 
@@ -73,8 +73,10 @@ std::string sweep_table(const Sweep& sweep) {
   const auto planned =
       std::ranges::find_if(sweep.rows, [](const SweepRow& row) { return row.report.has_value(); });
   if (planned != sweep.rows.end()) out += head_of(sweep, *planned);
-  out += head +
-         fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}\n", "least", "peak", "fits", "seconds", "tokens/s");
+  out +=
+      head +
+      fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}\n", "least", "peak", "fits", "seconds",
+                  (planned != sweep.rows.end() ? planned->report->unit : planner::PlanReport{}.unit) + "/s");
   for (const SweepRow& row : sweep.rows) out += line_of(row, widths);
   return wrapped(out + answer(sweep), kSweepColumns);
 }

@@ -107,8 +107,6 @@ int64_t main_budget_bytes(const planner::PlanReport& report) {
   return budget == nullptr ? report.budget_bytes : budget->bytes;
 }
 
-double tokens_per_second(const planner::PlanReport& report) { return report.tokens_per_second(); }
-
 std::vector<TechniqueRow> plan_techniques(const strategy::Variants& variants, const strategy::Prepared& base,
                                           const PlanProgress& progress) {
   const Table table(variants, base);

@@ -49,8 +49,6 @@ int64_t main_peak_bytes(const planner::PlanReport& report);
 /// The setting that bounds it, and to what: on a device the least of what does.
 const char* main_budget(const planner::PlanReport& report);
 int64_t main_budget_bytes(const planner::PlanReport& report);
-/// By the estimate; 0 where there is none.
-double tokens_per_second(const planner::PlanReport& report);
 
 /// How many of all are planned.
 using PlanProgress = std::function<void(size_t done, size_t total)>;

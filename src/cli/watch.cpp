@@ -36,6 +36,10 @@ std::string number(const char* format, double value) {
   return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : "";
 }
 
+std::string speed_text(const std::string& unit, double speed) {
+  return std::isfinite(speed) ? fmt::format("{:.0f} {}/s", speed, unit) : "";
+}
+
 /// What there is to say of it now, as parts of a line.
 std::vector<StatusPart> parts_of(const RunFollower& run, bool shows_sparkline) {
   if (!run.last()) return {{"no step yet", 0}};
@@ -57,7 +61,7 @@ std::vector<StatusPart> parts_of(const RunFollower& run, bool shows_sparkline) {
        5},
       {number("loss {:.4f}", last[Figure::kLoss]), 1},
       {shows_sparkline ? sparkline(run.losses().means(), kColumns) : "", 3},
-      {number("{:.0f} tok/s", last[Figure::kTokensPerSecond]), 4},
+      {speed_text(run.unit() == "tokens" ? "tok" : run.unit(), last[Figure::kSpeed]), 4},
       {goes_on ? "ETA " + duration_text(std::min(left, 1e9)) : "", 2},
       {seconds > 0 ? number("wait {:.1f}%", 100 * wait / seconds) : "", 6},
       {memory, 7}};
@@ -68,11 +72,11 @@ void print_line(const std::string& line) { print_text(line + "\n"); }
 std::string end_text(const RunFollower& run, const std::string& folder) {
   if (run.state() == RunState::kGone)
     return fmt::format("{}: its process died without finishing", harmless(folder));
-  const double rate = reports::member(run.summary(), "tokens_per_second"),
+  const double rate = reports::member(run.summary(), run.unit() + "_per_second"),
                seconds = reports::member(run.summary(), "seconds");
   std::string text = "ended";
   if (std::isfinite(seconds)) text += " after " + duration_text(std::clamp(seconds, 0.0, 1e9));
-  return text + number(", {:.0f} tokens/s", rate);
+  return text + (std::isfinite(rate) ? ", " + speed_text(run.unit(), rate) : "");
 }
 
 /// Shows what is new: on a terminal that can in one line that rewrites itself, else in lines on stdout.

@@ -8,6 +8,7 @@
 #include "base/caught.h"
 #include "base/check.h"
 #include "base/span_log.h"
+#include "base/units.h"
 
 namespace plimsoll::datasets {
 namespace {
@@ -15,18 +16,22 @@ namespace {
 int64_t num_slots(const LoaderOptions& options) { return options.num_threads > 0 ? options.prefetch + 1 : 1; }
 int64_t num_readers(const LoaderOptions& options) { return std::max(options.num_threads, 1); }
 
-/// Of a sequence of `length`, in all tensors.
-int64_t row_bytes(const BatchLayout& layout, int64_t length) {
-  int64_t bytes = 0;
-  for (const RowTensor& tensor : layout) bytes += tensor.bytes(length);
-  return bytes;
+/// Of one batch: each tensor begins at a multiple of its element's size.
+int64_t slot_bytes(const LoaderOptions& options, int64_t longest) {
+  int64_t end = 0, widest = 1;
+  for (const TensorSpec& tensor : options.tensors) {
+    end = round_up(end, tensor.element_bytes()) + options.batch_size * tensor.example_bytes(longest);
+    widest = std::max(widest, tensor.element_bytes());
+  }
+  return round_up(end, widest);
 }
 
 }  // namespace
 
-int64_t Loader::host_bytes(const LoaderOptions& options, int64_t sequence_length) {
-  const int64_t per_row = row_bytes(options.layout, sequence_length) + int64_t{sizeof(int64_t)};
-  return num_slots(options) * options.batch_size * per_row + num_readers(options) * options.scratch_bytes;
+int64_t Loader::host_bytes(const LoaderOptions& options, int64_t longest) {
+  const int64_t positions = options.batch_size * int64_t{sizeof(int64_t)};
+  return num_slots(options) * (slot_bytes(options, longest) + positions) +
+         num_readers(options) * options.scratch_bytes;
 }
 
 Loader::Loader(const TrainingData& data, const LoaderOptions& options, int64_t first_position)
@@ -35,20 +40,24 @@ Loader::Loader(const TrainingData& data, const LoaderOptions& options, int64_t f
       first_position_(first_position),
       active_(options.grows ? 1 : options.num_threads) {
   PLIMSOLL_CHECK(options.scratch_bytes >= data.scratch_bytes(), "the loader's scratch is too small");
-  const int64_t length = data.sequence_length();
-  values_.resize(
-      static_cast<size_t>(num_slots(options) * options.batch_size * row_bytes(options.layout, length)));
+  const int64_t length = data.longest();
+  const auto slot_size = static_cast<size_t>(slot_bytes(options, length));
+  values_.resize(static_cast<size_t>(num_slots(options)) * slot_size);
   scratch_.resize(static_cast<size_t>(num_readers(options) * options.scratch_bytes));
   slots_.resize(static_cast<size_t>(num_slots(options)));
   std::span<std::byte> rest(values_);
   for (Slot& slot : slots_) {
-    for (const RowTensor& tensor : options.layout) {
-      const auto bytes = static_cast<size_t>(options.batch_size * tensor.bytes(length));
-      slot.room.push_back(rest.first(bytes));
-      rest = rest.subspan(bytes);
+    const std::span<std::byte> memory = rest.first(slot_size);
+    rest = rest.subspan(slot_size);
+    int64_t at = 0;
+    for (const TensorSpec& tensor : options.tensors) {
+      const int64_t bytes = options.batch_size * tensor.example_bytes(length);
+      at = round_up(at, tensor.element_bytes());
+      slot.room.push_back(memory.subspan(static_cast<size_t>(at), static_cast<size_t>(bytes)));
+      at += bytes;
     }
-    slot.tensors.resize(options.layout.size());
-    slot.row.resize(options.layout.size());
+    slot.tensors.resize(options.tensors.size());
+    slot.row.resize(options.tensors.size());
     slot.positions.resize(static_cast<size_t>(options.batch_size));
   }
 }
@@ -130,15 +139,16 @@ Status Loader::fill(Slot& slot, int64_t batch, std::span<std::byte> scratch) con
   const int64_t first = first_position_ + batch * options_.batch_size;
   slot.counts = {};
   PLIMSOLL_ASSIGN(slot.length, data_.look_up(first, slot.positions, scratch));
-  const auto bytes_of = [&](size_t t) { return static_cast<size_t>(options_.layout[t].bytes(slot.length)); };
+  const auto bytes_of = [&](size_t t) {
+    return static_cast<size_t>(options_.tensors[t].example_bytes(slot.length));
+  };
   for (size_t t = 0; t < slot.room.size(); ++t)
     slot.tensors[t] = slot.room[t].first(static_cast<size_t>(options_.batch_size) * bytes_of(t));
   for (size_t r = 0; r < slot.positions.size(); ++r) {
     for (size_t t = 0; t < slot.row.size(); ++t)
       slot.row[t] = slot.tensors[t].subspan(r * bytes_of(t), bytes_of(t));
-    PLIMSOLL_ASSIGN(const SequenceCounts counts, data_.read_at(slot.positions[r], slot.row, scratch));
-    slot.counts.tokens += counts.tokens;
-    slot.counts.targets += counts.targets;
+    PLIMSOLL_ASSIGN(const ExampleCounts counts, data_.read_at(slot.positions[r], slot.row, scratch));
+    slot.counts.add(counts);
   }
   return Ok{};
 }

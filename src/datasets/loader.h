@@ -2,7 +2,7 @@
 //
 //   threads:  read positions ─► buffer k+1, k+2 …      the step: next() ─► buffer k, until it asks again
 //
-// Without threads next() reads the batch itself. Which sequences a buffer holds follows from its number
+// Without threads next() reads the batch itself. Which examples a buffer holds follows from its number
 // alone, so neither threads nor ring show in the run.
 #pragma once
 
@@ -22,25 +22,25 @@
 namespace plimsoll::datasets {
 
 struct LoaderOptions {
-  int64_t batch_size = 1;                                   ///< sequences of an effective batch
-  BatchLayout layout = causal_layout(/*documents=*/false);  ///< what a batch is made of
-  int64_t prefetch = 2;                                     ///< batches read ahead, by threads
-  int num_threads = 1;              ///< that may read at the same time; 0: who asks for a batch reads it
-  bool grows = false;               ///< begin with one thread; each wait for a batch wakes another
-  int64_t scratch_bytes = 1 << 18;  ///< a thread's, at least TrainingData::scratch_bytes
+  int64_t batch_size = 1;                ///< examples of an effective batch
+  std::vector<TensorSpec> tensors = {};  ///< what a batch is made of
+  int64_t prefetch = 2;                  ///< batches read ahead, by threads
+  int num_threads = 1;                   ///< that may read at the same time; 0: who asks for a batch reads it
+  bool grows = false;                    ///< begin with one thread; each wait for a batch wakes another
+  int64_t scratch_bytes = 1 << 18;       ///< a thread's, at least TrainingData::scratch_bytes
 };
 
-/// Tensors in the layout's order, each its sequences' parts one after the other.
+/// Tensors in their order, each its examples' parts one after the other.
 struct LoadedBatch {
-  int64_t length = 0;  ///< of its bucket; TrainingData::sequence_length where there are none
+  int64_t length = 0;  ///< of its bucket; TrainingData::longest where there are none
   std::span<const std::span<std::byte>> tensors;
-  SequenceCounts counts = {};  ///< of the whole batch
+  ExampleCounts counts = {};  ///< of the whole batch
 };
 
 class Loader {
  public:
   /// Bytes that a loader takes, its threads' buffers included.
-  static int64_t host_bytes(const LoaderOptions& options, int64_t sequence_length);
+  static int64_t host_bytes(const LoaderOptions& options, int64_t longest);
 
   /// Starts to read with the batch at `first_position`. All memory is taken and touched here. `data` outlives
   /// the loader. Errors: kIo where the system gives too few threads.
@@ -58,10 +58,10 @@ class Loader {
   struct Slot {
     std::vector<std::span<std::byte>> room = {};     ///< of each tensor, for the longest rows
     std::vector<std::span<std::byte>> tensors = {};  ///< what of it is filled
-    std::vector<std::span<std::byte>> row = {};      ///< the sequence at hand
-    std::vector<int64_t> positions = {};             ///< where its sequences stand, see TrainingData::look_up
+    std::vector<std::span<std::byte>> row = {};      ///< the example at hand
+    std::vector<int64_t> positions = {};             ///< where its examples stand, see TrainingData::look_up
     int64_t length = 0;                              ///< of the rows that they hold
-    SequenceCounts counts = {};
+    ExampleCounts counts = {};
     std::optional<Error> error = {};
     bool ready = false;
   };

@@ -141,7 +141,7 @@ Status PackedDataset::keep_within(int64_t& room) {
 }
 
 Status PackedDataset::read_segment(const PackSegment& segment, int64_t at, const Outputs& out,
-                                   std::span<std::byte> scratch, SequenceCounts& counts) const {
+                                   std::span<std::byte> scratch, ExampleCounts& counts) const {
   const Shard& shard = shards_[static_cast<size_t>(segment.shard)];
   const auto first = static_cast<size_t>(at), count = static_cast<size_t>(segment.length);
   const std::span<int32_t> tokens = out.tokens.subspan(first, count);
@@ -157,7 +157,7 @@ Status PackedDataset::read_segment(const PackSegment& segment, int64_t at, const
     counts.targets += segment.length - 1;
   }
   targets[count - 1] = kNoTarget;
-  counts.tokens += segment.length;
+  counts.units += segment.length;
   if (!out.doc_start.empty()) fill_tokens(out.doc_start.subspan(first, count), static_cast<int32_t>(at));
   return Ok{};
 }
@@ -185,9 +185,9 @@ Result<int64_t> PackedDataset::sequence_tokens(int64_t index, std::span<std::byt
   return tokens;
 }
 
-Result<SequenceCounts> PackedDataset::read_sequence(int64_t index, std::span<int32_t> tokens,
-                                                    std::span<int32_t> targets, std::span<int32_t> doc_start,
-                                                    std::span<std::byte> scratch) const {
+Result<ExampleCounts> PackedDataset::read_sequence(int64_t index, std::span<int32_t> tokens,
+                                                   std::span<int32_t> targets, std::span<int32_t> doc_start,
+                                                   std::span<std::byte> scratch) const {
   const size_t length = tokens.size();
   PLIMSOLL_CHECK(static_cast<int64_t>(length) <= sequence_length() && targets.size() == length &&
                      (doc_start.empty() || doc_start.size() == length),
@@ -196,7 +196,7 @@ Result<SequenceCounts> PackedDataset::read_sequence(int64_t index, std::span<int
   const std::span<std::byte> index_scratch =
       scratch.subspan(static_cast<size_t>(mask_bytes_), static_cast<size_t>(kIndexBytes));
   PLIMSOLL_ASSIGN(const PackIndex::Range range, index_.segments_of(index, index_scratch));
-  SequenceCounts counts;
+  ExampleCounts counts;
   std::array<PackSegment, kSegmentsAtOnce> segments;
   for (int64_t at = range.begin; at < range.end;) {
     const auto most = static_cast<size_t>(std::min<int64_t>(range.end - at, kSegmentsAtOnce));
@@ -204,15 +204,15 @@ Result<SequenceCounts> PackedDataset::read_sequence(int64_t index, std::span<int
                     index_.read_segments(at, std::span(segments).first(most), index_scratch));
     for (const PackSegment& segment : std::span(segments).first(static_cast<size_t>(read))) {
       // All were checked when the index was opened: the file is another one since.
-      if (!lies_within(segment, shards_) || segment.length > static_cast<int64_t>(length) - counts.tokens)
+      if (!lies_within(segment, shards_) || segment.length > static_cast<int64_t>(length) - counts.units)
         return index_changed();
-      PLIMSOLL_TRY(read_segment(segment, counts.tokens, {tokens, targets, doc_start}, scratch, counts));
+      PLIMSOLL_TRY(read_segment(segment, counts.units, {tokens, targets, doc_start}, scratch, counts));
     }
     at += read;
   }
-  const auto rest = static_cast<size_t>(counts.tokens);
-  std::fill(tokens.begin() + counts.tokens, tokens.end(), options_.pad_id);
-  std::fill(targets.begin() + counts.tokens, targets.end(), kNoTarget);
+  const auto rest = static_cast<size_t>(counts.units);
+  std::fill(tokens.begin() + counts.units, tokens.end(), options_.pad_id);
+  std::fill(targets.begin() + counts.units, targets.end(), kNoTarget);
   for (size_t i = rest; i < doc_start.size(); ++i) doc_start[i] = static_cast<int32_t>(i);
   return counts;
 }

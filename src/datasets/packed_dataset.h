@@ -9,13 +9,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "datasets/example_source.h"
 #include "datasets/packing.h"
 #include "datasets/shard.h"
 
 namespace plimsoll::datasets {
-
-/// A target that counts nowhere; the value of ops::kIgnoreTarget.
-inline constexpr int32_t kNoTarget = -100;
 
 struct PackedDatasetOptions {
   PackOptions pack = {};
@@ -23,12 +21,6 @@ struct PackedDatasetOptions {
   uint64_t vocabulary_hash = 0;        ///< the tokenizer's: a shard of another is refused; 0: not checked
   int32_t pad_id = 0;                  ///< what stands behind the last document
   std::string setting = "data.train";  ///< named in messages
-};
-
-/// What a sequence holds.
-struct SequenceCounts {
-  int64_t tokens = 0;   ///< without padding
-  int64_t targets = 0;  ///< that count
 };
 
 /// Sequences with random access. Everything is sized when opened; reading allocates nothing.
@@ -70,8 +62,8 @@ class PackedDataset {
   /// A padding token is a document of its own, so that attention spends one score on it.
   /// Thread-safe with a scratch for each thread (scratch_bytes). Errors: kBadData (damaged since it was
   /// opened), kIo.
-  Result<SequenceCounts> read_sequence(int64_t index, std::span<int32_t> tokens, std::span<int32_t> targets,
-                                       std::span<int32_t> doc_start, std::span<std::byte> scratch) const;
+  Result<ExampleCounts> read_sequence(int64_t index, std::span<int32_t> tokens, std::span<int32_t> targets,
+                                      std::span<int32_t> doc_start, std::span<std::byte> scratch) const;
 
  private:
   struct Outputs {
@@ -81,7 +73,7 @@ class PackedDataset {
   [[nodiscard]] Error index_changed() const;
   /// One segment to place `at` of the sequence.
   Status read_segment(const PackSegment& segment, int64_t at, const Outputs& out,
-                      std::span<std::byte> scratch, SequenceCounts& counts) const;
+                      std::span<std::byte> scratch, ExampleCounts& counts) const;
   std::vector<Shard> shards_;
   PackIndex index_;
   PackedDatasetOptions options_;

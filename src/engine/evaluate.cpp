@@ -20,8 +20,8 @@ void tell_people(const training::EvalEvent& event, double seconds, const planner
   const int64_t planned = report.process_peak_bytes(), measured = peak_resident_bytes();
   for (const training::EvalEvent& part : event.parts)
     sink.text(fmt::format("{}: {} {}\n", part.name, part.text(6), part.counts()));
-  sink.text(fmt::format("{} {}, {:.0f} tokens/s\n", event.text(6), event.counts(),
-                        static_cast<double>(event.tokens) / seconds));
+  sink.text(fmt::format("{} {}, {:.0f} {}/s\n", event.text(6), event.counts(),
+                        static_cast<double>(event.units) / seconds, event.unit));
   sink.text(fmt::format("peak memory: planned {}, measured {}\n", to_string(Bytes(planned)),
                         to_string(Bytes(measured))));
 }

@@ -265,7 +265,7 @@ class Prediction {
     const std::vector<int64_t>& lengths = prepared_->buckets.lengths;
     longest = std::min(longest, lengths.back());
     const size_t bucket = feeder.bucket_of(*std::lower_bound(lengths.begin(), lengths.end(), longest));
-    Status filled = feeder.fill(bucket, count, [&](int64_t r, datasets::SequenceRow to) {
+    Status filled = feeder.fill(bucket, count, [&](int64_t r, datasets::ExampleRow to) {
       return fill_row(shard, documents_[static_cast<size_t>(r)], to);
     });
     if (!filled) return std::move(filled).error();
@@ -273,9 +273,9 @@ class Prediction {
   }
 
   Status fill_row(const datasets::Shard& shard, const datasets::ShardDocument& document,
-                  datasets::SequenceRow to) {
-    const std::vector<tasks::Input>& inputs = prepared_->task->inputs();
-    for (size_t t = 0; t < to.size(); ++t) pad_row(inputs[t].row, to[t], 0);
+                  datasets::ExampleRow to) {
+    const std::vector<datasets::TensorSpec>& inputs = prepared_->task->inputs();
+    for (size_t t = 0; t < to.size(); ++t) pad_example(inputs[t], to[t]);
     const std::span<int32_t> tokens = datasets::row_as<int32_t>(to[0]);
     auto kept = static_cast<size_t>(std::min(document.num_tokens(), prepared_->buckets.lengths.back()));
     PLIMSOLL_TRY(shard.read(document.begin, tokens.first(kept), {}, scratch_));

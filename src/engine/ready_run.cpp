@@ -13,7 +13,6 @@
 #include "corpora/pad_token.h"
 #include "engine/memory_at_start.h"
 #include "io/adapter_folder.h"
-#include "models/language_model.h"
 #include "preprocessing/run_data.h"
 #include "strategy/memory_budget.h"
 #include "strategy/run_card.h"
@@ -107,7 +106,7 @@ Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::P
   PLIMSOLL_ASSIGN(
       preprocessing::RunData data,
       preprocessing::prepare_data(config, {.train = planning.purpose == strategy::Purpose::kTrain,
-                                           .vocab_size = models::language_model(*prepared.model).vocab_size(),
+                                           .vocab_size = prepared.vocab_size(),
                                            .num_threads = planning.num_threads,
                                            .budget_bytes = tokenizing_budget(config, prepared),
                                            .progress = progress,

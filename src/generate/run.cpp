@@ -171,7 +171,7 @@ class Run {
                          .budgets = {{"--memory-budget", planner::Bounded::kProcess, budget_bytes_}}});
     planner::describe_work({.flops = programs.decode_flops,
                             .bytes = programs.decode_bytes,
-                            .tokens = batch,
+                            .units = batch,
                             .micro_batch_size = batch},
                            r);
     r.model = opened_->folder;

@@ -90,7 +90,8 @@ void vjp_copy(VjpContext& ctx) {
 Result<Types> infer_cast(const OpTypes& t) {
   Operands in(t, 1, {"x"});
   if (!in) return in.error();
-  const DType dtype = out_dtype(in.floating(), t, DType::kF32);
+  const bool is_bytes = t.inputs[0].dtype == DType::kU8 && !dtype_attr(t.attrs, "out");
+  const DType dtype = is_bytes ? DType::kF32 : out_dtype(in.floating(), t, DType::kF32);
   return in.results({{dtype, t.inputs[0].shape}});
 }
 

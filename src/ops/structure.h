@@ -33,8 +33,9 @@ ValueId copy(Builder& b, ValueId x);
 ValueId copy_start(Builder& b, ValueId x, ir::MemorySpace to);
 /// The copy that has ended, of a copy_start's result; until here its source lives. Op `copy_done`(copy, x).
 ValueId copy_done(Builder& b, ValueId copy);
-/// The same values as f32, bf16 or f16, rounded to nearest even; x itself where it is that already. Op `cast`
-/// {out?}, absent for f32; its derivative casts back.
+/// The same values as f32, bf16 or f16, rounded to nearest even; x itself where it is that already. Of u8, as
+/// batches bring them, f32 alone, without a derivative. Op `cast` {out?}, absent for f32; its derivative
+/// casts back.
 ValueId cast(Builder& b, ValueId x, ir::DType dtype);
 /// A constant f32 tensor. Op `fill` {shape, value}.
 ValueId fill(Builder& b, std::vector<int64_t> shape, double value);

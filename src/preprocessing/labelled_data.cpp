@@ -181,7 +181,7 @@ Result<std::string> LabelledPreparation::path_of(const std::vector<std::string>&
                       how.side == datasets::SplitSide::kAll ? 0 : how.eval_fraction));
   if (part.most > 0) key.add(std::to_string(part.most));
   key.add_files(files);
-  const std::string folder = training_data_options(config_, /*vocab_size=*/0, /*eval=*/false).cache_folder;
+  const std::string folder = training_data_options(config_, /*eval=*/false).cache_folder;
   return fmt::format("{}/examples-{}.shard", folder, key.text());
 }
 

@@ -22,6 +22,7 @@
 #include "preprocessing/run_hints.h"
 #include "preprocessing/run_task.h"
 #include "preprocessing/token_cache.h"
+#include "preprocessing/unprepared_data.h"
 #include "tokenizers/tokenizer_source.h"
 
 namespace plimsoll::preprocessing {
@@ -175,7 +176,7 @@ class Preparation {
         return std::none_of(files.paths.begin(), files.paths.end(), datasets::is_shard);
       });
       if (side.empty()) continue;
-      datasets::TrainingDataOptions options = training_data_options(config_, /*vocab_size=*/0, eval);
+      datasets::TrainingDataOptions options = training_data_options(config_, eval);
       if (!bytes_) {
         PLIMSOLL_ASSIGN(const corpora::EncoderFiles* files, cache_.encoder_files());
         options.vocabulary_hash = files->tokenizer->vocabulary_hash();
@@ -273,8 +274,9 @@ Result<std::string> tokenizer_path(const settings::RunConfig& config) {
 Result<RunData> prepare_data(const settings::RunConfig& config, const PrepareDataOptions& options) {
   PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config));
   PLIMSOLL_ASSIGN(const io::ConfigJson model, settings::load_model_config(config.model));
-  PLIMSOLL_ASSIGN(const TaskKind task, task_kind(config, model));
-  const bool labelled = task == TaskKind::kSequenceClassification;
+  PLIMSOLL_ASSIGN(const tasks::TaskDef* task, task_of(config, model));
+  if (task->preparation == tasks::Preparation::kNone) return unprepared_data(config, options.train);
+  const bool labelled = task->preparation == tasks::Preparation::kLabelled;
   if (options.note)
     for (const std::string& line : labelled ? idle_settings_of_examples(config.data)
                                             : idle_settings(config.data, options.train, tokenizer == "bytes"))
@@ -282,7 +284,7 @@ Result<RunData> prepare_data(const settings::RunConfig& config, const PrepareDat
   const bool ready = !labelled && (!options.train || is_ready(config.data.train, tokenizer)) &&
                      is_ready(config.data.eval, tokenizer) && config.data.eval_fraction == 0;
   if (ready) return Preparation(config, options, tokenizer)();  // a few names: nothing to keep apart
-  const std::string folder = training_data_options(config, /*vocab_size=*/0, /*eval=*/false).cache_folder;
+  const std::string folder = training_data_options(config, /*eval=*/false).cache_folder;
   const io::NewFolder made(folder);
   std::optional<CacheLease> lease = lease_of(folder);
   const auto text = run_apart([&]() -> Result<std::string> {
@@ -303,8 +305,10 @@ Buckets find_buckets(const settings::RunConfig& config, bool train) {
   const PrepareDataOptions options{.train = train};
   const auto tokenizer = tokenizer_path(config);
   const auto model = settings::load_model_config(config.model);
-  const auto task = model ? task_kind(config, *model) : Result<TaskKind>(TaskKind::kCausalLm);
-  if (config.data.buckets.given() && task && *task == TaskKind::kSequenceClassification) {
+  const auto task = model ? task_of(config, *model) : Result<const tasks::TaskDef*>(&tasks::causal_lm());
+  if (task && (*task)->preparation == tasks::Preparation::kNone)
+    return {.lengths = {config.data.sequence_length}};
+  if (config.data.buckets.given() && task && (*task)->preparation == tasks::Preparation::kLabelled) {
     if (const auto found = find_labelled(config, *model, train)) return found->buckets;
   } else if (config.data.buckets.given() && tokenizer) {
     const auto found = Preparation(config, options, *tokenizer).look();

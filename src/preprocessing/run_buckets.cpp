@@ -65,7 +65,7 @@ Result<Buckets> buckets_of(const settings::RunConfig& config, const std::vector<
   const settings::DataSettings& data = config.data;
   Buckets buckets = buckets_by_settings(data);
   if (!data.buckets.given()) return buckets;
-  const datasets::PackOptions pack = training_data_options(config, /*vocab_size=*/0, eval).pack;
+  const datasets::PackOptions pack = training_data_options(config, eval).pack;
   datasets::LengthCounts lengths(data.sequence_length);
   bool any_documents = false;
   for (const datasets::DataFiles& source : files) {

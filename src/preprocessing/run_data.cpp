@@ -68,12 +68,11 @@ bool packs_documents(const settings::DataSettings& data) {
   return side_has_documents(data, false) || side_has_documents(data, true);
 }
 
-datasets::TrainingDataOptions training_data_options(const settings::RunConfig& config, int64_t vocab_size,
-                                                    bool eval, const std::vector<int64_t>& buckets) {
+datasets::TrainingDataOptions training_data_options(const settings::RunConfig& config, bool eval,
+                                                    const std::vector<int64_t>& buckets) {
   const settings::DataSettings& data = config.data;
   datasets::TrainingDataOptions options;
   options.pack = pack_options(data, eval);
-  options.vocab_size = vocab_size;
   options.seed = static_cast<uint64_t>(config.training.seed);
   options.shuffle = data.shuffle && !eval;
   if (buckets.size() > 1) options.buckets = buckets;
@@ -133,11 +132,11 @@ std::vector<std::string> packing_notes(const datasets::TrainingData& data) {
   return lines;
 }
 
-datasets::LoaderOptions loader_options(const settings::RunConfig& config, datasets::BatchLayout layout,
-                                       int64_t num_labels) {
+datasets::LoaderOptions loader_options(const settings::RunConfig& config,
+                                       std::vector<datasets::TensorSpec> tensors, int64_t num_labels) {
   datasets::LoaderOptions options;
   options.batch_size = config.training.global_batch_size;
-  options.layout = std::move(layout);
+  options.tensors = std::move(tensors);
   options.prefetch = config.data.prefetch_factor;
   options.num_threads = static_cast<int>(config.data.num_workers.value_or(kMostWorkers));
   options.grows = !config.data.num_workers;

@@ -86,8 +86,8 @@ Result<RunData> prepare_data(const settings::RunConfig& config, const PrepareDat
 Buckets find_buckets(const settings::RunConfig& config, bool train);
 
 /// How TrainingData is to read one of the two sides; with `buckets` (lengths) also in which order.
-datasets::TrainingDataOptions training_data_options(const settings::RunConfig& config, int64_t vocab_size,
-                                                    bool eval, const std::vector<int64_t>& buckets = {});
+datasets::TrainingDataOptions training_data_options(const settings::RunConfig& config, bool eval,
+                                                    const std::vector<int64_t>& buckets = {});
 /// A line for each entry of the data that is not there, for who plans without reading it.
 std::vector<std::string> missing_data(const settings::DataSettings& data);
 /// A line for each packed source: what packing made, and what of the data does not stand in it.
@@ -99,7 +99,7 @@ int64_t data_scratch_bytes(const settings::RunConfig& config, int64_t num_labels
 /// What the order of one set of data takes beside its scratch: windows of buckets.
 int64_t order_host_bytes(const settings::RunConfig& config);
 /// How the training reads ahead; what it takes is in the plan.
-datasets::LoaderOptions loader_options(const settings::RunConfig& config, datasets::BatchLayout layout,
-                                       int64_t num_labels = 0);
+datasets::LoaderOptions loader_options(const settings::RunConfig& config,
+                                       std::vector<datasets::TensorSpec> tensors, int64_t num_labels = 0);
 
 }  // namespace plimsoll::preprocessing

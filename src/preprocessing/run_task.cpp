@@ -8,25 +8,15 @@
 #include "preprocessing/data_files.h"
 
 namespace plimsoll::preprocessing {
-namespace {
-
-Error contradiction(std::string what, std::string hint) {
-  return {ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
-}
-
-}  // namespace
-
-Result<TaskKind> task_kind(const settings::RunConfig& config, const io::ConfigJson& model) {
-  const bool classifier = io::is_sequence_classifier(model);
-  if (config.task == "causal_lm" && classifier)
-    return Error{ErrorCode::kInvalidArgument, "task is causal_lm, and the model has the head of a classifier",
-                 model.source(), "set task=sequence_classification, or name a causal language model"};
-  if (config.task != "sequence_classification" && !classifier) return TaskKind::kCausalLm;
-  if (config.data.packing != "auto" && config.data.packing != "pad")
-    return contradiction(fmt::format("data.packing is {}, and a sequence that is classified is one example",
-                                     config.data.packing),
-                         "leave data.packing out");
-  return TaskKind::kSequenceClassification;
+Result<const tasks::TaskDef*> task_of(const settings::RunConfig& config, const io::ConfigJson& model) {
+  PLIMSOLL_ASSIGN(const tasks::TaskDef* task, tasks::choose_task(config.task, model));
+  const std::string& packing = config.data.packing;
+  if (task->preparation != tasks::Preparation::kPack && packing != "auto" && packing != "pad")
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("data.packing is {}, and {} takes one example a row", packing, task->name),
+                 {},
+                 "leave data.packing out"};
+  return task;
 }
 
 Result<corpora::LabelRequest> label_request(const settings::RunConfig& config, const io::ConfigJson& model) {

@@ -1,5 +1,4 @@
-// Determines the task of a run from settings, model and data: a language model, or a classifier with
-// these labels.
+// Determines the task of a run from settings, model and data, and the labels of a task that has some.
 #pragma once
 
 #include <optional>
@@ -8,15 +7,14 @@
 #include "corpora/labelled/resolve_labels.h"
 #include "io/model_config.h"
 #include "settings/run_config.h"
+#include "tasks/task_list.h"
 
 namespace plimsoll::preprocessing {
 
-enum class TaskKind : uint8_t { kCausalLm, kSequenceClassification };
-
-/// By `task`, else by the model's architecture. `model`: its config.json with what the run file puts over it.
-/// Errors: kInvalidArgument where the task is not what the model's head is for, or settings of the data
-/// contradict it.
-Result<TaskKind> task_kind(const settings::RunConfig& config, const io::ConfigJson& model);
+/// The run's task, as choose_task. `model`: its config.json with what the run file puts over it. Errors:
+/// kInvalidArgument where the task is not what the model's head is for, or settings of the data contradict
+/// it.
+Result<const tasks::TaskDef*> task_of(const settings::RunConfig& config, const io::ConfigJson& model);
 
 /// What settings and config.json say of the labels. Errors: kBadData of the config's fields.
 Result<corpora::LabelRequest> label_request(const settings::RunConfig& config, const io::ConfigJson& model);

@@ -38,8 +38,8 @@ bool has_rows(const settings::DataSettings& data) {
 bool asks_for_date(const settings::RunConfig& config) {
   if (!has_rows(config.data)) return false;
   const auto model = settings::load_model_config(config.model);
-  const auto task = model ? task_kind(config, *model) : Result<TaskKind>(model.error());
-  if (!task || *task != TaskKind::kCausalLm) return false;
+  const auto task = model ? task_of(config, *model) : Result<const tasks::TaskDef*>(model.error());
+  if (!task || (*task)->preparation != tasks::Preparation::kPack) return false;
   auto path = tokenizer_path(config);
   if (!path || *path == "bytes") return false;
   if (!plimsoll::io::is_file(*path)) path = io::find_model_folder(*path);

@@ -42,7 +42,7 @@ class TokenCache {
                                 const std::string& path, int64_t max_documents) const;
   void tell(const corpora::TokenizeCounts& counts) const;
   [[nodiscard]] std::string folder() const {
-    return training_data_options(config_, /*vocab_size=*/0, /*eval=*/false).cache_folder;
+    return training_data_options(config_, /*eval=*/false).cache_folder;
   }
   const settings::RunConfig& config_;
   const PrepareDataOptions& options_;

@@ -168,7 +168,7 @@ Result<Profile> profile_steps(training::Trainer& trainer, const ProfileOptions& 
     step.seconds = recorder.now() - step.start;
     recorder.end(step);
     step.data_wait_seconds = event.data_wait_seconds;
-    step.tokens = event.tokens;
+    step.units = event.units;
     const StepWaits after = step_waits();
     step.taken_seconds = after.taken_seconds_since(before);
     if (step.seconds > 0) step.idle_cpus = (after.idle_seconds - before.idle_seconds) / step.seconds;

@@ -46,7 +46,7 @@ struct OpRun {
 };
 struct ProfiledStep {
   double start = 0, seconds = 0, data_wait_seconds = 0;
-  int64_t tokens = 0;  ///< that are not padding
+  int64_t units = 0;  ///< of the task, that are not padding
   std::vector<OpRun> ops = {};
   std::vector<Span> spans = {};  ///< of the host, from the profile's start; in the order of their ends
   double taken_seconds = 0;      ///< that a computing thread could have run and another had its CPU
@@ -57,7 +57,7 @@ struct ProfiledStep {
 struct Profile {
   std::vector<OpFacts> facts = {};
   std::vector<ProfiledStep> steps = {};  ///< of the active ones
-  int64_t padded_tokens = 0;             ///< of a step, as computed
+  int64_t padded_units = 0;              ///< of a step, as computed
   planner::ClassBytes live = {};         ///< on the device between programs
   std::string rates = "uncalibrated";    ///< of the estimates, as choices.rates
   bool on_device = false;                ///< ops are kernels of a device with memory of its own

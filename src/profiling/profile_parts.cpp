@@ -85,7 +85,7 @@ Efficiency efficiency_of(const Profile& profile) {
   double total = 0, tokens = 0;
   for (const ProfiledStep& step : profile.steps) {
     total += step.seconds;
-    tokens += static_cast<double>(step.tokens);
+    tokens += static_cast<double>(step.units);
     for (const OpRun& run : step.ops) {
       const OpFacts& f = profile.facts[run.op];
       if (!f.copies) sums.utilisation += run.mean_seconds > 0 ? run.mean_seconds : run.seconds;
@@ -96,7 +96,7 @@ Efficiency efficiency_of(const Profile& profile) {
   }
   if (total <= 0) return {};
   const double computed =
-      static_cast<double>(profile.padded_tokens) * static_cast<double>(profile.steps.size());
+      static_cast<double>(profile.padded_units) * static_cast<double>(profile.steps.size());
   const double used = computed > tokens ? tokens / computed : 1;
   return {sums.utilisation / total, used * sums.necessary / total, used * sums.mfu / total};
 }

@@ -144,7 +144,7 @@ void add_data_waits(const Profile& profile, Seconds& seconds) {
     if (i + num_late >= steps) late.push_back(step.data_wait_seconds);
     all += step.data_wait_seconds;
     read += static_cast<double>(step.read_bytes);
-    tokens += static_cast<double>(step.tokens);
+    tokens += static_cast<double>(step.units);
   }
   std::sort(late.begin(), late.end());
   const double steady = late.empty() ? 0 : late[late.size() / 2];
@@ -209,9 +209,9 @@ void move_taken(const Profile& profile, Seconds& seconds) {
 /// Of a padded batch that share of all work which grows with the tokens.
 void move_padding(const Profile& profile, Seconds& seconds) {
   double tokens = 0;
-  for (const ProfiledStep& step : profile.steps) tokens += static_cast<double>(step.tokens);
+  for (const ProfiledStep& step : profile.steps) tokens += static_cast<double>(step.units);
   const double computed =
-      static_cast<double>(profile.padded_tokens) * static_cast<double>(profile.steps.size());
+      static_cast<double>(profile.padded_units) * static_cast<double>(profile.steps.size());
   const double share = computed > tokens ? 1 - tokens / computed : 0;
   for (const Place p : kKernelPlaces) move_share(seconds, p, kPadding, share);
 }

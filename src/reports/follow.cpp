@@ -151,6 +151,7 @@ void RunFollower::line(std::string_view text) {
     summary_ = std::move(events.summary);
     state_ = RunState::kEnded;
   }
+  if (!events.steps.empty()) unit_ = events.unit;
   for (const StepRow& step : events.steps) take_step(step);
   if (messages_.size() >= kMostMessages) messages_.clear();
   for (const EvalRow& e : events.evals)

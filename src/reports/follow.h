@@ -37,6 +37,8 @@ class RunFollower {
   [[nodiscard]] int64_t resident_bytes() const { return resident_bytes_; }
   [[nodiscard]] int64_t budget_bytes() const { return budget_bytes_; }
   [[nodiscard]] const io::Tree& summary() const { return summary_; }
+  /// What the run counts its examples in.
+  [[nodiscard]] const std::string& unit() const { return unit_; }
   /// Evaluations, checkpoints and warnings since the last call, a line each.
   std::vector<std::string> take_messages();
 
@@ -57,6 +59,7 @@ class RunFollower {
   int64_t total_steps_ = 0, resident_bytes_ = 0, budget_bytes_ = 0;
   bool passes_over_ = false;  ///< the rest of a line that is too long
   io::Tree summary_;
+  std::string unit_ = "tokens";
   std::vector<std::string> messages_;
 };
 

@@ -69,10 +69,10 @@ std::string eval_loss(const RunEvents& events, bool last) {
   return at_step(last ? "last_eval_loss" : "best_eval_loss", row->loss, row->step);
 }
 
-std::string tokens_a_second(const RunEvents& events) {
-  double rate = member(events.summary, "tokens_per_second");
+std::string speed(const RunEvents& events) {
+  double rate = member(events.summary, events.unit + "_per_second");
   if (const double seconds = sum(events, Figure::kStepSeconds); !std::isfinite(rate) && seconds > 0)
-    rate = sum(events, Figure::kTokens) / seconds;
+    rate = sum(events, Figure::kUnits) / seconds;
   return cell("tokens_per_second", rate, fmt::format("{:.{}f}", rate, rate < 1000 ? 2 : 0));
 }
 
@@ -115,11 +115,12 @@ std::string mfu_cell(const ReportedRun& run) {
 
 using Cell = std::function<std::string(const RunEvents&)>;
 struct Line {
-  const char* title;
+  std::string title;
   Cell cell;
 };
 
-std::vector<Line> lines() {
+/// `unit`: what the runs count.
+std::vector<Line> lines(const std::string& unit) {
   return {{"state",
            [](const RunEvents& e) {
              return std::string(e.summary.is_null() ? "no summary: the run is going on, or was stopped"
@@ -129,18 +130,18 @@ std::vector<Line> lines() {
            [](const RunEvents& e) {
              return e.steps.empty() ? std::string("–") : counted_cell("last_step", e.steps.back().step);
            }},
-          {"tokens",
+          {unit,
            [](const RunEvents& e) {
-             const double tokens = member(e.summary, "run_tokens");
-             return counted_cell("tokens",
-                                 static_cast<int64_t>(std::clamp(
-                                     std::isfinite(tokens) ? tokens : sum(e, Figure::kTokens), 0.0, 9e18)));
+             const double units = member(e.summary, "run_" + e.unit);
+             return counted_cell(
+                 "tokens", static_cast<int64_t>(
+                               std::clamp(std::isfinite(units) ? units : sum(e, Figure::kUnits), 0.0, 9e18)));
            }},
           {"last loss", last_loss},
           {"lowest loss", lowest_loss},
           {"last evaluation's loss", [](const RunEvents& e) { return eval_loss(e, true); }},
           {"best evaluation's loss", [](const RunEvents& e) { return eval_loss(e, false); }},
-          {"tokens a second", tokens_a_second},
+          {unit + " a second", speed},
           {"waiting for data", wait_share},
           {"time of the last process", seconds_cell},
           {"planned peak memory", [](const RunEvents& e) { return peak(e, false); }},
@@ -165,7 +166,7 @@ std::string overview_section(std::span<const ReportedRun> runs) {
   std::vector<std::string> titles = {""};
   for (const ReportedRun& run : runs) titles.push_back(html_text(run.name));
   HtmlTable table(titles);
-  for (const Line& line : lines()) {
+  for (const Line& line : lines(runs.empty() ? "tokens" : runs.front().events.unit)) {
     std::vector<std::string> cells = {line.title};
     for (const ReportedRun& run : runs) cells.push_back(line.cell(run.events));
     table.add(std::move(cells));

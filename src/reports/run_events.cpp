@@ -11,6 +11,7 @@
 namespace plimsoll::reports {
 namespace {
 
+constexpr size_t kLongestUnit = 32;
 constexpr int64_t kMostSteps = int64_t{1} << 53;  // beyond, a page's numbers are no longer exact
 constexpr std::array<std::string_view, kNumFigures> kNames = {
     "loss",       "grad_norm",    "learning_rate", "tokens_per_second", "data_wait_seconds",
@@ -93,6 +94,12 @@ int64_t keep_last(std::vector<Row>& rows, Less less) {
 
 }  // namespace
 
+std::string unit_of(const io::Tree& event) {
+  const std::string unit = text_of(event, "unit");
+  const bool is_word = std::ranges::all_of(unit, [](char c) { return c >= 'a' && c <= 'z'; });
+  return unit.empty() || !is_word || unit.size() > kLongestUnit ? "tokens" : unit;
+}
+
 std::string_view name(Figure figure) { return kNames[static_cast<size_t>(figure)]; }
 
 bool read_step_line(std::string_view text, StepRow& row) {
@@ -173,6 +180,9 @@ void EventsReader::take_step(const io::Tree& event) {
   StepRow row;
   row.step = *step_of(event);
   for (size_t i = 0; i < kNumFigures; ++i) row.values[i] = number_of(event, kNames[i]);
+  events_.unit = unit_of(event);
+  row.values[static_cast<size_t>(Figure::kUnits)] = number_of(event, events_.unit);
+  row.values[static_cast<size_t>(Figure::kSpeed)] = number_of(event, events_.unit + "_per_second");
   events_.steps.push_back(row);
 }
 

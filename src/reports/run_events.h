@@ -20,15 +20,19 @@ enum class Figure : uint8_t {
   kLoss,
   kGradNorm,
   kLearningRate,
-  kTokensPerSecond,
+  kSpeed,  ///< in the unit of the run's task, as kUnits
   kDataWait,
   kLossScale,
   kStepSeconds,
-  kTokens
+  kUnits
 };
 inline constexpr size_t kNumFigures = 8;
-/// As events spell it: "loss", "grad_norm", "data_wait_seconds", …
+/// As events spell it where tokens are counted: "loss", "grad_norm", "tokens_per_second", …
 std::string_view name(Figure figure);
+
+/// What the run of a step's event or a summary counts its examples in; "tokens" where it says nothing
+/// that is a word.
+std::string unit_of(const io::Tree& event);
 
 struct StepRow {
   int64_t step = 0;
@@ -58,7 +62,8 @@ struct RunEvents {
   std::vector<EvalRow> evals;              ///< in order, each step and name once
   std::vector<CheckpointRow> checkpoints;  ///< as told
   std::vector<std::string> warnings;
-  io::Tree plan, summary;  ///< the last ones; null: none
+  std::string unit = "tokens";  ///< of the task
+  io::Tree plan, summary;       ///< the last ones; null: none
   /// Numbers of the machine beside the run, by name and step.
   std::vector<std::pair<std::string, std::vector<std::pair<int64_t, double>>>> machine;
   int64_t bad_lines = 0;   ///< no events

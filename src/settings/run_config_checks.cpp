@@ -22,6 +22,7 @@
 #include "settings/schedule.h"
 #include "settings/state_settings.h"
 #include "settings/wrong.h"
+#include "tasks/task_list.h"
 
 namespace plimsoll::settings {
 namespace {
@@ -253,12 +254,13 @@ Status check_weights(const RunConfig& config) {
 
 Status settle_task(RunConfig& config, const GivenSettings& given) {
   std::string& packing = config.data.packing;
-  if (config.task != "sequence_classification" || packing == "pad") return Ok{};
+  const tasks::TaskDef* task = tasks::find_task(config.task);
+  if (task == nullptr || task->preparation == tasks::Preparation::kPack || packing == "pad") return Ok{};
   if (given.contains("data.packing") && packing != "auto")
     return wrong_setting(
-        fmt::format("data.packing is {}, and a sequence that is classified is one example", packing),
+        fmt::format("data.packing is {}, and {} takes one example a row", packing, config.task),
         "leave data.packing out");
-  packing = "pad";
+  if (task->preparation == tasks::Preparation::kLabelled) packing = "pad";
   return Ok{};
 }
 

@@ -9,8 +9,8 @@
 
 namespace plimsoll::settings {
 
-/// What follows from the task before any setting is judged by another: an example that is classified has a
-/// sequence of its own. Errors: kInvalidArgument.
+/// What follows from the task before any setting is judged by another: only language models
+/// have several documents in a row. Errors: kInvalidArgument.
 Status settle_task(RunConfig& config, const GivenSettings& given);
 
 /// What must hold between settings; derives what follows from them. Errors (kInvalidArgument): all there are.

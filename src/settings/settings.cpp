@@ -4,9 +4,11 @@
 #include "settings/settings.h"
 
 #include <algorithm>
+#include <map>
 
 #include "io/label_fields.h"
 #include "settings/declare.h"
+#include "tasks/task_list.h"
 
 namespace plimsoll::settings {
 namespace {
@@ -15,8 +17,10 @@ namespace {
 void add_task(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(choice(PLIMSOLL_CHOICE(paths), kHow, "start of paths in this file that begin with ./ or ../"));
+  Words tasks = {"auto"};
+  for (const std::string_view name : tasks::task_names()) tasks.emplace_back(name);
   add(plain(PLIMSOLL_FIELD(task), kWhat, "what to train; auto: by the model's architecture",
-            {"auto", "causal_lm", "sequence_classification"}));
+            std::move(tasks)));
 }
 
 void add_classification(std::vector<Setting>& list) {
@@ -30,7 +34,18 @@ void add_classification(std::vector<Setting>& list) {
              "multi_label_classification"}));
   add(plain(PLIMSOLL_FIELD(classification.label_names), kWhat,
             "names of the labels by id; empty: the model's, else the data's, sorted"));
-  only_with(list, {"classification."}, {"task", {"auto", "sequence_classification"}});
+}
+
+/// The settings that each task's file says it reads, with the tasks that do.
+void needs_of_tasks(std::vector<Setting>& list) {
+  std::map<std::string, Words> readers;
+  tasks::for_each_task([&](const tasks::TaskDef& def) {
+    for (const std::string_view setting : def.settings) readers[std::string(setting)].emplace_back(def.name);
+  });
+  for (auto& [name, names] : readers) {
+    names.insert(names.begin(), "auto");
+    only_with(list, {name}, {"task", names});
+  }
 }
 
 void add_model_and_data(std::vector<Setting>& list) {
@@ -192,6 +207,7 @@ const std::vector<Setting>& settings() {
     add_task(all);
     add_model_and_data(all);
     add_classification(all);
+    needs_of_tasks(all);
     add_training_settings(all);
     add_memory_and_quantization(all);
     add_machine_and_output(all);

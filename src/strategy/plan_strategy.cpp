@@ -86,11 +86,10 @@ planner::StepOptions step_options(const settings::RunConfig& config, const setti
 
 /// What an evaluation of `num_examples` takes beside its data.
 int64_t evaluation_host_bytes(const settings::RunConfig& config, const tasks::Task& task,
-                              const models::Model& model, int64_t num_examples) {
+                              int64_t num_examples) {
   const int64_t positions = config.training.global_batch_size * int64_t{sizeof(int64_t)};
   if (!task.has_metrics()) return positions;
-  const ir::Shape outputs =
-      task.logits_shape(model, config.training.global_batch_size, config.data.sequence_length);
+  const ir::Shape outputs = task.logits_shape(config.training.global_batch_size);
   const int64_t kinds = config.data.num_eval_parts() > 1 ? 2 : 1;  // of each part, and of all
   return positions + outputs.num_elements() * int64_t{sizeof(float)} +
          kinds * task.metrics_bytes(num_examples);
@@ -112,7 +111,7 @@ int64_t host_bytes(const Prepared& prepared, const settings::RunConfig& config,
          scratch_bytes(config, model.num_labels()) + tensors * kHeaderBytesPerTensor +
          threads * kReadBytesPerThread +
          ((trains ? 1 : 0) + eval_parts) * preprocessing::order_host_bytes(config) +
-         (evaluates ? evaluation_host_bytes(config, *prepared.task, model, options.num_eval) : 0);
+         (evaluates ? evaluation_host_bytes(config, *prepared.task, options.num_eval) : 0);
 }
 
 /// memory.device_budget; a share of a card is of what plans may take of it.
@@ -162,7 +161,7 @@ int64_t parameter_bytes(const models::Model& model) {
 /// An evaluation has no step: its figures are those of one micro-batch.
 planner::Work work_of_step(const planner::StepCost& cost, int64_t micro_batch_size,
                            const planner::Accumulation& accumulation, const settings::RunConfig& config,
-                           const planner::CostModel& costs) {
+                           const planner::CostModel& costs, const tasks::Unit& unit) {
   const int64_t count = accumulation.num_micro_batches;
   const auto times = static_cast<double>(count);
   planner::StepSeconds seconds = cost.update_seconds;
@@ -170,7 +169,8 @@ planner::Work work_of_step(const planner::StepCost& cost, int64_t micro_batch_si
   return {.flops = cost.flops * times + cost.update_flops,
           .recompute_flops = cost.recompute_flops * times,
           .bytes = cost.bytes * times + cost.update_bytes,
-          .tokens = micro_batch_size * count * config.data.sequence_length,
+          .units = micro_batch_size * count * unit.of(config.data.sequence_length),
+          .unit = std::string(unit.name),
           .micro_batch_size = micro_batch_size,
           .grad_accum_steps = count,
           .seconds = seconds,
@@ -276,8 +276,9 @@ Result<PlannedStep> plan_with(const passes::OffloadOptions& offload, const setti
   planner::PlanReport report = planner::assess(programs.session, target, surroundings);
   const planner::Accumulation accumulation =
       options.training ? accumulation_of(config, split) : planner::Accumulation{};
-  planner::describe_work(
-      work_of_step(programs.cost, split.micro_batch_size, accumulation, config, *prepared.costs), report);
+  planner::describe_work(work_of_step(programs.cost, split.micro_batch_size, accumulation, config,
+                                      *prepared.costs, prepared.task->unit()),
+                         report);
   describe_buckets(*prepare_options.buckets, report);
   report.offload = settings::offload_text(with_states_alone(options.pipeline.offload, programs.session));
   report.update_on_host = options.pipeline.offload.updates_on_host;

@@ -25,12 +25,17 @@ std::string model_name(const settings::RunConfig& config, const io::ConfigJson& 
 
 }  // namespace
 
+int64_t Prepared::vocab_size() const {
+  const models::LanguageModel* language = models::as_language_model(*model);
+  return language == nullptr ? 0 : language->vocab_size();
+}
+
 datasets::TrainingDataOptions data_options(const settings::RunConfig& config, const Prepared& prepared,
                                            bool eval) {
-  datasets::TrainingDataOptions options = preprocessing::training_data_options(
-      config, models::language_model(*prepared.model).vocab_size(), eval, prepared.buckets.lengths);
+  datasets::TrainingDataOptions options =
+      preprocessing::training_data_options(config, eval, prepared.buckets.lengths);
   options.open_source = [task = prepared.task.get()](const datasets::DataFiles& files,
-                                                     const datasets::TrainingDataOptions& how) {
+                                                     const datasets::SourceOptions& how) {
     return task->open_source(files, how);
   };
   return options;
@@ -45,6 +50,15 @@ Result<Prepared> prepare(const settings::RunConfig& config, const runtime::Targe
   const auto start = std::chrono::steady_clock::now();
   PrepareOptions options = asked;
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_model(config, options));
+  PLIMSOLL_ASSIGN(prepared, plan_prepared(config, std::move(prepared), target, options));
+  trim_heap();  // what planning needed and no longer needs goes back before the session takes its memory
+  prepared.report.planning_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return prepared;
+}
+
+Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepared,
+                               const runtime::Target& target, const PrepareOptions& options) {
   PLIMSOLL_TRY(check_card_is_known(config));
   prepared.memory = options.memory ? *options.memory : read_machine_memory();
   PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));
@@ -69,9 +83,6 @@ Result<Prepared> prepare(const settings::RunConfig& config, const runtime::Targe
           disk_report(config, prepared.model_config, *prepared.model, prepared.programs.session);
     prepared.report.total_steps = config.training.max_steps;
   }
-  trim_heap();  // what planning needed and no longer needs goes back before the session takes its memory
-  prepared.report.planning_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return prepared;
 }
 

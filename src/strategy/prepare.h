@@ -58,6 +58,9 @@ struct Prepared {
   std::shared_ptr<const planner::CostModel> costs = {};  ///< of runtime.profile
   std::string profile_identity = {};                     ///< of a calibrated one
   bool is_cpu = false;                                   ///< the device that the plan is for
+
+  /// What tokenizers are held to; 0: the model knows no tokens.
+  [[nodiscard]] int64_t vocab_size() const;
 };
 
 /// Plans the run for `target`. Where micro_batch_size is auto, takes the divisor of the global batch whose
@@ -65,6 +68,10 @@ struct Prepared {
 /// report.fits is false. Errors: as load_model_config, make_model, check_against_model.
 Result<Prepared> prepare(const settings::RunConfig& config, const runtime::Target& target,
                          const PrepareOptions& options);
+
+/// The same for a model, a task and what else prepare_model fills, made already.
+Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepared,
+                               const runtime::Target& target, const PrepareOptions& options);
 
 /// The plan before the data is made ready. Where the data decides on lengths it is that of the longest alone,
 /// which every choice needs: what does not fit now never will, what fits may not with the others. Labels that

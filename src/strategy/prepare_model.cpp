@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "io/adapter_folder.h"
-#include "models/classifier.h"
 #include "models/language_model.h"
 #include "models/lora.h"
 #include "models/lora_config.h"
@@ -14,7 +13,7 @@
 #include "settings/param_groups.h"
 #include "settings/quantization.h"
 #include "settings/state_settings.h"
-#include "tasks/sequence_classification.h"
+#include "tasks/task_list.h"
 
 namespace plimsoll::strategy {
 namespace {
@@ -77,17 +76,12 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
   if (!options.buckets)
     options.buckets = preprocessing::find_buckets(config, options.purpose == Purpose::kTrain);
   PLIMSOLL_ASSIGN(io::ConfigJson model_config, settings::load_model_config(config.model));
-  PLIMSOLL_ASSIGN(const preprocessing::TaskKind kind, preprocessing::task_kind(config, model_config));
-  std::unique_ptr<tasks::Task> task;
-  const bool classifies = kind == preprocessing::TaskKind::kSequenceClassification;
-  const bool fresh_head = classifies && !io::is_sequence_classifier(model_config);
-  if (classifies) {
-    PLIMSOLL_TRY(settle_labels(config, model_config, options));
-    PLIMSOLL_ASSIGN(model_config, models::as_classifier(model_config, *options.labels));
-    PLIMSOLL_ASSIGN(const auto pad_token, io::read_pad_token(model_config));
-    task = tasks::make_sequence_classification(*options.labels, pad_token);
-  } else {
-    task = tasks::make_causal_lm(preprocessing::packs_documents(config.data));
+  PLIMSOLL_ASSIGN(const tasks::TaskDef* def, preprocessing::task_of(config, model_config));
+  const bool labelled = def->preparation == tasks::Preparation::kLabelled;
+  const bool fresh_head = def->adapt != nullptr && !def->is_made_for(model_config);
+  if (labelled) PLIMSOLL_TRY(settle_labels(config, model_config, options));
+  if (def->adapt != nullptr) {
+    PLIMSOLL_ASSIGN(model_config, def->adapt(model_config, *options.labels));
   }
   std::optional<models::LoraSpec> lora;
   if (config.lora.enabled) {
@@ -102,11 +96,17 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
   PLIMSOLL_TRY(models::select(*model, settings::selection_of(config.training)));
   model->keep_in(settings::state_choice(config.training).weights);
   PLIMSOLL_TRY(keep_in_few_bits(config, model_config, options.purpose == Purpose::kTrain, *model));
-  datasets::LoaderOptions loader = preprocessing::loader_options(config, task->layout(), model->num_labels());
+  PLIMSOLL_ASSIGN(std::unique_ptr<tasks::Task> task,
+                  def->make({.model = *model,
+                             .model_config = model_config,
+                             .sequence_length = config.data.sequence_length,
+                             .packs_documents = preprocessing::packs_documents(config.data),
+                             .labels = labelled ? &*options.labels : nullptr}));
+  datasets::LoaderOptions loader = preprocessing::loader_options(config, task->inputs(), model->num_labels());
   return Prepared{.model_config = std::move(model_config),
                   .model = std::move(model),
                   .task = std::move(task),
-                  .labels = classifies ? options.labels : std::nullopt,
+                  .labels = labelled ? options.labels : std::nullopt,
                   .fresh_head = fresh_head,
                   .loader = std::move(loader),
                   .buckets = *options.buckets};

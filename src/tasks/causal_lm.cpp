@@ -1,21 +1,19 @@
 // Causal language modelling: each token predicts the next.
-#include "datasets/training_data.h"
+#include "datasets/causal_source.h"
 #include "models/language_model.h"
 #include "ops/loss.h"
-#include "tasks/task.h"
+#include "tasks/task_list.h"
 
 namespace plimsoll::tasks {
 namespace {
 
 class CausalLm final : public Task {
  public:
-  explicit CausalLm(bool documents) {
-    const datasets::BatchLayout rows = datasets::causal_layout(documents);
-    const char* const names[] = {"tokens", "targets", "doc_start"};
-    for (size_t i = 0; i < rows.size(); ++i) inputs_.push_back({.name = names[i], .row = rows[i]});
+  CausalLm(bool documents, const TokenSizes& sizes) : sizes_(sizes) {
+    inputs_ = datasets::causal_tensors(documents);
   }
-  [[nodiscard]] std::string_view name() const override { return "causal_lm"; }
-  [[nodiscard]] std::string_view unit() const override { return "targets"; }
+  [[nodiscard]] Unit unit() const override { return kTokens; }
+  [[nodiscard]] std::string_view loss_unit() const override { return "loss tokens"; }
   [[nodiscard]] bool has_perplexity() const override { return true; }
 
   Outputs forward(ir::Builder& b, const models::Model& model, std::span<const ir::ValueId> inputs,
@@ -31,26 +29,27 @@ class CausalLm final : public Task {
                      std::span<const ir::ValueId> inputs) const override {
     return models::language_model(model).logits(b, forward_of(inputs, {}));
   }
-  [[nodiscard]] ir::Shape logits_shape(const models::Model& model, int64_t batch,
-                                       int64_t length) const override {
-    return {batch, length, models::language_model(model).vocab_size()};
+  [[nodiscard]] ir::Shape logits_shape(int64_t batch) const override {
+    return {batch, sizes_.longest, sizes_.vocab_size};
   }
 
-  Result<std::unique_ptr<datasets::SequenceSource>> open_source(
-      const datasets::DataFiles& files, const datasets::TrainingDataOptions& options) const override {
-    return datasets::open_causal_source(files, options);
+  Result<std::unique_ptr<datasets::ExampleSource>> open_source(
+      const datasets::DataFiles& files, const datasets::SourceOptions& options) const override {
+    datasets::SourceOptions own = options;
+    own.vocab_size = sizes_.vocab_size;
+    return datasets::open_causal_source(files, own);
   }
 
   /// The last token predicts nothing.
-  [[nodiscard]] datasets::SequenceCounts drawn_counts(int64_t length) const override {
-    return {length, length - 1};
+  [[nodiscard]] datasets::ExampleCounts drawn_counts() const override {
+    return {sizes_.longest, sizes_.longest - 1};
   }
-  void draw(uint64_t seed, int64_t vocab_size, datasets::SequenceRow row) const override {
+  void draw(uint64_t seed, datasets::ExampleRow row) const override {
     const std::span<int32_t> tokens = datasets::row_as<int32_t>(row[datasets::kTokensRow]),
                              targets = datasets::row_as<int32_t>(row[datasets::kTargetsRow]);
     for (int32_t& token : tokens) {
       seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-      token = static_cast<int32_t>((seed >> 33) % static_cast<uint64_t>(vocab_size));
+      token = static_cast<int32_t>((seed >> 33) % static_cast<uint64_t>(sizes_.vocab_size));
     }
     for (size_t i = 0; i < targets.size(); ++i)
       targets[i] = i + 1 < tokens.size() ? tokens[i + 1] : datasets::kNoTarget;
@@ -66,10 +65,32 @@ class CausalLm final : public Task {
         .training = operands.training,
         .random = operands.random};
   }
+
+  const TokenSizes sizes_;
 };
+
+Result<std::unique_ptr<Task>> make_causal(const TaskInputs& inputs) {
+  return make_causal_lm(
+      inputs.packs_documents,
+      {.vocab_size = models::language_model(inputs.model).vocab_size(), .longest = inputs.sequence_length});
+}
+
+Status check_causal(const io::ConfigJson& model) {
+  if (!io::is_sequence_classifier(model)) return Ok{};
+  return Error{ErrorCode::kInvalidArgument, "task is causal_lm, and the model has the head of a classifier",
+               model.source(), "set task=sequence_classification, or name a causal language model"};
+}
 
 }  // namespace
 
-std::unique_ptr<Task> make_causal_lm(bool documents) { return std::make_unique<CausalLm>(documents); }
+std::unique_ptr<Task> make_causal_lm(bool documents, const TokenSizes& sizes) {
+  return std::make_unique<CausalLm>(documents, sizes);
+}
+
+const TaskDef& causal_lm() {
+  static constexpr TaskDef kDef = {
+      .name = "causal_lm", .preparation = Preparation::kPack, .make = make_causal, .check = check_causal};
+  return kDef;
+}
 
 }  // namespace plimsoll::tasks

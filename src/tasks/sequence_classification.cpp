@@ -1,37 +1,40 @@
 #include "tasks/sequence_classification.h"
 
+#include <array>
 #include <limits>
 #include <utility>
 
 #include "corpora/labelled/labelled_dataset.h"
+#include "models/classifier.h"
 #include "models/language_model.h"
 #include "ops/loss.h"
 #include "ops/structure.h"
+#include "tasks/task_list.h"
 
 namespace plimsoll::tasks {
 namespace {
 
-constexpr size_t kTokens = 0, kLast = 1, kLabels = 2;
+constexpr size_t kTokensRow = 0, kLastRow = 1, kLabelsRow = 2;
 
 /// Labelled examples as rows of a batch.
-class LabelledSource final : public datasets::SequenceSource {
+class LabelledSource final : public datasets::ExampleSource {
  public:
   LabelledSource(corpora::LabelledDataset data, bool single) : data_(std::move(data)), single_(single) {}
-  [[nodiscard]] int64_t num_sequences() const override { return data_.size(); }
-  [[nodiscard]] int64_t num_tokens() const override { return data_.num_tokens(); }
+  [[nodiscard]] int64_t num_examples() const override { return data_.size(); }
+  [[nodiscard]] int64_t num_units() const override { return data_.num_tokens(); }
   [[nodiscard]] int64_t scratch_bytes() const override { return data_.scratch_bytes(); }
   Result<int64_t> length(int64_t index, std::span<std::byte> scratch) const override {
     return data_.length(index, scratch);
   }
-  Result<datasets::SequenceCounts> read(int64_t index, datasets::SequenceRow row,
-                                        std::span<std::byte> scratch) const override {
+  Result<datasets::ExampleCounts> read(int64_t index, datasets::ExampleRow row,
+                                       std::span<std::byte> scratch) const override {
     float label = 0;
     const corpora::LabelledRow example{
-        datasets::row_as<int32_t>(row[kTokens]), datasets::row_as<int32_t>(row[kLast]).data(),
-        single_ ? std::span(&label, 1) : datasets::row_as<float>(row[kLabels])};
+        datasets::row_as<int32_t>(row[kTokensRow]), datasets::row_as<int32_t>(row[kLastRow]).data(),
+        single_ ? std::span(&label, 1) : datasets::row_as<float>(row[kLabelsRow])};
     PLIMSOLL_ASSIGN(const int64_t tokens, data_.read(index, example, scratch));
-    if (single_) datasets::row_as<int32_t>(row[kLabels])[0] = static_cast<int32_t>(label);
-    return datasets::SequenceCounts{tokens, 1};
+    if (single_) datasets::row_as<int32_t>(row[kLabelsRow])[0] = static_cast<int32_t>(label);
+    return datasets::ExampleCounts{tokens, 1};
   }
   Status keep_within(int64_t& room) override { return data_.keep_within(room); }
   Result<uint64_t> fingerprint(std::span<std::byte> /*scratch*/) const override {
@@ -45,51 +48,52 @@ class LabelledSource final : public datasets::SequenceSource {
 
 class SequenceClassification final : public Task {
  public:
-  SequenceClassification(const io::Labels& labels, std::optional<int64_t> pad_token)
-      : labels_(labels), problem_(labels.problem), count_(labels.count()), pad_token_(pad_token) {
-    inputs_.push_back({.name = "tokens", .row = datasets::token_row(0)});
-    inputs_.push_back({.name = "last", .row = datasets::int_row(1, 0)});
+  SequenceClassification(const io::Labels& labels, std::optional<int64_t> pad_token, const TokenSizes& sizes)
+      : labels_(labels),
+        problem_(labels.problem),
+        count_(labels.count()),
+        pad_token_(pad_token),
+        sizes_(sizes) {
+    inputs_.push_back(datasets::token_tensor("tokens", 0));
+    inputs_.push_back({.name = "last"});
     if (is_single())
-      inputs_.push_back({.name = "labels", .row = datasets::int_row(1, ops::kIgnoreTarget)});
+      inputs_.push_back({.name = "labels", .padding_bits = datasets::element_bits(ops::kIgnoreTarget)});
     else
       inputs_.push_back({.name = "labels",
                          .dtype = ir::DType::kF32,
-                         .row = datasets::float_row(count_, std::numeric_limits<float>::quiet_NaN()),
-                         .has_columns = true});
+                         .shape = {count_},
+                         .padding_bits = datasets::element_bits(std::numeric_limits<float>::quiet_NaN())});
   }
-  [[nodiscard]] std::string_view name() const override { return "sequence_classification"; }
-  [[nodiscard]] std::string_view unit() const override { return "examples"; }
+  [[nodiscard]] Unit unit() const override { return kTokens; }
+  [[nodiscard]] std::string_view loss_unit() const override { return "examples"; }
 
   Outputs forward(ir::Builder& b, const models::Model& model, std::span<const ir::ValueId> inputs,
                   const LossOperands& operands) const override {
     const models::Forward forward{
-        .tokens = inputs[kTokens], .training = operands.training, .random = operands.random};
-    const ir::ValueId scores = models::language_model(model).pooled_logits(b, forward, inputs[kLast]);
+        .tokens = inputs[kTokensRow], .training = operands.training, .random = operands.random};
+    const ir::ValueId scores = models::language_model(model).pooled_logits(b, forward, inputs[kLastRow]);
     const auto scope = b.scope("score");
-    const ir::ValueId sum = loss(b, scores, inputs[kLabels], operands);
+    const ir::ValueId sum = loss(b, scores, inputs[kLabelsRow], operands);
     return {sum, operands.logits ? flat(b, scores) : ir::ValueId{}};
   }
 
   ir::ValueId logits(ir::Builder& b, const models::Model& model,
                      std::span<const ir::ValueId> inputs) const override {
-    return flat(b,
-                models::language_model(model).pooled_logits(b, {.tokens = inputs[kTokens]}, inputs[kLast]));
+    return flat(
+        b, models::language_model(model).pooled_logits(b, {.tokens = inputs[kTokensRow]}, inputs[kLastRow]));
   }
-  [[nodiscard]] ir::Shape logits_shape(const models::Model& /*model*/, int64_t batch,
-                                       int64_t /*length*/) const override {
-    return {batch, count_};
-  }
+  [[nodiscard]] ir::Shape logits_shape(int64_t batch) const override { return {batch, count_}; }
 
-  Result<std::unique_ptr<datasets::SequenceSource>> open_source(
-      const datasets::DataFiles& files, const datasets::TrainingDataOptions& options) const override {
+  Result<std::unique_ptr<datasets::ExampleSource>> open_source(
+      const datasets::DataFiles& files, const datasets::SourceOptions& options) const override {
     PLIMSOLL_ASSIGN(
         corpora::LabelledDataset data,
         corpora::LabelledDataset::open(files.paths, {.sequence_length = options.pack.sequence_length,
-                                                     .vocab_size = options.vocab_size,
+                                                     .vocab_size = sizes_.vocab_size,
                                                      .pad_token = pad_token_,
                                                      .labels = labels_,
                                                      .setting = options.setting}));
-    return std::unique_ptr<datasets::SequenceSource>(
+    return std::unique_ptr<datasets::ExampleSource>(
         std::make_unique<LabelledSource>(std::move(data), is_single()));
   }
 
@@ -110,23 +114,24 @@ class SequenceClassification final : public Task {
                                                     : metrics::class_metrics_bytes(count_);
   }
   void add_to(metrics::Metrics& metrics, std::span<const float> outputs,
-              datasets::SequenceRow row) const override {
-    if (!is_single()) return metrics.add(outputs, datasets::row_as<const float>(row[kLabels]));
-    const auto label = static_cast<float>(datasets::row_as<const int32_t>(row[kLabels])[0]);
+              datasets::ExampleRow row) const override {
+    if (!is_single()) return metrics.add(outputs, datasets::row_as<const float>(row[kLabelsRow]));
+    const auto label = static_cast<float>(datasets::row_as<const int32_t>(row[kLabelsRow])[0]);
     metrics.add(outputs, {&label, 1});
   }
 
-  [[nodiscard]] datasets::SequenceCounts drawn_counts(int64_t length) const override { return {length, 1}; }
-  void draw(uint64_t seed, int64_t vocab_size, datasets::SequenceRow row) const override {
+  [[nodiscard]] datasets::ExampleCounts drawn_counts() const override { return {sizes_.longest, 1}; }
+  void draw(uint64_t seed, datasets::ExampleRow row) const override {
     const auto next = [&] { return (seed = seed * 6364136223846793005ULL + 1442695040888963407ULL) >> 33; };
-    const std::span<int32_t> tokens = datasets::row_as<int32_t>(row[kTokens]);
-    for (int32_t& token : tokens) token = static_cast<int32_t>(next() % static_cast<uint64_t>(vocab_size));
-    datasets::row_as<int32_t>(row[kLast])[0] = static_cast<int32_t>(tokens.size()) - 1;
+    const std::span<int32_t> tokens = datasets::row_as<int32_t>(row[kTokensRow]);
+    for (int32_t& token : tokens)
+      token = static_cast<int32_t>(next() % static_cast<uint64_t>(sizes_.vocab_size));
+    datasets::row_as<int32_t>(row[kLastRow])[0] = static_cast<int32_t>(tokens.size()) - 1;
     if (is_single())
-      datasets::row_as<int32_t>(row[kLabels])[0] =
+      datasets::row_as<int32_t>(row[kLabelsRow])[0] =
           static_cast<int32_t>(next() % static_cast<uint64_t>(count_));
     else
-      for (float& label : datasets::row_as<float>(row[kLabels])) label = static_cast<float>(next() % 2);
+      for (float& label : datasets::row_as<float>(row[kLabelsRow])) label = static_cast<float>(next() % 2);
   }
 
  private:
@@ -154,13 +159,33 @@ class SequenceClassification final : public Task {
   const io::ProblemType problem_;
   const int64_t count_;
   const std::optional<int64_t> pad_token_;
+  const TokenSizes sizes_;
 };
+
+Result<std::unique_ptr<Task>> make_classification(const TaskInputs& inputs) {
+  PLIMSOLL_ASSIGN(const auto pad_token, io::read_pad_token(inputs.model_config));
+  return make_sequence_classification(
+      *inputs.labels, pad_token,
+      {.vocab_size = models::language_model(inputs.model).vocab_size(), .longest = inputs.sequence_length});
+}
+
+constexpr std::array<std::string_view, 1> kSettings = {"classification."};
 
 }  // namespace
 
-std::unique_ptr<Task> make_sequence_classification(const io::Labels& labels,
-                                                   std::optional<int64_t> pad_token) {
-  return std::make_unique<SequenceClassification>(labels, pad_token);
+std::unique_ptr<Task> make_sequence_classification(const io::Labels& labels, std::optional<int64_t> pad_token,
+                                                   const TokenSizes& sizes) {
+  return std::make_unique<SequenceClassification>(labels, pad_token, sizes);
+}
+
+const TaskDef& sequence_classification() {
+  static constexpr TaskDef kDef = {.name = "sequence_classification",
+                                   .preparation = Preparation::kLabelled,
+                                   .make = make_classification,
+                                   .is_made_for = io::is_sequence_classifier,
+                                   .adapt = models::as_classifier,
+                                   .settings = kSettings};
+  return kDef;
 }
 
 }  // namespace plimsoll::tasks

@@ -18,6 +18,7 @@ namespace plimsoll::tasks {
 /// summed over the sequences; metrics as metrics.h has them.
 /// `pad_token`: see LabelledDatasetOptions. Its data are shards with labels beside them.
 std::unique_ptr<Task> make_sequence_classification(const io::Labels& labels,
-                                                   std::optional<int64_t> pad_token = {});
+                                                   std::optional<int64_t> pad_token = {},
+                                                   const TokenSizes& sizes = {});
 
 }  // namespace plimsoll::tasks

@@ -17,7 +17,15 @@ namespace {
 /// A float32 as the nine digits that give its bits back.
 io::Tree number(double value) { return io::Tree::of(value); }
 
-double rate_of(const training::StepEvent& e) { return static_cast<double>(e.tokens) / e.seconds; }
+double rate_of(const training::StepEvent& e) { return static_cast<double>(e.units) / e.seconds; }
+
+/// What the speed is called: "tokens_per_second".
+std::string speed_key(std::string_view unit) { return fmt::format("{}_per_second", unit); }
+
+/// Readers look for tokens where nothing else is said.
+void say_unit(io::Tree& event, std::string_view unit) {
+  if (unit != "tokens") event.set("unit", io::Tree::of(std::string(unit)));
+}
 
 /// What a run repeats stands before what its clock says.
 io::Tree step_event(const training::StepEvent& e) {
@@ -26,13 +34,14 @@ io::Tree step_event(const training::StepEvent& e) {
                                   {"loss", number(e.loss)},
                                   {"grad_norm", number(e.grad_norm)},
                                   {"learning_rate", number(e.learning_rate)},
-                                  {"tokens", io::Tree::of(e.tokens)}});
+                                  {std::string(e.unit), io::Tree::of(e.units)}});
+  say_unit(event, e.unit);
   if (e.loss_scale) {
     event.set("loss_scale", number(*e.loss_scale));
     event.set("skipped", io::Tree::of(e.skipped));
   }
   event.set("step_seconds", number(e.seconds));
-  event.set("tokens_per_second", number(rate_of(e)));
+  event.set(speed_key(e.unit), number(rate_of(e)));
   event.set("samples_per_second", number(static_cast<double>(e.samples) / e.seconds));
   event.set("data_wait_seconds", number(e.data_wait_seconds));
   event.set("loss_mean", number(e.loss_mean));  // a resume within an interval has fewer of its steps
@@ -57,7 +66,7 @@ std::string scale_text(const training::StepEvent& e) {
 void set_figures(io::Tree& event, const training::EvalEvent& e) {
   event.set("loss", number(e.loss));
   if (e.has_perplexity) event.set("perplexity", number(std::exp(e.loss)));
-  event.set("tokens", io::Tree::of(e.tokens));
+  event.set(std::string(e.unit), io::Tree::of(e.units));
   event.set("targets", io::Tree::of(e.targets));
   if (e.metrics.empty()) return;
   io::Tree metrics = io::Tree::map();
@@ -82,12 +91,13 @@ io::Tree eval_event(const training::EvalEvent& e) {
   return event;
 }
 
-std::string summary_text(const Summary& s, double tokens_per_second, const std::string& course) {
+std::string summary_text(const Summary& s, double speed, const std::string& course) {
   const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
-  std::string out = fmt::format("\n{} steps, {} tokens in {:.1f} s: {:.0f} tokens/s, start-up {:.2f} s\n",
-                                s.steps, s.tokens, s.seconds, tokens_per_second, s.startup_seconds);
+  std::string out = fmt::format("\n{} steps, {} {} in {:.1f} s: {:.0f} {}/s, start-up {:.2f} s\n", s.steps,
+                                s.units, s.unit, s.seconds, speed, s.unit, s.startup_seconds);
   out += course;
-  if (s.run_steps > s.steps) out += fmt::format("so far: {} steps, {} tokens\n", s.run_steps, s.run_tokens);
+  if (s.run_steps > s.steps)
+    out += fmt::format("so far: {} steps, {} {}\n", s.run_steps, s.run_units, s.unit);
   if (s.best) out += fmt::format("best: {} {:.6g} at step {}\n", s.best->metric, s.best->value, s.best->step);
   const double ratio = static_cast<double>(s.measured_peak_bytes) / static_cast<double>(s.planned_peak_bytes);
   out += fmt::format("peak memory{}: planned {}, measured {} ({:.1f} % of the plan)\n",
@@ -102,21 +112,22 @@ std::string summary_text(const Summary& s, double tokens_per_second, const std::
 }
 
 /// Of a run's end.
-io::Tree summary_event(const Summary& s, double tokens_per_second) {
+io::Tree summary_event(const Summary& s, double speed) {
   io::Tree event =
       io::Tree::map({{"event", io::Tree::of(std::string("summary"))},
                      {"steps", io::Tree::of(s.steps)},
-                     {"tokens", io::Tree::of(s.tokens)},
+                     {std::string(s.unit), io::Tree::of(s.units)},
                      {"run_steps", io::Tree::of(s.run_steps)},
-                     {"run_tokens", io::Tree::of(s.run_tokens)},
+                     {fmt::format("run_{}", s.unit), io::Tree::of(s.run_units)},
                      {"seconds", number(s.seconds)},
-                     {"tokens_per_second", number(tokens_per_second)},
+                     {speed_key(s.unit), number(speed)},
                      {"startup_seconds", number(s.startup_seconds)},
                      {"planned_peak_bytes", io::Tree::of(s.planned_peak_bytes)},
                      {"measured_peak_bytes", io::Tree::of(s.measured_peak_bytes)},
                      {"arena_bytes", io::Tree::of(s.arena_bytes)},
                      {"allocations_after_first_step", io::Tree::of(s.allocations_after_first_step)},
                      {"small_allocations_per_step", number(s.small_allocations_per_step)}});
+  say_unit(event, s.unit);
   if (s.host_planned_peak_bytes) {
     event.set("host_planned_peak_bytes", io::Tree::of(*s.host_planned_peak_bytes));
     event.set("host_measured_peak_bytes", io::Tree::of(*s.host_measured_peak_bytes));
@@ -203,7 +214,7 @@ void Events::step(const training::StepEvent& e) {
        {fmt::format("norm {:.3g}", e.grad_norm), 8},
        {fmt::format("lr {:.2e}", e.learning_rate), 9},
        {scale_text(e), e.skipped ? 2 : 10},
-       {fmt::format("{:.0f} tok/s", rate_of(e)), 4},
+       {fmt::format("{:.0f} {}/s", rate_of(e), e.unit == "tokens" ? "tok" : e.unit), 4},
        {"ETA " + left, 3},
        {wait, 6},
        {"peak " + to_string(Bytes(peak_bytes_)) + budget, 7}});
@@ -218,7 +229,7 @@ void Events::eval_progress(int64_t done, int64_t total) {
   if (!eval_clock_->is_due(sink_.audience().rewrites_progress)) return;
   const double fraction = static_cast<double>(done) / static_cast<double>(std::max<int64_t>(1, total));
   sink_.progress({{fmt::format("eval {:3.0f}%", 100 * fraction), 0},
-                  {fmt::format("{} of {} sequences", done, total), 2},
+                  {fmt::format("{} of {} examples", done, total), 2},
                   {eval_clock_->left(fraction), 1}});
 }
 
@@ -298,9 +309,9 @@ void Events::note(const std::string& text) { sink_.message("note: " + text); }
 
 void Events::summary(const Summary& s) {
   sink_.end_progress(/*stays=*/true);
-  const double tokens_per_second = s.seconds > 0 ? static_cast<double>(s.tokens) / s.seconds : 0.0;
-  emit(summary_event(s, tokens_per_second));
-  if (!takes_events()) sink_.text(summary_text(s, tokens_per_second, course_text()));
+  const double speed = s.seconds > 0 ? static_cast<double>(s.units) / s.seconds : 0.0;
+  emit(summary_event(s, speed));
+  if (!takes_events()) sink_.text(summary_text(s, speed, course_text()));
 }
 
 }  // namespace plimsoll::telemetry

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/progress_clock.h"
@@ -22,8 +23,9 @@
 namespace plimsoll::telemetry {
 
 struct Summary {
-  int64_t steps = 0, tokens = 0;          ///< of this process, as are its seconds
-  int64_t run_steps = 0, run_tokens = 0;  ///< from the first step of the run on, whichever processes did them
+  int64_t steps = 0, units = 0;          ///< of this process, as are its seconds
+  int64_t run_steps = 0, run_units = 0;  ///< from the first step of the run on, whichever processes did them
+  std::string_view unit = "tokens";      ///< of the task: what the units are
   double seconds = 0, startup_seconds = 0;
   int64_t planned_peak_bytes = 0, measured_peak_bytes = 0;
   /// Where the device has memory of its own, and the two above are its; else none.

@@ -89,7 +89,7 @@ void RunFolder::step(const training::StepEvent& e) {
                      {"train/grad_norm", e.grad_norm},
                      {"train/learning_rate", e.learning_rate},
                      {"train/epoch", epoch(e.step)},
-                     {"train/tokens_per_second", static_cast<double>(e.tokens) / e.seconds},
+                     {fmt::format("train/{}_per_second", e.unit), static_cast<double>(e.units) / e.seconds},
                      {"train/data_wait_seconds", e.data_wait_seconds}};
   if (e.loss_scale) scalars.emplace_back("train/loss_scale", *e.loss_scale);
   check(event_file_->add(e.step, scalars), "event files");
@@ -108,7 +108,8 @@ void RunFolder::write_state(const Summary* end) {
   RunState state;
   state.step = trainer_.steps_done();
   state.total_steps = trainer_.total_steps();
-  state.tokens = trainer_.tokens_trained();
+  state.units = trainer_.units_trained();
+  state.counts_tokens = trainer_.prepared().task->unit().name == tasks::kTokens.name;
   state.sequences_per_epoch = trainer_.sequences_per_epoch();
   state.micro_batch_size = trainer_.prepared().split.micro_batch_size;
   state.flops_per_step = trainer_.prepared().report.flops;

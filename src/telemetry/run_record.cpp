@@ -17,7 +17,7 @@ void RunRecord::add(const training::StepEvent& event) {
     small_allocations_ += num_allocations() - requests_.all - large;
   }
   seconds_.push_back(event.seconds);
-  tokens_ += event.tokens;
+  units_ += event.units;
   resume();
 }
 
@@ -31,9 +31,10 @@ double RunRecord::median_seconds() const { return median(seconds_); }
 Summary RunRecord::summary(const training::Trainer& trainer) const {
   Summary s;
   s.steps = static_cast<int64_t>(seconds_.size());
-  s.tokens = tokens_;
+  s.units = units_;
   s.run_steps = trainer.steps_done();
-  s.run_tokens = trainer.tokens_trained();
+  s.run_units = trainer.units_trained();
+  s.unit = trainer.prepared().task->unit().name;
   for (const double t : seconds_) s.seconds += t;
   s.startup_seconds = std::max(0.0, first_step_end_ - process_start_seconds_ - median_seconds());
   const planner::PlanReport& plan = trainer.prepared().report;

@@ -29,7 +29,7 @@ class RunRecord {
   double process_start_seconds_;
   double first_step_end_ = 0;
   std::vector<double> seconds_;
-  int64_t tokens_ = 0;
+  int64_t units_ = 0;  ///< of the task
   /// Heap requests of one place and time: how many, and how many of them large.
   struct HeapRequests {
     int64_t all = 0, large = 0;

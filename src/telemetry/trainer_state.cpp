@@ -108,7 +108,7 @@ void set_best(io::Tree& head, const settings::RunConfig& config,
 io::Tree tail_of(const settings::RunConfig& config, const RunState& s, double epochs) {
   return io::Tree::map({{"logging_steps", io::Tree::of(config.training.logging_steps)},
                         {"max_steps", io::Tree::of(s.total_steps)},
-                        {"num_input_tokens_seen", io::Tree::of(s.tokens)},
+                        {"num_input_tokens_seen", io::Tree::of(s.counts_tokens ? s.units : 0)},
                         {"num_train_epochs", io::Tree::of(static_cast<int64_t>(std::ceil(epochs)))},
                         {"save_steps", io::Tree::of(config.output.save_steps)},
                         {"stateful_callbacks", io::Tree::map()},

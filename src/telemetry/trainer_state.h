@@ -14,7 +14,8 @@ namespace plimsoll::telemetry {
 
 /// What the events do not say.
 struct RunState {
-  int64_t step = 0, total_steps = 0, tokens = 0;
+  int64_t step = 0, total_steps = 0, units = 0;
+  bool counts_tokens = true;  ///< the units are tokens
   int64_t sequences_per_epoch = 1;
   int64_t micro_batch_size = 1;
   double flops_per_step = 0;

@@ -10,12 +10,12 @@
 namespace plimsoll::training {
 
 BatchFeeder::BatchFeeder(runtime::Session& session, const tasks::Task& task, std::span<const int64_t> lengths)
-    : session_(session), task_(task), layout_(task.layout()), row_(layout_.size()) {
+    : session_(session), task_(task), tensors_(task.inputs()), row_(tensors_.size()) {
   for (const int64_t length : lengths) {
     Inputs& inputs = inputs_.emplace_back();
     inputs.length = length;
     std::vector<std::string> names;
-    for (const tasks::Input& input : task.inputs())
+    for (const datasets::TensorSpec& input : task.inputs())
       names.push_back(planner::input_state(input.name, planner::bucket_of(length, lengths)));
     inputs.rows = session.type(names.front()).shape.dim(0);
     std::vector<std::string_view> states(names.begin(), names.end());
@@ -32,14 +32,14 @@ Status BatchFeeder::begin(size_t bucket, int64_t first) {
   PLIMSOLL_TRY(session_.begin(inputs.block));
   if (!inputs.draws) return Ok{};
   random_[3] = static_cast<int32_t>(first);
-  std::ranges::copy(random_, session_.of<int32_t>(inputs.block, layout_.size()).begin());
+  std::ranges::copy(random_, session_.of<int32_t>(inputs.block, tensors_.size()).begin());
   return Ok{};
 }
 
-datasets::SequenceRow BatchFeeder::row(size_t bucket, int64_t row) {
+datasets::ExampleRow BatchFeeder::row(size_t bucket, int64_t row) {
   const Inputs& inputs = inputs_[bucket];
   for (size_t t = 0; t < row_.size(); ++t) {
-    const auto bytes = static_cast<size_t>(layout_[t].bytes(inputs.length));
+    const auto bytes = static_cast<size_t>(tensors_[t].example_bytes(inputs.length));
     row_[t] = session_.of<std::byte>(inputs.block, t).subspan(static_cast<size_t>(row) * bytes, bytes);
   }
   return row_;
@@ -58,49 +58,48 @@ Status BatchFeeder::copy(const datasets::LoadedBatch& batch, int64_t first, size
   PLIMSOLL_CHECK(batch.length <= inputs_[bucket].length, "rows longer than their bucket");
   PLIMSOLL_TRY(begin(bucket, first));
   for (int64_t r = 0; r < inputs_[bucket].rows; ++r) {
-    const datasets::SequenceRow to = row(bucket, r);
+    const datasets::ExampleRow to = row(bucket, r);
     for (size_t t = 0; t < to.size(); ++t) {
-      const auto bytes = static_cast<size_t>(layout_[t].bytes(batch.length));
-      std::ranges::copy(batch.tensors[t].subspan(static_cast<size_t>(first + r) * bytes, bytes),
-                        to[t].begin());
-      datasets::pad_row(layout_[t], to[t], bytes / sizeof(uint32_t));
+      const auto bytes = static_cast<size_t>(tensors_[t].example_bytes(batch.length));
+      datasets::copy_example(tensors_[t],
+                             batch.tensors[t].subspan(static_cast<size_t>(first + r) * bytes, bytes),
+                             batch.length, to[t], inputs_[bucket].length);
     }
   }
   return commit(bucket);
 }
 
-Status BatchFeeder::synthesise(uint64_t key, int64_t vocab_size, int64_t first, size_t bucket) {
+Status BatchFeeder::synthesise(uint64_t key, int64_t first, size_t bucket) {
   PLIMSOLL_TRY(begin(bucket, first));
   for (int64_t r = 0; r < inputs_[bucket].rows; ++r)
-    task_.draw(key + static_cast<uint64_t>(r) * 0x9e3779b97f4a7c15ULL, vocab_size, row(bucket, r));
+    task_.draw(key + static_cast<uint64_t>(r) * 0x9e3779b97f4a7c15ULL, row(bucket, r));
   return commit(bucket);
 }
 
 Status BatchFeeder::fill(size_t bucket, int64_t rows,
-                         const std::function<Status(int64_t row, datasets::SequenceRow to)>& fill_row) {
+                         const std::function<Status(int64_t row, datasets::ExampleRow to)>& fill_row) {
   PLIMSOLL_TRY(begin(bucket, /*first=*/0));
   for (int64_t r = 0; r < inputs_[bucket].rows; ++r) {
-    const datasets::SequenceRow to = row(bucket, r);
+    const datasets::ExampleRow to = row(bucket, r);
     if (r < rows)
       PLIMSOLL_TRY(fill_row(r, to));
     else
-      for (size_t t = 0; t < to.size(); ++t) pad_row(layout_[t], to[t], 0);
+      for (size_t t = 0; t < to.size(); ++t) datasets::pad_example(tensors_[t], to[t]);
   }
   return commit(bucket);
 }
 
-Result<datasets::SequenceCounts> BatchFeeder::read(const datasets::TrainingData& data,
-                                                   std::span<const int64_t> looked_up, size_t bucket,
-                                                   std::span<std::byte> scratch) {
-  datasets::SequenceCounts counts;
-  PLIMSOLL_TRY(fill(bucket, static_cast<int64_t>(looked_up.size()),
-                    [&](int64_t r, datasets::SequenceRow to) -> Status {
-                      PLIMSOLL_ASSIGN(const datasets::SequenceCounts read,
-                                      data.read_at(looked_up[static_cast<size_t>(r)], to, scratch));
-                      counts.tokens += read.tokens;
-                      counts.targets += read.targets;
-                      return Ok{};
-                    }));
+Result<datasets::ExampleCounts> BatchFeeder::read(const datasets::TrainingData& data,
+                                                  std::span<const int64_t> looked_up, size_t bucket,
+                                                  std::span<std::byte> scratch) {
+  datasets::ExampleCounts counts;
+  PLIMSOLL_TRY(
+      fill(bucket, static_cast<int64_t>(looked_up.size()), [&](int64_t r, datasets::ExampleRow to) -> Status {
+        PLIMSOLL_ASSIGN(const datasets::ExampleCounts read,
+                        data.read_at(looked_up[static_cast<size_t>(r)], to, scratch));
+        counts.add(read);
+        return Ok{};
+      }));
   return counts;
 }
 

@@ -1,4 +1,4 @@
-// Brings sequences to where the programs read them.
+// Brings examples to where the programs read them.
 #pragma once
 
 #include <array>
@@ -30,19 +30,18 @@ class BatchFeeder {
   /// of the device.
   Status copy(const datasets::LoadedBatch& batch, int64_t first, size_t bucket);
   /// Rows of no data, the same in each run: for benchmarks.
-  Status synthesise(uint64_t key, int64_t vocab_size, int64_t first, size_t bucket);
-  /// The sequences at up to a micro-batch of positions that TrainingData::look_up gave, which the bucket
+  Status synthesise(uint64_t key, int64_t first, size_t bucket);
+  /// The examples at up to a micro-batch of positions that TrainingData::look_up gave, which the bucket
   /// holds; the rows behind them are padding, which counts nowhere. Errors: as TrainingData::read_at; of the
   /// device.
-  Result<datasets::SequenceCounts> read(const datasets::TrainingData& data,
-                                        std::span<const int64_t> looked_up, size_t bucket,
-                                        std::span<std::byte> scratch);
+  Result<datasets::ExampleCounts> read(const datasets::TrainingData& data, std::span<const int64_t> looked_up,
+                                       size_t bucket, std::span<std::byte> scratch);
   /// As many rows as `fill_row` fills, from the first on; those behind them are padding. Errors: fill_row's;
   /// of the device.
   Status fill(size_t bucket, int64_t rows,
-              const std::function<Status(int64_t row, datasets::SequenceRow to)>& fill_row);
-  /// A sequence's part of what was written last, until the next inputs are.
-  [[nodiscard]] datasets::SequenceRow row(size_t bucket, int64_t row);
+              const std::function<Status(int64_t row, datasets::ExampleRow to)>& fill_row);
+  /// An example's part of what was written last, until the next inputs are.
+  [[nodiscard]] datasets::ExampleRow row(size_t bucket, int64_t row);
 
  private:
   struct Inputs {
@@ -57,8 +56,8 @@ class BatchFeeder {
 
   runtime::Session& session_;
   const tasks::Task& task_;
-  const datasets::BatchLayout layout_;
-  std::vector<Inputs> inputs_;  ///< by bucket
+  const std::vector<datasets::TensorSpec>& tensors_;  ///< the task's
+  std::vector<Inputs> inputs_;                        ///< by bucket
   std::vector<std::span<std::byte>> row_;
   std::array<int32_t, 4> random_{};
 };

@@ -26,9 +26,9 @@ std::vector<std::string> Evaluator::notes() const {
   return lines;
 }
 
-int64_t Evaluator::num_sequences() const {
+int64_t Evaluator::num_examples() const {
   int64_t count = 0;
-  for (const Part& part : parts_) count += part.data.num_sequences();
+  for (const Part& part : parts_) count += part.data.num_examples();
   return count;
 }
 
@@ -43,9 +43,9 @@ void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch,
     programs_.push_back(
         session.plan().find_program({passes::ProgramRole::kEval, planner::bucket_of(length, lengths)}));
   if (!task_.has_metrics()) return;
-  metrics_ = task_.make_metrics(num_sequences());
+  metrics_ = task_.make_metrics(num_examples());
   for (Part& part : parts_)
-    if (!part.name.empty()) part.metrics = task_.make_metrics(part.data.num_sequences());
+    if (!part.name.empty()) part.metrics = task_.make_metrics(part.data.num_examples());
   outputs_.resize(static_cast<size_t>(session.type(planner::kLogitsState).num_elements()));
 }
 
@@ -64,7 +64,7 @@ Status Evaluator::add_to_metrics(Part& part, size_t bucket, int64_t sequences) {
 Result<std::optional<Evaluator::Sum>> Evaluator::run_part(Part& part, int64_t before,
                                                           const std::function<bool()>& stopped,
                                                           const EvalProgress& progress) {
-  const int64_t end = part.data.num_sequences(), all = num_sequences();
+  const int64_t end = part.data.num_examples(), all = num_examples();
   const auto batch_size = static_cast<int64_t>(positions_.size());
   Sum total;
   if (part.metrics) part.metrics->clear();
@@ -78,11 +78,10 @@ Result<std::optional<Evaluator::Sum>> Evaluator::run_part(Part& part, int64_t be
       if (stopped && stopped()) return std::optional<Sum>();
       if (progress) progress(before + block + static_cast<int64_t>(first), all);
       const std::span micro = batch.subspan(first, std::min(micro_batch_size_, batch.size() - first));
-      PLIMSOLL_ASSIGN(const datasets::SequenceCounts read, feeder_->read(part.data, micro, bucket, scratch_));
+      PLIMSOLL_ASSIGN(const datasets::ExampleCounts read, feeder_->read(part.data, micro, bucket, scratch_));
       PLIMSOLL_TRY(session_->run(programs_[bucket]));
       PLIMSOLL_TRY(add_to_metrics(part, bucket, static_cast<int64_t>(micro.size())));
-      total.counts.tokens += read.tokens;
-      total.counts.targets += read.targets;
+      total.counts.add(read);
     }
     PLIMSOLL_ASSIGN(const float sum, session_->value<float>(planner::kLossState));
     total.loss += static_cast<double>(sum);
@@ -93,7 +92,9 @@ Result<std::optional<Evaluator::Sum>> Evaluator::run_part(Part& part, int64_t be
 EvalEvent Evaluator::event_of(int64_t step, const Sum& sum, metrics::Metrics* metrics) const {
   EvalEvent event;
   event.step = step;
-  event.tokens = sum.counts.tokens;
+  event.units = sum.counts.units;
+  event.unit = task_.unit().name;
+  event.loss_unit = task_.loss_unit();
   event.targets = sum.counts.targets;
   event.has_perplexity = task_.has_perplexity();
   if (metrics != nullptr) event.metrics = metrics->values();
@@ -111,10 +112,9 @@ Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::functio
   for (Part& part : parts_) {
     PLIMSOLL_ASSIGN(const std::optional<Sum> sum, run_part(part, before, stopped, progress));
     if (!sum) return std::optional<EvalEvent>();
-    before += part.data.num_sequences();
+    before += part.data.num_examples();
     all.loss += sum->loss;
-    all.counts.tokens += sum->counts.tokens;
-    all.counts.targets += sum->counts.targets;
+    all.counts.add(sum->counts);
     if (part.name.empty()) continue;
     events.push_back(event_of(step, *sum, part.metrics.get()));
     events.back().name = part.name;

@@ -51,14 +51,14 @@ class Evaluator {
   /// What is added up over a part.
   struct Sum {
     double loss = 0;
-    datasets::SequenceCounts counts = {};
+    datasets::ExampleCounts counts = {};
   };
   Evaluator(std::vector<Part> parts, const tasks::Task& task, int64_t global_batch_size)
       : task_(task), parts_(std::move(parts)), positions_(static_cast<size_t>(global_batch_size)) {}
   /// Nothing where it was stopped. `before`: sequences of the parts before it, `progress` is told of all.
   Result<std::optional<Sum>> run_part(Part& part, int64_t before, const std::function<bool()>& stopped,
                                       const EvalProgress& progress);
-  [[nodiscard]] int64_t num_sequences() const;
+  [[nodiscard]] int64_t num_examples() const;
   [[nodiscard]] EvalEvent event_of(int64_t step, const Sum& sum, metrics::Metrics* metrics) const;
   /// Adds what the last micro-batch of so many sequences came to. Errors: of the device.
   Status add_to_metrics(Part& part, size_t bucket, int64_t sequences);

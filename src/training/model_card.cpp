@@ -50,8 +50,12 @@ std::string training_rows(const settings::RunConfig& config, const strategy::Pre
   std::string rows = row("initial weights", first_weights(config, prepared));
   rows += row("data", files(config.data.train));
   if (!config.data.eval.empty()) rows += row("held out", files(config.data.eval));
-  rows += row("steps", fmt::format("{} of {} sequences of up to {} tokens, {} tokens in all", figures.steps,
-                                   t.global_batch_size, config.data.sequence_length, figures.tokens));
+  const tasks::Unit unit = prepared.task->unit();
+  const std::string examples =
+      unit.by_length ? fmt::format("sequences of up to {} {}", config.data.sequence_length, unit.name)
+                     : std::string(unit.name);
+  rows += row("steps", fmt::format("{} of {} {}, {} {} in all", figures.steps, t.global_batch_size, examples,
+                                   figures.units, unit.name));
   rows += row("optimizer", fmt::format("{}, learning rate {:g}, {}, weight decay {:g}", t.optimizer,
                                        t.learning_rate, t.lr_scheduler, t.weight_decay));
   rows += row("precision",

@@ -14,7 +14,7 @@ namespace plimsoll::training {
 /// What a run has come to. Times and machines stand in no card: the same run leaves the same one.
 struct CardFigures {
   int64_t steps = 0;
-  int64_t tokens = 0;               ///< trained on
+  int64_t units = 0;                ///< of the task, trained on
   std::optional<double> loss = {};  ///< of the last step, where this process did it
   std::optional<EvalEvent> eval = {};
   std::vector<std::string> changes = {};  ///< CheckpointManifest::changes

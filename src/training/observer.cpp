@@ -14,8 +14,10 @@ std::string EvalEvent::text(int digits) const {
 }
 
 std::string EvalEvent::counts() const {
-  return has_perplexity ? fmt::format("over {} loss tokens of {}", targets, tokens)
-                        : fmt::format("over {} examples of {} tokens", targets, tokens);
+  const std::string over = fmt::format("over {} {}", targets, loss_unit);
+  if (loss_unit == unit) return over;
+  return over +
+         (loss_unit.ends_with(unit) ? fmt::format(" of {}", units) : fmt::format(" of {} {}", units, unit));
 }
 
 }  // namespace plimsoll::training

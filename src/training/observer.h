@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -18,7 +19,8 @@ struct StepEvent {
   int64_t step = 0;
   double loss = 0, grad_norm = 0, learning_rate = 0;
   double loss_mean = 0;  ///< over the steps since the last event, this one included
-  int64_t tokens = 0, samples = 0;
+  int64_t units = 0, samples = 0;
+  std::string_view unit = "tokens";  ///< of the task: what `units` counts
   double seconds = 0, data_wait_seconds = 0;
   std::optional<double> loss_scale = {};  ///< what the loss was multiplied with; nothing: it is not scaled
   bool skipped = false;                   ///< a gradient overflowed, nothing was updated
@@ -27,15 +29,18 @@ struct EvalEvent {
   std::string name = {};  ///< of the set or source; empty: of all there is
   int64_t step = 0;
   double loss = 0;
-  int64_t tokens = 0;
-  int64_t targets = 0;                       ///< or examples: what the loss is a mean over
-  bool has_perplexity = true;                ///< exp(loss) means something
-  std::vector<metrics::Value> metrics = {};  ///< of a task that has some
-  std::vector<EvalEvent> parts = {};         ///< named sets, or what is held out of a mixture's sources
+  int64_t units = 0;
+  int64_t targets = 0;                         ///< what the loss is a mean over
+  std::string_view unit = "tokens";            ///< of the task: what `units` counts
+  std::string_view loss_unit = "loss tokens";  ///< and `targets`
+  bool has_perplexity = true;                  ///< exp(loss) means something
+  std::vector<metrics::Value> metrics = {};    ///< of a task that has some
+  std::vector<EvalEvent> parts = {};           ///< named sets, or what is held out of a mixture's sources
 
   /// "loss 0.1234, perplexity 1.131" or "loss 0.1234, accuracy 0.95, …": with so many digits of the loss.
   [[nodiscard]] std::string text(int digits) const;
-  /// "over 699 loss tokens of 700": what the loss is a mean over, and what was read.
+  /// "over 699 loss tokens of 700", "over 12 examples of 700 tokens", "over 12 images": what the loss is a
+  /// mean over, and what was read.
   [[nodiscard]] std::string counts() const;
 };
 

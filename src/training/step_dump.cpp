@@ -65,8 +65,7 @@ Result<StepDump> StepDump::create(const settings::RunConfig& config, const strat
   }
   if (!initial && config.dumps("logits")) {
     logits = entries.size();
-    const ir::Shape shape = prepared.task->logits_shape(*prepared.model, config.training.global_batch_size,
-                                                        config.data.sequence_length);
+    const ir::Shape shape = prepared.task->logits_shape(config.training.global_batch_size);
     entries.push_back({"logits", "F32", checkpoints::extents_of(shape)});
   }
   if (!initial && config.dumps("gradients"))

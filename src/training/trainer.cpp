@@ -13,7 +13,6 @@
 #include "base/span_log.h"
 #include "checkpoints/final_record.h"
 #include "checkpoints/finite_weights.h"
-#include "models/language_model.h"
 #include "ops/loss_scale.h"
 #include "settings/settings.h"
 #include "training/initialise.h"
@@ -58,10 +57,11 @@ Status Trainer::write_scalars() {
 
 Status Trainer::take_batch(StepEvent& event) {
   event.samples = config_.training.global_batch_size;
+  event.unit = prepared_.task->unit().name;
   bucket_ = prepared_.buckets.lengths.size() - 1;
   if (!loader_) {
-    const datasets::SequenceCounts drawn = prepared_.task->drawn_counts(config_.data.sequence_length);
-    event.tokens = event.samples * drawn.tokens;
+    const datasets::ExampleCounts drawn = prepared_.task->drawn_counts();
+    event.units = event.samples * drawn.units;
     num_targets_ = event.samples * drawn.targets;
     return Ok{};
   }
@@ -70,7 +70,7 @@ Status Trainer::take_batch(StepEvent& event) {
   PLIMSOLL_ASSIGN(batch_, loader_->next());
   event.data_wait_seconds = now_seconds() - start;
   bucket_ = train_feeder_->bucket_of(batch_.length);
-  event.tokens = batch_.counts.tokens;
+  event.units = batch_.counts.units;
   num_targets_ = batch_.counts.targets;
   return Ok{};
 }
@@ -81,7 +81,7 @@ Status Trainer::feed(int64_t micro_batch, size_t bucket) {
   if (loader_) return train_feeder_->copy(batch_, first, bucket);
   const uint64_t key =
       static_cast<uint64_t>(step_) * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(micro_batch) + 1;
-  return train_feeder_->synthesise(key, models::language_model(*prepared_.model).vocab_size(), first, bucket);
+  return train_feeder_->synthesise(key, first, bucket);
 }
 
 void Trainer::find_programs() {
@@ -213,7 +213,7 @@ Result<StepEvent> Trainer::step() {
   if (config_.scales_loss()) event.loss_scale = scaler_[ops::kScale];
   event.learning_rate = schedule_->rate(schedule_step());
   PLIMSOLL_TRY(take_batch(event));
-  tokens_ += event.tokens;
+  units_ += event.units;
   PLIMSOLL_TRY(write_scalars());
   if (!config_.debug.dump_dir.empty()) {
     PLIMSOLL_ASSIGN(StepDump dump, StepDump::create(config_, prepared_, step_, /*initial=*/false));
@@ -276,7 +276,7 @@ std::string Trainer::checkpoint_folder() const {
 
 Result<checkpoints::SaveReport> Trainer::save_final() {
   figures_.steps = step_;
-  figures_.tokens = tokens_;
+  figures_.units = units_;
   figures_.changes = manifest_.changes;
   auto saved = writer_->save_final(counters(), model_card(config_, prepared_, figures_));
   if (!saved) return save_failed(std::move(saved).error());

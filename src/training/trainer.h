@@ -31,7 +31,7 @@ struct FinalRecord;
 namespace plimsoll::training {
 
 struct TrainerOptions {
-  /// No files: tokens are drawn uniformly, the same in each run. For benchmarks.
+  /// No files: examples are drawn (Task::draw), the same in each run. For benchmarks.
   bool synthetic_data = false;
   /// auto: the newest intact checkpoint of output.dir, if there is any; never; or a checkpoint's folder.
   std::string resume = "auto";
@@ -93,7 +93,7 @@ class Trainer {
   [[nodiscard]] int64_t steps_done() const { return step_; }
   /// Of an epoch; without files that of one step.
   [[nodiscard]] int64_t sequences_per_epoch() const {
-    return train_data_ ? train_data_->num_sequences() : config_.training.global_batch_size;
+    return train_data_ ? train_data_->num_examples() : config_.training.global_batch_size;
   }
   /// Whether an epoch ends within this step, from 1 on: batches run on from one epoch into the next.
   [[nodiscard]] bool ends_epoch(int64_t step) const {
@@ -112,7 +112,7 @@ class Trainer {
   /// No step is left, or training.early_stopping_patience is at its end.
   [[nodiscard]] bool is_finished() const { return step_ >= total_steps_ || best_.stops(); }
   /// From the first step of the run on.
-  [[nodiscard]] int64_t tokens_trained() const { return tokens_; }
+  [[nodiscard]] int64_t units_trained() const { return units_; }
   /// Whether the last step has been evaluated, by this process or before the checkpoint, or there is no data
   /// to evaluate on.
   [[nodiscard]] bool is_evaluated() const { return !has_eval() || evaluated_step_ == step_; }
@@ -168,7 +168,7 @@ class Trainer {
   /// Compares the last evaluation with those before. Errors: as BestModel::add.
   Status compare_evaluation(const EvalEvent& event);
   [[nodiscard]] checkpoints::RunCounters counters() const {
-    return {step_, evaluated_step_, tokens_, skipped_, skipped_in_a_row_, best_.state()};
+    return {step_, evaluated_step_, units_, skipped_, skipped_in_a_row_, best_.state()};
   }
   /// The error with where the run can go on from.
   [[nodiscard]] Error save_failed(Error error) const;
@@ -218,7 +218,7 @@ class Trainer {
   datasets::LoadedBatch batch_;               ///< of the step at hand
   std::optional<checkpoints::LoadReport> loaded_;
   int64_t num_targets_ = 0;  ///< of the effective batch at hand
-  int64_t tokens_ = 0;       ///< trained on, from the first step of the run
+  int64_t units_ = 0;        ///< trained on, from the first step of the run
   int64_t total_steps_ = 0;
   int64_t step_ = 0;
   int64_t skipped_ = 0;  ///< steps of the run that an overflow has skipped

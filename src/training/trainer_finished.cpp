@@ -40,7 +40,7 @@ void Trainer::take_finished(const checkpoints::FinalRecord& record) {
   const checkpoints::CheckpointManifest& m = record.run.manifest;
   finished_ = true;
   step_ = saved_step_ = m.step;
-  tokens_ = m.tokens;
+  units_ = m.tokens;
   evaluated_step_ = m.evaluated_step;
   (void)best_.resume(m.best);
 }

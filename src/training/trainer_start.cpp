@@ -10,7 +10,6 @@
 #include "checkpoints/final_record.h"
 #include "checkpoints/fp16_range.h"
 #include "io/model_weights.h"
-#include "models/language_model.h"
 #include "settings/settings.h"
 #include "training/initialise.h"
 #include "training/model_files.h"
@@ -82,7 +81,6 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const settings::RunConfig& conf
 }
 
 Status Trainer::open_data(const TrainerOptions& options) {
-  const int64_t vocab_size = models::language_model(*prepared_.model).vocab_size();
   int64_t num_sequences = config_.training.global_batch_size;
   if (!options.synthetic_data) {
     preprocessing::RunData files;
@@ -90,7 +88,7 @@ Status Trainer::open_data(const TrainerOptions& options) {
       files = *options.data;
     } else {
       PLIMSOLL_ASSIGN(files,
-                      preprocessing::prepare_data(config_, {.vocab_size = vocab_size,
+                      preprocessing::prepare_data(config_, {.vocab_size = prepared_.vocab_size(),
                                                             .num_threads = strategy::num_threads(config_),
                                                             .note = options.note,
                                                             .stop = options.stop}));
@@ -99,7 +97,7 @@ Status Trainer::open_data(const TrainerOptions& options) {
                     datasets::TrainingData::open(files.train,
                                                  strategy::data_options(config_, prepared_, /*eval=*/false)));
     train_data_ = std::make_unique<datasets::TrainingData>(std::move(train));
-    num_sequences = train_data_->num_sequences();
+    num_sequences = train_data_->num_examples();
     for (const std::string& line : preprocessing::packing_notes(*train_data_)) options.note(line);
     if (config_.data.buckets.given()) options.note(preprocessing::bucket_note(prepared_.buckets));
     if (config_.evaluates_while_training()) {
@@ -132,8 +130,8 @@ Result<checkpoints::CheckpointManifest> Trainer::describe_run() {
   checkpoints::CheckpointManifest m;
   m.total_steps = total_steps_;
   m.seed = config_.training.seed;
-  m.num_sequences = train_data_->num_sequences();
-  m.num_data_tokens = train_data_->num_tokens();
+  m.num_sequences = train_data_->num_examples();
+  m.num_data_tokens = train_data_->num_units();
   PLIMSOLL_ASSIGN(m.data, train_data_->fingerprint(scratch_));
   if (settings::starts_pretrained(config_.model)) {
     // Weights that a resume does not need any more may be gone; what a start needs is said where it is read.
@@ -203,7 +201,7 @@ Status Trainer::load(const TrainerOptions& options) {
     return std::move(in_range).error().at(checkpoint_->path);
   const checkpoints::CheckpointManifest& m = checkpoint_->manifest;
   step_ = saved_step_ = m.step;
-  tokens_ = m.tokens;
+  units_ = m.tokens;
   skipped_ = m.skipped;
   skipped_in_a_row_ = m.skipped_in_a_row;
   evaluated_step_ = m.evaluated_step;

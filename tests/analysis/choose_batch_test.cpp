@@ -37,11 +37,11 @@ TEST_P(ChooseBatch, TakesTheLeastThatIsNearlyTheFastest) {
   for (const SweepRow& row : found->curve.rows) {
     EXPECT_TRUE(row.report->fits) << row.values[0];
     EXPECT_EQ(row.report->grad_accum_steps, 1);
-    fastest = std::max(fastest, tokens_per_second(*row.report));
+    fastest = std::max(fastest, row.report->units_per_second());
   }
   ASSERT_GE(found->curve.rows.size(), 3u);
   for (size_t i = 0; i <= found->chosen; ++i)
-    EXPECT_EQ(tokens_per_second(*found->curve.rows[i].report) >= 0.98 * fastest, i == found->chosen) << i;
+    EXPECT_EQ(found->curve.rows[i].report->units_per_second() >= 0.98 * fastest, i == found->chosen) << i;
   const std::string chosen = found->curve.rows[found->chosen].values[0];
   EXPECT_EQ(batches_event(*found).find("chosen")->text, chosen);
   EXPECT_THAT(batches_table(*found), testing::HasSubstr("auto is " + chosen));

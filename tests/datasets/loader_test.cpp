@@ -64,7 +64,7 @@ struct Batch {
 
 std::vector<Batch> load(const TrainingData& data, LoaderOptions options, int64_t first, int count) {
   options.batch_size = 3;
-  options.layout = causal_layout(/*documents=*/true);
+  options.tensors = causal_tensors(/*documents=*/true);
   const auto loader = Loader::start(data, options, first);
   EXPECT_TRUE(loader);
   std::vector<Batch> batches;
@@ -77,7 +77,7 @@ std::vector<Batch> load(const TrainingData& data, LoaderOptions options, int64_t
       batch.values.insert(batch.values.end(), part.begin(), part.end());
     }
     batch.length = loaded->length;
-    batch.tokens = loaded->counts.tokens;
+    batch.tokens = loaded->counts.units;
     batch.targets = loaded->counts.targets;
   }
   return batches;
@@ -109,7 +109,8 @@ TEST_F(LoaderTest, CountsWhatTheRowsHold) {
 TEST_F(LoaderTest, StopsWhileBuffersAreFull) {
   const TrainingData data = open({{{folder_.path("a")}}});
   const auto unused =
-      Loader::start(data, {.batch_size = 2, .num_threads = 2}, 0);  // its destructor must return
+      Loader::start(data, {.batch_size = 2, .tensors = causal_tensors(false), .num_threads = 2},
+                    0);  // its destructor must return
 }
 
 TEST_F(LoaderTest, ARefusedThreadIsAnErrorAndTheOthersEnd) {
@@ -119,7 +120,9 @@ TEST_F(LoaderTest, ARefusedThreadIsAnErrorAndTheOthersEnd) {
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
   const rlimit tight = {static_cast<rlim_t>(virtual_bytes() + (64 << 20)), before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &tight), 0);  // no room for the stacks of all threads
-  const auto refused = Loader::start(data, {.batch_size = 2, .num_threads = 60, .scratch_bytes = 1 << 18}, 0);
+  const auto refused = Loader::start(
+      data, {.batch_size = 2, .tensors = causal_tensors(false), .num_threads = 60, .scratch_bytes = 1 << 18},
+      0);
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kIo);
@@ -135,7 +138,7 @@ TEST_F(LoaderTest, TellsOfAFailureWhenItsTurnComes) {
     std::fputs("damage damage damage", file);
     std::fclose(file);
   }
-  const auto loader = Loader::start(data, {.batch_size = 1}, 0);
+  const auto loader = Loader::start(data, {.batch_size = 1, .tensors = causal_tensors(false)}, 0);
   ASSERT_TRUE(loader);
   const auto loaded = (*loader)->next();
   ASSERT_FALSE(loaded);
@@ -167,8 +170,8 @@ TEST_F(LoaderTest, BucketsGiveTheSameSequencesInShorterRows) {
        {std::vector<DataFiles>{{{folder_.path("a")}}},
         std::vector<DataFiles>{{{folder_.path("a")}, 3}, {{folder_.path("b")}, 1}}}) {
     const TrainingData data = open(files, true, lengths), plain = open(files, true, {kLength});
-    ASSERT_EQ(data.num_sequences(), plain.num_sequences());
-    const int count = static_cast<int>(data.num_sequences() / 3);
+    ASSERT_EQ(data.num_examples(), plain.num_examples());
+    const int count = static_cast<int>(data.num_examples() / 3);
     const std::vector<Batch> expected = load(data, {.prefetch = 0}, 0, count);
     EXPECT_EQ(load(data, {.prefetch = 5, .num_threads = 3}, 0, count), expected);
     EXPECT_EQ(load(data, {.num_threads = 2}, 9, count - 3),
@@ -191,7 +194,7 @@ TEST_F(LoaderTest, BucketsGiveTheSameSequencesInShorterRows) {
       add(batch, seen);
     }
     for (const int64_t n : lengths_seen) EXPECT_GT(n, 0);
-    if (files.size() > 1 || data.num_sequences() % 3 != 0) continue;
+    if (files.size() > 1 || data.num_examples() % 3 != 0) continue;
     for (const Batch& batch : load(plain, {}, 0, count)) add(batch, all);
     EXPECT_EQ(seen, all);
   }

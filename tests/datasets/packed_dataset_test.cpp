@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 struct Sequence {
   std::vector<int32_t> tokens, targets, doc_start;
-  SequenceCounts counts;
+  ExampleCounts counts;
 };
 
 Sequence read_sequence(const PackedDataset& data, int64_t index) {
@@ -52,7 +52,7 @@ TEST(PackedDataset, TokensTargetsAndStarts) {
   EXPECT_THAT(a.tokens, ElementsAre(10, 11, 12, 20, 21, 22, 23, 5));
   EXPECT_THAT(a.targets, ElementsAre(11, 12, kNoTarget, kNoTarget, 22, kNoTarget, kNoTarget, kNoTarget));
   EXPECT_THAT(a.doc_start, ElementsAre(0, 0, 0, 3, 3, 3, 3, 7));
-  EXPECT_EQ(a.counts.tokens, 7);
+  EXPECT_EQ(a.counts.units, 7);
   EXPECT_EQ(a.counts.targets, 3);
   const Sequence b = read_sequence(*data, 1);
   EXPECT_THAT(b.tokens, ElementsAre(30, 31, 32, 33, 34, 35, 36, 37));
@@ -95,19 +95,19 @@ TEST(PackedDataset, EveryTokenComesOnceWithItsOwnTarget) {
     for (int64_t i = 0; i < data->num_sequences(); ++i) {
       const Sequence s = read_sequence(*data, i);
       int64_t here = 0;
-      for (int64_t t = 0; t < s.counts.tokens; ++t) {
+      for (int64_t t = 0; t < s.counts.units; ++t) {
         const auto at = static_cast<size_t>(t);
         ASSERT_EQ(seen[s.tokens[at]]++, 0);
         ASSERT_EQ(s.tokens[at] - s.tokens[static_cast<size_t>(s.doc_start[at])], t - s.doc_start[at])
             << "a piece is in order";
-        const bool last = t + 1 == s.counts.tokens || s.doc_start[at + 1] == t + 1;
+        const bool last = t + 1 == s.counts.units || s.doc_start[at + 1] == t + 1;
         const auto behind = next.find(s.tokens[at]);
         const bool counts = !last && behind != next.end() && behind->second.second;
         ASSERT_EQ(s.targets[at], counts ? behind->second.first : kNoTarget);
         here += counts ? 1 : 0;
       }
       ASSERT_EQ(here, s.counts.targets);
-      tokens += s.counts.tokens;
+      tokens += s.counts.units;
       targets += here;
     }
     EXPECT_EQ(tokens, data->num_tokens());

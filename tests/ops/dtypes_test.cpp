@@ -104,6 +104,7 @@ TEST(Dtypes, OfStatisticsAndAccumulators) {
 
 TEST(Dtypes, CastRoundsAndItsDerivativeCastsBack) {
   EXPECT_EQ(results_of("cast", {f32({2})}, {{"out", "bf16"}}), "bf16[2]");
+  EXPECT_EQ(results_of("cast", {{DType::kU8, {2}}}, {}), "f32[2]");
   const auto build = [](Builder& b, const std::vector<ValueId>& in) {
     return std::vector<ValueId>{ops::cast(b, ops::cast(b, in[0], DType::kBf16), DType::kF32)};
   };

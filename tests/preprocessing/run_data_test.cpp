@@ -13,7 +13,7 @@ TEST(RunData, PackingIsChosenForEachSideApart) {
   settings::RunConfig config;
   config.data.train = {"a.txt"};
   config.data.eval.files = {"b.jsonl"};
-  const auto mode = [&](bool eval) { return training_data_options(config, 300, eval).pack.mode; };
+  const auto mode = [&](bool eval) { return training_data_options(config, eval).pack.mode; };
   EXPECT_EQ(mode(false), datasets::PackMode::kStream);
   EXPECT_EQ(mode(true), datasets::PackMode::kBestFit);
   EXPECT_TRUE(packs_documents(config.data)) << "programs serve both sides";

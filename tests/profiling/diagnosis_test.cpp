@@ -23,7 +23,7 @@ struct Planted {
 
   [[nodiscard]] Profile profile() const {
     Profile p;
-    p.padded_tokens = 100;
+    p.padded_units = 100;
     p.num_threads = num_threads, p.num_cpus = 2, p.bf16_gain = bf16_gain;
     p.facts = {{.op = "linear", .is_product = true, .flops = 1000, .bytes = 10, .dims = "[[64, 64]]"},
                {.op = "linear_dw", .is_product = true, .flops = 60, .bytes = 1, .dims = "[[17, 1003]]"},
@@ -33,7 +33,7 @@ struct Planted {
                {.op = "adamw", .updates = true},
                {.op = "linear", .is_product = true, .recomputed = true, .flops = 1000, .bytes = 10}};
     for (const double wait : waits) {
-      ProfiledStep step{.seconds = wait + host, .data_wait_seconds = wait, .tokens = tokens};
+      ProfiledStep step{.seconds = wait + host, .data_wait_seconds = wait, .units = tokens};
       for (size_t op = 0; op < p.facts.size(); ++op) {
         step.ops.push_back({op, 0, seconds[op]});
         step.seconds += seconds[op];

@@ -50,14 +50,14 @@ TEST(ProfileParts, UtilisationIsNotEfficiency) {
   profile.facts[0].peak_seconds = 1;
   for (ProfiledStep& step : profile.steps) {
     step.ops[0].busiest_seconds = 4, step.ops[0].mean_seconds = 3;
-    step.tokens = 100;
+    step.units = 100;
   }
   Efficiency used = efficiency_of(profile);
   EXPECT_DOUBLE_EQ(used.utilisation, 0.5);  // 3 s of threads, 2 of an op without them
   EXPECT_DOUBLE_EQ(used.necessary, 0.6);
   EXPECT_DOUBLE_EQ(used.mfu, 0.1);
   // Work on padding and work that is done again is work, and not necessary.
-  for (ProfiledStep& step : profile.steps) step.tokens = 50;
+  for (ProfiledStep& step : profile.steps) step.units = 50;
   used = efficiency_of(profile);
   EXPECT_DOUBLE_EQ(used.utilisation, 0.5);
   EXPECT_DOUBLE_EQ(used.necessary, 0.3);

@@ -19,10 +19,10 @@ inline Profile two_steps() {
     profile.steps.push_back({.start = start,
                              .seconds = 10,
                              .data_wait_seconds = 1,
-                             .tokens = 50,
+                             .units = 50,
                              .ops = {{0, start + 1, 4}, {1, start + 5, 2}, {2, start + 7, 2}},
                              .spans = {{"wait for data", SpanLane::kStep, 0, start, start + 1}}});
-  profile.padded_tokens = 100;
+  profile.padded_units = 100;
   return profile;
 }
 

@@ -221,7 +221,7 @@ TEST(Cards, EstimatesAreWithinAFactorOfTwoOfTheMeasuredPage) {
     ASSERT_TRUE(config) << config.error().message();
     const auto planned = prepare(*config, *make_target(*config, 1), Questions::options());
     ASSERT_TRUE(planned);
-    const double ratio = planned->report.tokens_per_second() / work.tokens_per_second;
+    const double ratio = planned->report.units_per_second() / work.tokens_per_second;
     EXPECT_GT(ratio, 0.5) << work.run;
     EXPECT_LT(ratio, 2.0) << work.run;
   }

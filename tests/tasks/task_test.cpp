@@ -65,8 +65,7 @@ Evaluated evaluate(const Task& task, const models::Model& model, const std::vect
   for (const Status& status : {b.status(), interpreter.run(graph)})
     PLIMSOLL_CHECK(status.ok(), status ? "" : status.error().message());
   const ir::RefTensor logits = interpreter.value(outputs.logits);
-  EXPECT_EQ(logits.type.shape,
-            task.logits_shape(model, data[0].type.shape.dim(0), data[0].type.shape.dim(1)));
+  EXPECT_EQ(logits.type.shape, task.logits_shape(data[0].type.shape.dim(0)));
   return {interpreter.value(outputs.loss).data[0], logits};
 }
 
@@ -108,7 +107,7 @@ TEST(Task, MultiLabelsHaveBinaryCrossEntropyAndNumbersSquaredError) {
 }
 
 TEST(Task, LanguageModelsHaveTheirTargets) {
-  const auto task = make_causal_lm(/*documents=*/false);
+  const auto task = make_causal_lm(/*documents=*/false, {.vocab_size = 31, .longest = 4});
   const auto model = model_of();
   const ir::RefTensor targets =
       values(ir::DType::kI32, {3, 4}, {2, 3, 4, -100, 6, 7, 8, -100, 10, 11, 12, -100});
@@ -120,7 +119,7 @@ TEST(Task, LanguageModelsHaveTheirTargets) {
 TEST(Task, InputsHaveTheirShapes) {
   const auto shapes = [](const Task& task) {
     std::vector<ir::Shape> all;
-    for (const Input& input : task.inputs()) all.push_back(input.shape(6, 9));
+    for (const datasets::TensorSpec& input : task.inputs()) all.push_back(input.batch_type(6, 9).shape);
     return all;
   };
   EXPECT_THAT(shapes(*make_causal_lm(true)), ElementsAre(ir::Shape{6, 9}, ir::Shape{6, 9}, ir::Shape{6, 9}));
@@ -130,13 +129,13 @@ TEST(Task, InputsHaveTheirShapes) {
               ElementsAre(ir::Shape{6, 9}, ir::Shape{6}, ir::Shape{6, 1}));
 }
 
-/// Memory for one sequence of each input.
+/// Memory for one example of each input.
 struct Row {
   std::vector<std::vector<std::byte>> memory;
   std::vector<std::span<std::byte>> spans;
   Row(const Task& task, int64_t length) {
-    for (const datasets::RowTensor& tensor : task.layout())
-      memory.emplace_back(static_cast<size_t>(tensor.bytes(length)));
+    for (const datasets::TensorSpec& tensor : task.inputs())
+      memory.emplace_back(static_cast<size_t>(tensor.example_bytes(length)));
     for (auto& bytes : memory) spans.emplace_back(bytes);
   }
 };
@@ -144,7 +143,7 @@ struct Row {
 TEST(Task, PaddingCountsNowhere) {
   const auto padded = [](const Task& task, size_t input) {
     Row row(task, 3);
-    datasets::pad_row(task.inputs()[input].row, row.spans[input], 0);
+    datasets::pad_example(task.inputs()[input], row.spans[input]);
     return row;
   };
   const auto causal = make_causal_lm(true);
@@ -173,12 +172,16 @@ TEST(Task, MetricsReadLabelsFromRows) {
 }
 
 TEST(Task, DrawsWhatTheModelTakes) {
-  for (const auto& task : {make_causal_lm(true), make_sequence_classification(labels_of(kSingleLabel, 3)),
-                           make_sequence_classification(labels_of(kMultiLabel, 3))}) {
+  const TokenSizes sizes{.vocab_size = 31, .longest = 8};
+  for (const auto& task :
+       {make_causal_lm(true, sizes), make_sequence_classification(labels_of(kSingleLabel, 3), {}, sizes),
+        make_sequence_classification(labels_of(kMultiLabel, 3), {}, sizes)}) {
     Row row(*task, 8), same(*task, 8);
-    task->draw(5, 31, row.spans);
-    task->draw(5, 31, same.spans);
+    task->draw(5, row.spans);
+    task->draw(5, same.spans);
     EXPECT_EQ(row.memory, same.memory);
+    EXPECT_EQ(task->drawn_counts().units, 8);
+    EXPECT_EQ(task->unit().name, "tokens");
     for (const int32_t token : datasets::row_as<int32_t>(row.spans[0])) EXPECT_TRUE(token >= 0 && token < 31);
   }
 }

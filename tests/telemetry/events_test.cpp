@@ -19,7 +19,7 @@ training::StepEvent a_step(int64_t step, double loss) {
   e.loss = e.loss_mean = loss;
   e.grad_norm = 2;
   e.learning_rate = 1e-3;
-  e.tokens = 100;
+  e.units = 100;
   e.samples = 4;
   e.seconds = 0.5;
   return e;
@@ -77,8 +77,8 @@ TEST(Events, AnEvaluationEndsItsProgressAndTellsItsParts) {
   Events events(sink);
   events.eval_progress(1, 4);
   EXPECT_THAT(sink.shown, IsEmpty()) << "too soon for a line";
-  training::EvalEvent eval{.step = 7, .loss = 2, .tokens = 20, .targets = 19};
-  eval.parts = {{.name = "held", .step = 7, .loss = 3, .tokens = 10, .targets = 9}};
+  training::EvalEvent eval{.step = 7, .loss = 2, .units = 20, .targets = 19};
+  eval.parts = {{.name = "held", .step = 7, .loss = 3, .units = 10, .targets = 9}};
   events.eval(eval);
   EXPECT_THAT(sink.ended, ElementsAre(true, false)) << "the line of steps stays, that of the evaluation goes";
   EXPECT_THAT(sink.names, ElementsAre("eval", "eval"));
@@ -105,7 +105,7 @@ TEST(Events, TheSummaryHasTheCourseOfTheLoss) {
   events.step(a_step(1, 5));
   events.step(a_step(2, 3));
   events.summary({.steps = 2,
-                  .tokens = 200,
+                  .units = 200,
                   .run_steps = 5,
                   .seconds = 2,
                   .planned_peak_bytes = 100,
@@ -126,6 +126,31 @@ TEST(Events, TheSummaryOfARunWithABestEvaluationNamesIt) {
       sink.lines.back(),
       HasSubstr(R"("best_metric": "eval_loss", "best_value": 0.5, "best_step": 3, "stopped_early": true)"));
   EXPECT_EQ(sink.texts, "");
+}
+
+TEST(Events, ATaskOfAnotherUnitCountsInIt) {
+  RecordingSink sink({.events = true});
+  Events events(sink);
+  training::StepEvent step = a_step(1, 2);
+  step.unit = "images";
+  events.step(step);
+  EXPECT_THAT(sink.lines[0], HasSubstr(R"("images": 100, "unit": "images")"));
+  EXPECT_THAT(sink.lines[0], HasSubstr(R"("images_per_second": 200, "samples_per_second": 8)"));
+  events.summary({.steps = 2, .units = 10, .run_units = 30, .unit = "images", .seconds = 2});
+  EXPECT_THAT(sink.lines.back(), HasSubstr(R"("run_images": 30)"));
+  EXPECT_THAT(sink.lines.back(), HasSubstr(R"("images_per_second": 5)"));
+  for (const std::string& line : sink.lines) EXPECT_THAT(line, testing::Not(HasSubstr("tokens")));
+}
+
+TEST(Events, AnEvaluationSaysWhatItsLossIsAMeanOver) {
+  training::EvalEvent e;
+  e.units = 700;
+  e.targets = 699;
+  EXPECT_EQ(e.counts(), "over 699 loss tokens of 700");
+  e.loss_unit = "examples";
+  EXPECT_EQ(e.counts(), "over 699 examples of 700 tokens");
+  e.unit = "examples";
+  EXPECT_EQ(e.counts(), "over 699 examples");
 }
 
 }  // namespace

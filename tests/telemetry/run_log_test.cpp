@@ -67,7 +67,7 @@ TEST(TrainerState, IsTransformersOfTheEvents) {
   config.training.global_batch_size = 2;
   const RunState state{.step = 3,
                        .total_steps = 8,
-                       .tokens = 60,
+                       .units = 60,
                        .sequences_per_epoch = 4,
                        .flops_per_step = 10,
                        .seconds = 6,

@@ -11,7 +11,7 @@ namespace {
 training::StepEvent a_step(double seconds) {
   training::StepEvent e;
   e.seconds = seconds;
-  e.tokens = 64;
+  e.units = 64;
   return e;
 }
 
@@ -32,9 +32,9 @@ TEST(RunRecord, SumsWhatThisProcessDidBesideWhatTheRunHas) {
   record.add(a_step(1));  // as if the first step had been another process's
   const Summary s = record.summary(*trainer);
   EXPECT_EQ(s.steps, 1);
-  EXPECT_EQ(s.tokens, 64);
+  EXPECT_EQ(s.units, 64);
   EXPECT_EQ(s.run_steps, 2);
-  EXPECT_EQ(s.run_tokens, 2 * 4 * 16);
+  EXPECT_EQ(s.run_units, 2 * 4 * 16);
   EXPECT_EQ(s.seconds, 1);
   EXPECT_NEAR(s.startup_seconds, 99, 1);
   EXPECT_EQ(s.planned_peak_bytes, trainer->prepared().report.process_peak_bytes());

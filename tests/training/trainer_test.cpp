@@ -45,7 +45,7 @@ class TrainerTest : public testing::Test {
       const auto event = (*trainer)->step();
       EXPECT_TRUE(event) << (event ? "" : event.error().message());
       losses.push_back(event->loss);
-      EXPECT_EQ(event->tokens, 4 * 32);
+      EXPECT_EQ(event->units, 4 * 32);
       EXPECT_TRUE(!saves || (*trainer)->start_checkpoint());
     }
     EXPECT_TRUE((*trainer)->save_final());

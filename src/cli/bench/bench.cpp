@@ -87,24 +87,24 @@ Result<double> run_steps(training::Trainer& trainer, int64_t steps, telemetry::R
   return seconds;
 }
 
-void print_round(int64_t steps, double seconds, int64_t tokens) {
+/// `per_step`: the units of the task, padding included.
+void print_round(int64_t steps, double seconds, const planner::PlanReport& per_step) {
   fmt::print("{}\n", io::to_json(io::Tree::map({{"event", io::Tree::of(std::string("round"))},
                                                 {"steps", io::Tree::of(steps)},
                                                 {"seconds", io::Tree::of(seconds)},
-                                                {"tokens", io::Tree::of(tokens)}})));
+                                                {per_step.unit, io::Tree::of(steps * per_step.units)}})));
   std::fflush(stdout);
 }
 
 /// "go N" on stdin runs N steps; end of input ends the benchmark.
-Status bench_interactively(training::Trainer& trainer, int64_t tokens_per_step,
-                           telemetry::RunRecord& record) {
+Status bench_interactively(training::Trainer& trainer, telemetry::RunRecord& record) {
   for (std::string line; std::getline(std::cin, line);) {
     int64_t steps = 0;
     if (std::sscanf(line.c_str(), "go %ld", &steps) != 1 || steps < 1)
       return Error{ErrorCode::kInvalidArgument, "expected 'go N' on stdin", line,
                    "write 'go 3' to run three steps"};
     PLIMSOLL_ASSIGN(const double seconds, run_steps(trainer, steps, record));
-    print_round(steps, seconds, steps * tokens_per_step);
+    print_round(steps, seconds, trainer.prepared().report);
     record.resume();
   }
   return Ok{};
@@ -123,21 +123,21 @@ Status bench_step(const StepArguments& arguments, const Environment& environment
   PLIMSOLL_ASSIGN(const auto device, strategy::make_device(config, threads, prepared.report.disk_bytes));
   PLIMSOLL_ASSIGN(const auto trainer,
                   training::Trainer::create(config, std::move(prepared), *device, {.synthetic_data = true}));
-  const int64_t tokens = config.training.global_batch_size * config.data.sequence_length;
+  const planner::PlanReport& report = trainer->prepared().report;
   trainer->session().enable_timing(arguments.timings);
   telemetry::RunRecord record(environment.process_start_seconds);
   if (arguments.interactive) {
-    PLIMSOLL_TRY(bench_interactively(*trainer, tokens, record));
+    PLIMSOLL_TRY(bench_interactively(*trainer, record));
   } else {
     PLIMSOLL_TRY(run_steps(*trainer, 1, record));
     PLIMSOLL_ASSIGN(const double rest, run_steps(*trainer, arguments.steps, record));
-    if (arguments.run.json) print_round(arguments.steps, rest, arguments.steps * tokens);
+    if (arguments.run.json) print_round(arguments.steps, rest, report);
   }
   if (arguments.timings) print_timings(*trainer);
   events.summary(record.summary(*trainer));
   if (const double median = record.median_seconds(); !arguments.run.json && median > 0)
-    fmt::print("step: median {:.4f} s, {:.0f} tokens/s, {:.1f} GFLOP/s\n", median,
-               static_cast<double>(tokens) / median, trainer->prepared().report.flops / median * 1e-9);
+    fmt::print("step: median {:.4f} s, {:.0f} {}/s, {:.1f} GFLOP/s\n", median,
+               static_cast<double>(report.units) / median, report.unit, report.flops / median * 1e-9);
   return Ok{};
 }
 
@@ -161,7 +161,7 @@ Command add_bench(Parser app) {
   kernels.add_flag("--json", *kernels_json, "print one JSON object per line");
   auto step_arguments = std::make_shared<StepArguments>();
   Parser step =
-      bench.add_subcommand("step", "measure training steps on random tokens; data.train is not read");
+      bench.add_subcommand("step", "measure training steps on random examples; data.train is not read");
   add_run_arguments(step, step_arguments->run);
   step.add_option("--steps", step_arguments->steps, "steps after the first").range(1, 1'000'000);
   step.add_flag("--interactive", step_arguments->interactive, "run N steps for each line 'go N' on stdin");

@@ -14,7 +14,6 @@
 #include "cli/terminal.h"
 #include "io/scratch_folder.h"
 #include "io/tree.h"
-#include "models/language_model.h"
 #include "strategy/prepare.h"
 #include "strategy/run_device.h"
 
@@ -29,8 +28,9 @@ constexpr double kBusy = 0.75;
 
 struct Rung {
   std::string name = {}, settings = {};
-  double samples_per_second = 0, tokens_per_second = 0;
-  double per_core = 0;  ///< samples by second of CPU time
+  double samples_per_second = 0, units_per_second = 0;
+  std::string unit = {};  ///< of the task
+  double per_core = 0;    ///< samples by second of CPU time
   double wait_seconds = 0, step_seconds = 0;
   std::string bound_by = {};
 };
@@ -64,8 +64,7 @@ Result<std::unique_ptr<ReadyData>> make_ready(const settings::RunConfig& config)
       strategy::prepare(config, *strategy::make_target(config, threads), {.num_threads = threads}));
   PLIMSOLL_ASSIGN(
       preprocessing::RunData files,
-      preprocessing::prepare_data(config, {.vocab_size = models::language_model(*prepared.model).vocab_size(),
-                                           .num_threads = threads}));
+      preprocessing::prepare_data(config, {.vocab_size = prepared.vocab_size(), .num_threads = threads}));
   return std::unique_ptr<ReadyData>(new ReadyData{config, std::move(prepared), std::move(files)});
 }
 
@@ -92,22 +91,23 @@ Result<Rung> climb(const ReadyData& ready, const How& how, double seconds) {
   Rung rung;
   if (how.kept) rung.settings = fmt::format("data.keep_in_memory={}", data.kept_bytes());
   rung.step_seconds = std::min(kLongestStep, ready.prepared.report.seconds_estimated);
-  int64_t batches = 0, tokens = 0, next = 0;
+  int64_t batches = 0, units = 0, next = 0;
   double wall = 0, cpu = 0;
   {
     const double cpu_before = all_cpu_seconds(), start = now_seconds();
     PLIMSOLL_ASSIGN(const auto loader, datasets::Loader::start(data, options, 0));
     while (wall < seconds || batches < 2) {
       PLIMSOLL_ASSIGN(const datasets::LoadedBatch batch, loader->next());
-      tokens += batch.counts.tokens, ++batches, next += options.batch_size;
+      units += batch.counts.units, ++batches, next += options.batch_size;
       wall = now_seconds() - start;
-      if (how.cold && next >= data.num_sequences()) break;  // what comes now is warm
+      if (how.cold && next >= data.num_examples()) break;  // what comes now is warm
     }
     cpu = all_cpu_seconds() - cpu_before;
   }
   const auto samples = static_cast<double>(batches * options.batch_size);
   rung.samples_per_second = samples / wall;
-  rung.tokens_per_second = static_cast<double>(tokens) / wall;
+  rung.units_per_second = static_cast<double>(units) / wall;
+  rung.unit = ready.prepared.report.unit;
   rung.per_core = samples / std::max(cpu, 1e-6);
   rung.bound_by = cpu > kBusy * wall * how.workers ? "processor" : how.cold ? "disk" : "handing over";
   PLIMSOLL_ASSIGN(const auto loader, datasets::Loader::start(data, options, next));
@@ -132,12 +132,13 @@ Result<Rung> tokenize_on_the_way(const settings::RunConfig& config) {
       datasets::TrainingData::open(ready->files.train,
                                    strategy::data_options(ready->config, ready->prepared, /*eval=*/false)));
   const double wall = now_seconds() - start, cpu = all_cpu_seconds() - cpu_before;
-  const auto samples = static_cast<double>(data.num_sequences());
+  const auto samples = static_cast<double>(data.num_examples());
   Rung rung;
   rung.name = "prepared on the way";
   rung.samples_per_second = samples / wall;
   rung.per_core = samples / std::max(cpu, 1e-6);
-  rung.tokens_per_second = static_cast<double>(data.num_tokens()) / wall;
+  rung.units_per_second = static_cast<double>(data.num_units()) / wall;
+  rung.unit = ready->prepared.report.unit;
   rung.bound_by = cpu > kBusy * wall ? "processor" : "disk";
   return rung;
 }
@@ -148,14 +149,14 @@ void print(const Rung& r, bool json) {
                                                   {"name", io::Tree::of(r.name)},
                                                   {"settings", io::Tree::of(r.settings)},
                                                   {"samples_per_second", io::Tree::of(r.samples_per_second)},
-                                                  {"tokens_per_second", io::Tree::of(r.tokens_per_second)},
+                                                  {r.unit + "_per_second", io::Tree::of(r.units_per_second)},
                                                   {"samples_per_cpu_second", io::Tree::of(r.per_core)},
                                                   {"wait_seconds", io::Tree::of(r.wait_seconds)},
                                                   {"step_seconds", io::Tree::of(r.step_seconds)},
                                                   {"bound_by", io::Tree::of(r.bound_by)}})));
   else
     print_text(fmt::format("{:<22}{:>11.0f}{:>12.0f}{:>10.0f}{:>9.3f}  {}\n", r.name, r.samples_per_second,
-                           r.tokens_per_second, r.per_core, 1e3 * r.wait_seconds, r.bound_by));
+                           r.units_per_second, r.per_core, 1e3 * r.wait_seconds, r.bound_by));
   std::fflush(stdout);
 }
 
@@ -191,10 +192,10 @@ Status bench_data(const BenchDataArguments& arguments) {
   const bool json = arguments.run.json;
   PLIMSOLL_ASSIGN(const settings::RunConfig config,
                   settings::load_run_config(arguments.run.file, arguments.run.overrides));
+  PLIMSOLL_ASSIGN(const Rung first, tokenize_on_the_way(config));
   if (!json)
-    print_text(fmt::format("{:<22}{:>11}{:>12}{:>10}{:>9}  bound by\n", "", "samples/s", "tokens/s", "a core",
-                           "wait, ms"));
-  PLIMSOLL_ASSIGN(Rung first, tokenize_on_the_way(config));
+    print_text(fmt::format("{:<22}{:>11}{:>12}{:>10}{:>9}  bound by\n", "", "samples/s", first.unit + "/s",
+                           "a core", "wait, ms"));
   print(first, json);
   PLIMSOLL_ASSIGN(const std::unique_ptr<ReadyData> ready, make_ready(config));
   PLIMSOLL_TRY(climb_all(*ready, arguments, json));

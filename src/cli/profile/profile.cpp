@@ -91,7 +91,7 @@ Status run_profile(const ProfileArguments& arguments) {
                   profiling::profile_steps(*run->trainer, {.schedule = arguments.schedule,
                                                            .memory = arguments.memory,
                                                            .saves = !config.data.train.empty()}));
-  profile.padded_tokens = config.training.global_batch_size * config.data.sequence_length;
+  profile.padded_units = run->trainer->prepared().report.units;
   telemetry::OpMedians last(1);
   last.add(run->trainer->session());
   PLIMSOLL_TRY(io::write_file_atomically(

@@ -25,9 +25,10 @@ constexpr double kPadding = 0.05;
 struct Measured {
   std::vector<double> seconds;  ///< a step
   double waited = 0, busy = 0, wall = 0;
-  int64_t threads = 0, tokens = 0;
+  int64_t threads = 0, units = 0;  ///< units of the task
+  std::string unit;
   std::vector<std::pair<double, double>> losses;  ///< and norms, of each step from the first on
-  int64_t micro_batch_size = 0;
+  int64_t micro_batch_size = 0, computed = 0;     ///< units with padding
   std::string recompute, offload;
   bool optimizer_in_backward = false;
 
@@ -35,13 +36,15 @@ struct Measured {
   [[nodiscard]] double utilisation() const {
     return wall > 0 && threads > 0 ? busy / (wall * static_cast<double>(threads)) : 0;
   }
-  [[nodiscard]] double tokens_per_second() const { return wall > 0 ? static_cast<double>(tokens) / wall : 0; }
+  [[nodiscard]] double units_per_second() const { return wall > 0 ? static_cast<double>(units) / wall : 0; }
   void add(const Measured& more) {
     seconds.insert(seconds.end(), more.seconds.begin(), more.seconds.end());
     waited += more.waited;
     busy += more.busy;
     wall += more.wall;
-    tokens += more.tokens;
+    units += more.units;
+    computed += more.computed;
+    unit = more.unit;
     threads = more.threads;
     losses = more.losses;
     micro_batch_size = more.micro_batch_size;
@@ -74,6 +77,7 @@ class Ladder {
     PLIMSOLL_ASSIGN(const auto run, open_run(short_run(config, schedule_.num_steps(), folder_), nobody));
     const planner::PlanReport& report = run->trainer->prepared().report;
     Measured m;
+    m.unit = report.unit;
     m.threads = report.threads;
     m.micro_batch_size = report.micro_batch_size;
     m.recompute = report.recompute;
@@ -89,7 +93,8 @@ class Ladder {
       m.seconds.push_back(step.seconds);
       m.wall += step.seconds;
       m.waited += step.data_wait_seconds;
-      m.tokens += step.tokens;
+      m.units += step.units;
+      m.computed += report.units;
       m.busy += std::accumulate(threads.begin(), threads.end(), 0.0);
     }
     return m;
@@ -103,10 +108,8 @@ class Ladder {
       add({"data.num_workers=4"});
       add({"data.prefetch_factor=8"});
     }
-    const double computed = static_cast<double>(config_.training.global_batch_size) *
-                            static_cast<double>(config_.data.sequence_length) *
-                            static_cast<double>(base.seconds.size());
-    if (static_cast<double>(base.tokens) < (1 - kPadding) * computed && !config_.data.train.empty()) {
+    const auto computed = static_cast<double>(base.computed);
+    if (static_cast<double>(base.units) < (1 - kPadding) * computed && !config_.data.train.empty()) {
       add({"data.buckets=8"});
       add({"data.packing=best_fit"});
     }
@@ -157,8 +160,8 @@ std::string line_text(const Line& line) {
   const std::string name = text_of(line.overrides);
   if (!line.measured) return fmt::format("{}\n    not run: {}\n", name, line.refused);
   const Measured& m = *line.measured;
-  return fmt::format("{}\n{:>14.2f} ms{:>12.0f} tokens/s{:>7}{:>7.1f}%{:>7.1f}%   {}{}\n", name,
-                     1e3 * median(m.seconds), m.tokens_per_second(),
+  return fmt::format("{}\n{:>14.2f} ms{:>12.0f} {}/s{:>7}{:>7.1f}%{:>7.1f}%   {}{}\n", name,
+                     1e3 * median(m.seconds), m.units_per_second(), m.unit,
                      line.overrides.empty() ? "" : fmt::format("{:+.1f}%", 100 * line.gain),
                      100 * m.wait_share(), 100 * m.utilisation(), line.numbers, line.kept ? ", kept" : "");
 }
@@ -172,7 +175,7 @@ io::Tree line_tree(const Line& line) {
     return tree;
   }
   tree.set("step_seconds", io::Tree::of(median(line.measured->seconds)));
-  tree.set("tokens_per_second", io::Tree::of(line.measured->tokens_per_second()));
+  tree.set(line.measured->unit + "_per_second", io::Tree::of(line.measured->units_per_second()));
   tree.set("gain", io::Tree::of(line.gain));
   tree.set("data_wait_share", io::Tree::of(line.measured->wait_share()));
   tree.set("utilisation", io::Tree::of(line.measured->utilisation()));
@@ -181,10 +184,10 @@ io::Tree line_tree(const Line& line) {
   return tree;
 }
 
-/// Of tokens, not steps: buckets and packing change what a step holds.
+/// Of units, not steps: buckets and packing change what a step holds.
 double gain(const Measured& above, const Measured& below) {
   const auto rate = [](const Measured& m) {
-    return static_cast<double>(m.tokens) / static_cast<double>(m.seconds.size()) / median(m.seconds);
+    return static_cast<double>(m.units) / static_cast<double>(m.seconds.size()) / median(m.seconds);
   };
   return rate(above) / rate(below) - 1;
 }

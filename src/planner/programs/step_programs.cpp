@@ -171,10 +171,9 @@ class ProgramBuilder {
   /// The task's, in its order.
   std::vector<ValueId> inputs(Builder& b) const {
     std::vector<ValueId> values;
-    for (const tasks::Input& input : options_.task->inputs())
+    for (const datasets::TensorSpec& input : options_.task->inputs())
       values.push_back(b.state({input_state(input.name, bucket()),
-                                {input.dtype, input.shape(options_.micro_batch_size, length_)},
-                                StateClass::kInput}));
+                                input.batch_type(options_.micro_batch_size, length_), StateClass::kInput}));
     return values;
   }
   /// The logits as the host reads them.

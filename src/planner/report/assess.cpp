@@ -32,7 +32,8 @@ void describe_work(const Work& work, PlanReport& report) {
   report.flops = work.flops;
   report.recompute_flops = work.recompute_flops;
   report.bytes_moved = work.bytes;
-  report.tokens = work.tokens;
+  report.units = work.units;
+  report.unit = work.unit;
   report.micro_batch_size = work.micro_batch_size;
   report.grad_accum_steps = work.grad_accum_steps;
   report.parts = work.seconds;

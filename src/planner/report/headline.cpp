@@ -98,7 +98,7 @@ std::string why_not(const PlanReport& r) {
 std::string headline(const PlanReport& r) {
   std::string line = memory_text(r);
   if (r.has_time()) {
-    line += fmt::format(", about {} tokens/s{}", grouped(static_cast<int64_t>(r.tokens_per_second())),
+    line += fmt::format(", about {} {}/s{}", grouped(static_cast<int64_t>(r.units_per_second())), r.unit,
                         r.pads && r.bucket_sequences == 0 ? " with padding" : "");
     if (r.total_steps)
       line += fmt::format(", {} for {} steps",

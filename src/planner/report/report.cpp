@@ -165,10 +165,10 @@ const Budget* least_of(const std::vector<Budget>& budgets, Bounds&& bounds) {
 
 }  // namespace
 
-double PlanReport::tokens_per_second() const {
+double PlanReport::units_per_second() const {
   if (!has_time()) return 0;
   const double filled = bucket_sequences > 0 ? 1 - padding_of_one_length() : 1;
-  return filled * static_cast<double>(tokens) / seconds_estimated;
+  return filled * static_cast<double>(units) / seconds_estimated;
 }
 
 const Budget* PlanReport::device_budget() const {
@@ -332,7 +332,7 @@ io::Tree plan_event(const PlanReport& r) {
                       {"recompute_flops", io::Tree::of(r.recompute_flops)},
                       {"seconds_estimated", r.has_time() ? io::Tree::of(r.seconds_estimated) : io::Tree{}},
                       {"parts", r.has_time() ? parts_event(r.parts) : io::Tree::map()},
-                      {"tokens", i(r.tokens)}})},
+                      {r.unit, i(r.units)}})},
       {"choices", choices_event(r)},
       {"num_ops", i(r.num_ops)},
       {"planning_seconds", io::Tree::of(r.planning_seconds)},
@@ -356,9 +356,9 @@ std::string plan_head(const PlanReport& r) {
   const std::string trained = r.num_trained.value_or(r.num_parameters) < r.num_parameters
                                   ? fmt::format(", {} trainable", grouped(*r.num_trained))
                                   : "";
-  return fmt::format("Plan for {}: {} parameters{}\nA step: {}, {} tokens, {} threads\n", r.model,
+  return fmt::format("Plan for {}: {} parameters{}\nA step: {}, {} {}, {} threads\n", r.model,
                      grouped(r.num_parameters), trained, split_text(r.micro_batch_size, r.grad_accum_steps),
-                     grouped(r.tokens), r.threads);
+                     grouped(r.units), r.unit, r.threads);
 }
 
 std::string plan_table(const PlanReport& r) {

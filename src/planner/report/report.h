@@ -107,14 +107,15 @@ struct PlanReport {
   double offset_lower_bound_ratio = 1.0;   ///< arena / its lower bound
   // Work.
   double flops = 0, recompute_flops = 0, bytes_moved = 0, seconds_estimated = 0;
-  StepSeconds parts = {};  ///< of seconds_estimated
-  int64_t tokens = 0;
+  StepSeconds parts = {};                   ///< of seconds_estimated
+  int64_t units = 0;                        ///< of the task, in a step; of tokens also those that are padding
+  std::string unit = "tokens";              ///< what they are
   std::optional<int64_t> total_steps = {};  ///< of the run, where the settings say
   std::vector<Remedy> remedies;             ///< where it does not fit
   // Buckets; sequences and positions are those of the data, where they are known.
   std::vector<int64_t> buckets;  ///< lengths, one or none: no buckets
   int64_t bucket_sequences = 0, bucket_tokens = 0, bucket_positions = 0;
-  bool pads = false;  ///< sequences are filled up to a length: `tokens` of a step are positions
+  bool pads = false;  ///< sequences are filled up to a length: `units` of a step are positions
   // Choices.
   int64_t micro_batch_size = 1, grad_accum_steps = 1, threads = 1;
   int64_t offload_out_bytes = 0, offload_in_bytes = 0;  ///< a step, out of the device and into it
@@ -138,9 +139,11 @@ struct PlanReport {
 
   /// Whether the time is told: not where no rates of the device are known.
   [[nodiscard]] bool has_time() const { return seconds_estimated > 0 && rates != kUnknownRates; }
-  /// By the estimate, of the same tokens that a run counts: without padding, as far as its share is known. 0
+  /// By the estimate, of the same units that a run counts: without padding, as far as its share is known. 0
   /// where no time is told.
-  [[nodiscard]] double tokens_per_second() const;
+  [[nodiscard]] double units_per_second() const;
+  /// Its key in JSON: "tokens_per_second".
+  [[nodiscard]] std::string speed_key() const { return unit + "_per_second"; }
   /// What bounds the device's memory, of a process on the CPU and of the host beside a device: the least that
   /// does. Nothing where nothing does.
   [[nodiscard]] const Budget* device_budget() const;

@@ -65,7 +65,7 @@ std::vector<Row> figures(const PlanDiff& d) {
         return p.persistent_bytes + p.arena_bytes + p.host_bytes + (of_a ? d.a : d.b).overhead_bytes;
       },
       rows);
-  add("step", "tokens", [](R r) { return r.tokens; });
+  add("step", "tokens", [](R r) { return r.units; });
   add("step", "flops", [](R r) { return r.flops; });
   add("step", "recompute_flops", [](R r) { return r.recompute_flops; });
   add("step", "seconds_estimated", [](R r) { return r.seconds_estimated; });

@@ -15,7 +15,7 @@ namespace {
 
 GenerationPrograms programs_of(const char* name, const GenerationOptions& options) {
   const cpu::CpuTarget target(2);
-  auto programs = build_generation_programs(*preset(name), options, target);
+  auto programs = build_generation_programs(models::language_model(*preset(name)), options, target);
   EXPECT_TRUE(programs.ok());
   return std::move(*programs);
 }

@@ -56,11 +56,11 @@ TEST(Assess, FilesAreWrittenFromWhereTensorsLie) {
 
 TEST(DescribeWork, SecondsAreTheSumOfTheParts) {
   PlanReport report;
-  Work work{.flops = 1e12, .tokens = 64, .rates = "calibrated"};
+  Work work{.flops = 1e12, .units = 64, .rates = "calibrated"};
   work.seconds.parts = {1, 2, 0, 0.5};
   describe_work(work, report);
   EXPECT_EQ(report.seconds_estimated, 3.5);
-  EXPECT_EQ(report.tokens, 64);
+  EXPECT_EQ(report.units, 64);
   EXPECT_EQ(report.rates, "calibrated");
 }
 

@@ -19,7 +19,7 @@ PlanReport report(int64_t budget) {
   r.budget_bytes = budget;
   r.budgets = {{"memory.budget", Bounded::kProcess, budget}};
   r.fits = budget >= r.persistent_bytes;
-  r.tokens = 1024;
+  r.units = 1024;
   r.seconds_estimated = 0.5;
   r.model = "tiny";
   return r;

@@ -143,11 +143,17 @@ Status cast_to_rows(const Operand& from, int64_t stride, const Operand& to, int6
                        static_cast<int32_t>(tf32));
 }
 
+Status accepts_cast(const ir::OpTypes& types, int /*capability*/) {
+  if (types.inputs[0].dtype != ir::DType::kU8) return Ok{};
+  return Error{ErrorCode::kInvalidArgument, "a batch of bytes (u8) has no cast on a CUDA card",
+               "runtime.device", "set runtime.device=cpu"};
+}
+
 std::span<const Kernel> elementwise_kernels() {
   static constexpr Kernel kernels[] = {
       {.op = "add", .run = binary<Binary::kAdd>},
       {.op = "bias_add", .run = bias_add},
-      {.op = "cast", .run = cast},
+      {.op = "cast", .run = cast, .accepts = accepts_cast},
       {.op = "concat", .run = concat, .strided_inputs = ~0U},
       {.op = "concat_rows", .run = concat_rows},
       {.op = "copy", .run = copy, .strided_inputs = 0b1},

@@ -5,6 +5,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 //
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/kernels/elementwise/cast.h"
@@ -50,10 +51,17 @@ HWY_EXPORT(cast_f16_bf16);
 
 using CastRun = void (*)(const void* from, void* to, int64_t elements);
 
+/// Bytes as they come with a batch.
+void cast_u8_f32(const void* from, void* to, int64_t n) {
+  const auto* x = static_cast<const uint8_t*>(from);
+  std::copy_n(x, n, static_cast<float*>(to));
+}
+
 /// Null where nothing changes.
 CastRun cast_of(ir::DType from, ir::DType to) {
   using enum ir::DType;
   if (from == to) return nullptr;
+  if (from == kU8) return cast_u8_f32;
   if (from == kF32)
     return to == kBf16 ? HWY_DYNAMIC_DISPATCH(cast_f32_bf16) : HWY_DYNAMIC_DISPATCH(cast_f32_f16);
   if (from == kBf16)
@@ -64,8 +72,9 @@ CastRun cast_of(ir::DType from, ir::DType to) {
 }  // namespace
 
 void cast(const TensorRef& from, const TensorRef& to, ThreadPool& pool) {
-  PLIMSOLL_CHECK(ir::is_computable(from.type.dtype) && ir::is_computable(to.type.dtype),
-                 "cast of f32, bf16 and f16");
+  PLIMSOLL_CHECK((ir::is_computable(from.type.dtype) && ir::is_computable(to.type.dtype)) ||
+                     (from.type.dtype == ir::DType::kU8 && to.type.dtype == ir::DType::kF32),
+                 "cast of f32, bf16 and f16, and of u8 to f32");
   const int64_t from_bytes = ir::bits(from.type.dtype) / 8, to_bytes = ir::bits(to.type.dtype) / 8;
   const CastRun run = cast_of(from.type.dtype, to.type.dtype);
   const Walk<2> walk({&from, &to});

@@ -1,0 +1,36 @@
+#include "tasks/task_list.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace plimsoll::tasks {
+
+const TaskDef* find_task(std::string_view name) {
+  for (const auto file : kTaskFiles)
+    if (file().name == name) return &file();
+  return nullptr;
+}
+
+std::vector<std::string_view> task_names() {
+  std::vector<std::string_view> names;
+  for_each_task([&](const TaskDef& def) { names.push_back(def.name); });
+  return names;
+}
+
+Result<const TaskDef*> choose_task(std::string_view setting, const io::ConfigJson& model) {
+  const TaskDef* chosen = find_task(setting);
+  if (chosen == nullptr && setting != "auto")
+    return Error{ErrorCode::kInvalidArgument, fmt::format("there is no task {}", setting), "task",
+                 fmt::format("choose auto, {}", fmt::join(task_names(), ", "))};
+  for_each_task([&](const TaskDef& def) {
+    const bool claims = chosen == nullptr && def.is_made_for != nullptr && def.is_made_for(model);
+    if (claims) chosen = &def;
+  });
+  for_each_task([&](const TaskDef& def) {
+    if (chosen == nullptr && def.is_made_for == nullptr) chosen = &def;
+  });
+  if (chosen->check != nullptr) PLIMSOLL_TRY(chosen->check(model));
+  return chosen;
+}
+
+}  // namespace plimsoll::tasks

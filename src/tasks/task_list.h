@@ -1,0 +1,71 @@
+// Defines what an entry of the list of tasks says, and the list. A new task adds its file's function at the
+// end of this header.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "io/label_fields.h"
+#include "io/model_config.h"
+#include "tasks/task.h"
+
+namespace plimsoll::tasks {
+
+/// What is made of data.train and data.eval before a task's source opens them.
+enum class Preparation : uint8_t {
+  kNone,      ///< nothing: the source reads the files as they lie there
+  kPack,      ///< texts are tokenized into shards, which are packed
+  kLabelled,  ///< lines with labels are tokenized into shards, with the labels beside them
+};
+
+/// What a task is made from: settings of the run, its model and what its data say.
+struct TaskInputs {
+  const models::Model& model;
+  const io::ConfigJson& model_config;
+  int64_t sequence_length = 0;         ///< data.sequence_length
+  bool packs_documents = false;        ///< sequences hold several documents, kept apart
+  const io::Labels* labels = nullptr;  ///< with Preparation::kLabelled
+};
+
+/// A word of the setting `task`.
+struct TaskDef {
+  std::string_view name;
+  Preparation preparation = Preparation::kNone;
+  Result<std::unique_ptr<Task>> (*make)(const TaskInputs& inputs) = nullptr;
+  /// Whether a model with this config.json has the head of this task, so that `task: auto` means it. Null: it
+  /// is what a model that no other task claims is trained for.
+  bool (*is_made_for)(const io::ConfigJson& model) = nullptr;
+  /// Whether such a model can be trained for it; null: any. Errors: kInvalidArgument.
+  Status (*check)(const io::ConfigJson& model) = nullptr;
+  /// The config.json of a model with this task's head and these labels, from one that may have another head,
+  /// whose own is then drawn; null: the model is taken as it is. Errors: kBadData.
+  Result<io::ConfigJson> (*adapt)(const io::ConfigJson& model, const io::Labels& labels) = nullptr;
+  /// What it reads of the settings that no other task reads. A name that ends in a dot is a section.
+  std::span<const std::string_view> settings = {};
+};
+
+/// Null where there is none of that name.
+const TaskDef* find_task(std::string_view name);
+/// The tasks that there are, in the order of the list.
+std::vector<std::string_view> task_names();
+/// The task of a run: `setting` is a name or "auto". Errors: kInvalidArgument where the model's head is
+/// another task's, or there is no task of that name.
+Result<const TaskDef*> choose_task(std::string_view setting, const io::ConfigJson& model);
+
+// Each file <name>.cpp exports its definition.
+const TaskDef& causal_lm();
+const TaskDef& sequence_classification();
+inline constexpr std::array kTaskFiles = {causal_lm, sequence_classification};
+
+/// Every definition, in the order of the list.
+template <typename Visit>
+void for_each_task(Visit visit) {
+  for (const auto file : kTaskFiles) visit(file());
+}
+
+}  // namespace plimsoll::tasks

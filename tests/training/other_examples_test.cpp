@@ -1,0 +1,222 @@
+// A task whose examples are no tokens: pictures of 3 x 5 bytes with one label each, a linear layer on their
+// pixels. It goes from its files through loader and feeder, the planner and training steps on the CPU to a
+// checkpoint and final weights, and counts pictures everywhere.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+
+#include "io/file.h"
+#include "io/temporary_folder.h"
+#include "ops/ops.h"
+#include "planner/report/headline.h"
+#include "preprocessing/unprepared_data.h"
+#include "runtime/session_testing.h"
+#include "settings/settings.h"
+#include "strategy/prepare.h"
+#include "tasks/task.h"
+#include "training/trainer.h"
+
+namespace plimsoll::training {
+namespace {
+
+constexpr int64_t kPixels = 15, kClasses = 4, kRecord = kPixels + 1, kExamples = 48, kBatch = 6;
+constexpr const char* kWeight = "head.weight";
+
+class PictureModel final : public models::Model {
+ public:
+  PictureModel() {
+    parameters_.push_back({.name = kWeight,
+                           .kind = models::ParameterKind::kLinear,
+                           .shape = {kClasses, kPixels},
+                           .init_std = 0.01,
+                           .views = {{kWeight, 0, {kClasses, kPixels}}}});
+  }
+  /// Of u8[B, 3, 5]: f32[B, 1, classes].
+  [[nodiscard]] ir::ValueId logits(ir::Builder& b, ir::ValueId pixels) const {
+    const ir::ValueId rows =
+        ops::reshape(b, ops::cast(b, pixels, ir::DType::kF32), {b.type(pixels).shape.dim(0), 1, kPixels});
+    return ops::linear(b, rows, read_parameter(b, kWeight), {});
+  }
+};
+
+/// Records of the pixels and the label, a byte each.
+class PictureSource final : public datasets::ExampleSource {
+ public:
+  explicit PictureSource(io::ReadFile file) : file_(std::move(file)) {}
+  [[nodiscard]] int64_t num_examples() const override { return file_.size_bytes() / kRecord; }
+  [[nodiscard]] int64_t num_units() const override { return num_examples(); }
+  Result<datasets::ExampleCounts> read(int64_t index, datasets::ExampleRow row,
+                                       std::span<std::byte> /*scratch*/) const override {
+    PLIMSOLL_TRY(file_.read_at(index * kRecord, row[0]));
+    std::byte label{};
+    PLIMSOLL_TRY(file_.read_at(index * kRecord + kPixels, {&label, 1}));
+    datasets::row_as<int32_t>(row[1])[0] = std::to_integer<int32_t>(label);
+    return datasets::ExampleCounts{1, 1};
+  }
+  Result<uint64_t> fingerprint(std::span<std::byte> /*scratch*/) const override { return uint64_t{7}; }
+
+ private:
+  io::ReadFile file_;
+};
+
+class PictureTask final : public tasks::Task {
+ public:
+  PictureTask() {
+    inputs_ = {{.name = "pixels", .dtype = ir::DType::kU8, .shape = {3, 5}},
+               {.name = "label", .padding_bits = datasets::element_bits(ops::kIgnoreTarget)}};
+  }
+  [[nodiscard]] tasks::Unit unit() const override { return {.name = "pictures"}; }
+  tasks::Outputs forward(ir::Builder& b, const models::Model& model, std::span<const ir::ValueId> inputs,
+                         const tasks::LossOperands& operands) const override {
+    const ir::ValueId scores = scores_of(b, model, inputs);
+    const ir::ValueId labels = ops::reshape(b, inputs[1], {b.type(inputs[1]).shape.dim(0), 1});
+    return {ops::cross_entropy(b, scores, labels, operands.grad_scale, operands.acc).loss,
+            operands.logits ? scores : ir::ValueId{}};
+  }
+  ir::ValueId logits(ir::Builder& b, const models::Model& model,
+                     std::span<const ir::ValueId> inputs) const override {
+    return scores_of(b, model, inputs);
+  }
+  [[nodiscard]] ir::Shape logits_shape(int64_t batch) const override { return {batch, 1, kClasses}; }
+  Result<std::unique_ptr<datasets::ExampleSource>> open_source(
+      const datasets::DataFiles& files, const datasets::SourceOptions& /*options*/) const override {
+    PLIMSOLL_ASSIGN(io::ReadFile file, io::ReadFile::open(files.paths.front()));
+    return std::unique_ptr<datasets::ExampleSource>(std::make_unique<PictureSource>(std::move(file)));
+  }
+  void draw(uint64_t seed, datasets::ExampleRow row) const override {
+    for (std::byte& pixel : row[0]) pixel = static_cast<std::byte>(seed = seed * 6364136223846793005ULL + 1);
+    datasets::row_as<int32_t>(row[1])[0] = static_cast<int32_t>(seed % kClasses);
+  }
+
+ private:
+  static ir::ValueId scores_of(ir::Builder& b, const models::Model& model,
+                               std::span<const ir::ValueId> inputs) {
+    return dynamic_cast<const PictureModel&>(model).logits(b, inputs[0]);
+  }
+};
+
+class OtherExamplesTest : public testing::Test {
+ protected:
+  /// The label's own pixels are bright.
+  void SetUp() override {
+    std::string records;
+    for (int64_t i = 0; i < kExamples; ++i) {
+      const int64_t label = i * 7 % kClasses;
+      for (int64_t p = 0; p < kPixels; ++p)
+        records.push_back(static_cast<char>(p % kClasses == label ? 3 : (i + p) % 2));
+      records.push_back(static_cast<char>(label));
+    }
+    folder_.write("pictures", records);
+    records_ = records;
+  }
+
+  [[nodiscard]] settings::RunConfig config(const std::vector<std::string>& overrides = {}) const {
+    const std::string file = folder_.path("pictures");
+    auto parsed = settings::parse_run_config(
+        "model: {config: {model_type: pictures}}\ndata: {train: " + file + ", eval: " + file +
+            ", shuffle: false}\noutput: {dir: " + folder_.path("out") +
+            "}\ntraining: {global_batch_size: 6, micro_batch_size: 3, max_steps: 20, learning_rate: 0.05, "
+            "eval_steps: 20}\nruntime: {threads: 2}\n",
+        "run.yaml", overrides);
+    EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message());
+    return std::move(*parsed);
+  }
+
+  /// What prepare_model makes of a run whose model and task are in the lists.
+  [[nodiscard]] Result<strategy::Prepared> prepare(const settings::RunConfig& run) {
+    auto task = std::make_unique<PictureTask>();
+    const datasets::LoaderOptions loader = preprocessing::loader_options(run, task->inputs());
+    strategy::PrepareOptions options{.num_threads = 2};
+    options.buckets = preprocessing::Buckets{.lengths = {run.data.sequence_length}};
+    strategy::Prepared prepared{
+        .model_config = *io::parse_config_json(R"({"model_type": "pictures"})", "config.json"),
+        .model = std::make_unique<PictureModel>(),
+        .task = std::move(task),
+        .loader = loader,
+        .buckets = *options.buckets};
+    return strategy::plan_prepared(run, std::move(prepared), device_.target(), options);
+  }
+
+  /// The mean loss of a batch under these weights, in double precision.
+  [[nodiscard]] double loss_of(const std::vector<float>& weights, int64_t first) const {
+    double sum = 0;
+    for (int64_t i = first; i < first + kBatch; ++i) {
+      const char* const record = records_.data() + i * kRecord;
+      std::array<double, kClasses> scores{};
+      double all = 0;
+      for (int64_t c = 0; c < kClasses; ++c) {
+        for (int64_t p = 0; p < kPixels; ++p)
+          scores[static_cast<size_t>(c)] +=
+              double{weights[static_cast<size_t>(c * kPixels + p)]} * static_cast<uint8_t>(record[p]);
+        all += std::exp(scores[static_cast<size_t>(c)]);
+      }
+      sum += std::log(all) - scores[static_cast<size_t>(record[kPixels])];
+    }
+    return sum / kBatch;
+  }
+
+  const io::TemporaryFolder folder_;
+  std::string records_;
+  cpu::CpuDevice device_{2};
+};
+
+TEST_F(OtherExamplesTest, ThePlanCountsThem) {
+  const auto prepared = prepare(config());
+  ASSERT_TRUE(prepared) << prepared.error().message();
+  const planner::PlanReport& report = prepared->report;
+  EXPECT_TRUE(report.fits);
+  EXPECT_EQ(report.units, kBatch);
+  EXPECT_THAT(planner::headline(report), testing::HasSubstr(" pictures/s"));
+  EXPECT_THAT(planner::plan_head(report),
+              testing::HasSubstr("A step: micro-batch 3 x 2 accumulation steps, 6 pictures, 2 threads"));
+  EXPECT_THAT(io::to_json(planner::plan_event(report)), testing::HasSubstr("\"pictures\": 6"));
+  const passes::SessionState* pixels = prepared->programs.session.find_state("batch.pixels");
+  ASSERT_NE(pixels, nullptr);
+  EXPECT_EQ(pixels->decl.type, (ir::TensorType{ir::DType::kU8, {3, 3, 5}}));
+}
+
+TEST_F(OtherExamplesTest, TheyTrainAModel) {
+  const settings::RunConfig run = config();
+  auto prepared = prepare(run);
+  ASSERT_TRUE(prepared) << prepared.error().message();
+  const auto files = preprocessing::unprepared_data(run, /*train=*/true);
+  ASSERT_TRUE(files) << files.error().message();
+  const auto trainer = Trainer::create(run, std::move(*prepared), device_,
+                                       {.data = *files, .model_files = checkpoints::ModelFileSet{}});
+  ASSERT_TRUE(trainer) << trainer.error().message();
+  std::vector<double> losses;
+  for (int64_t step = 0; step < 20; ++step) {
+    const auto weights = session_testing::read_state<float>((*trainer)->session(), kWeight);
+    const auto event = (*trainer)->step();
+    ASSERT_TRUE(event) << event.error().message();
+    EXPECT_NEAR(event->loss, loss_of(weights, step * kBatch % kExamples), 1e-5) << "step " << step;
+    EXPECT_EQ(event->units, kBatch);
+    EXPECT_EQ(event->unit, "pictures");
+    losses.push_back(event->loss);
+  }
+  EXPECT_LT(losses.back(), losses.front() / 4);
+  EXPECT_EQ((*trainer)->units_trained(), 20 * kBatch);
+  const auto eval = (*trainer)->evaluate();
+  ASSERT_TRUE(eval && *eval) << "an evaluation";
+  EXPECT_EQ((*eval)->counts(), "over 48 pictures");
+  EXPECT_LT((*eval)->loss, losses.front() / 4);
+  ASSERT_TRUE((*trainer)->start_checkpoint());
+  ASSERT_TRUE((*trainer)->next_saved(/*wait=*/true));
+  EXPECT_TRUE((*trainer)->save_final());
+}
+
+TEST_F(OtherExamplesTest, TheyAreDrawnForBenchmarks) {
+  auto prepared = prepare(config());
+  ASSERT_TRUE(prepared) << prepared.error().message();
+  const auto trainer = Trainer::create(config(), std::move(*prepared), device_, {.synthetic_data = true});
+  ASSERT_TRUE(trainer) << trainer.error().message();
+  const auto event = (*trainer)->step();
+  ASSERT_TRUE(event) << event.error().message();
+  EXPECT_EQ(event->units, kBatch);
+  EXPECT_TRUE(std::isfinite(event->loss));
+}
+
+}  // namespace
+}  // namespace plimsoll::training

@@ -11,6 +11,7 @@
 #include "models/language_model.h"
 #include "ops/granules.h"
 #include "ops/op_list.h"
+#include "ops/ops.h"
 #include "passes/training/accumulate.h"
 #include "passes/training/store_gradients.h"
 #include "planner/cost/known_profiles.h"

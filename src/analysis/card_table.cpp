@@ -102,18 +102,18 @@ Result<CardRow> plan_card(const settings::RunConfig& config, const Card& card,
   CardRow row{card, settings_of(card), {}};
   PLIMSOLL_ASSIGN(const settings::RunConfig changed, strategy::with_settings(config, row.settings));
   const auto target = strategy::make_target(changed, options.num_threads);
-  options.known = std::make_shared<strategy::PlanCache>();
-  options.runs = options.verify = false;
-  PLIMSOLL_ASSIGN(strategy::Prepared prepared, strategy::prepare(changed, *target, options));
+  options.request = strategy::PlanRequest::kReport;
+  strategy::PlanCache cache;
+  PLIMSOLL_ASSIGN(strategy::Prepared prepared, strategy::prepare(changed, *target, options, cache));
   row.num_parameters = prepared.report.num_parameters;
   row.least_bytes = main_peak_bytes(prepared.report);
   if (prepared.report.fits) {
     PLIMSOLL_ASSIGN(const strategy::Variant least,
-                    strategy::Variants(changed, *target, options)
+                    strategy::Variants(changed, *target, options, std::move(cache))
                         .look({{main_budget(prepared.report), "1"}}, /*finds_least=*/true));
     row.least_bytes = main_peak_bytes(least.report);
   } else {
-    add_remedies(changed, *target, options, prepared);
+    add_remedies(changed, *target, options, prepared, std::move(cache));
   }
   row.report = std::move(prepared.report);
   return row;

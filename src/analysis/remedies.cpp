@@ -225,12 +225,13 @@ class Search {
 }  // namespace
 
 void add_remedies(const settings::RunConfig& config, const runtime::Target& target,
-                  const strategy::PrepareOptions& options, strategy::Prepared& prepared) {
+                  const strategy::PrepareOptions& options, strategy::Prepared& prepared,
+                  strategy::PlanCache cache) {
   const planner::Budget* over = planner::exceeded(prepared.report, prepared.report.budgets);
   if (prepared.report.fits || over == nullptr) return;
   strategy::PrepareOptions planning = options;
   planning.memory = prepared.memory;
-  const strategy::Variants variants(config, target, planning);
+  const strategy::Variants variants(config, target, planning, std::move(cache));
   prepared.report.remedies = Search(variants, {}, over->bounded, options.purpose)();
 }
 

@@ -12,7 +12,8 @@ namespace plimsoll::analysis {
 /// without those that are not needed then. A remedy's peak is that of the pool whose budget the plan exceeds.
 /// Nothing where the plan fits, or where no setting that is known helps.
 void add_remedies(const settings::RunConfig& config, const runtime::Target& target,
-                  const strategy::PrepareOptions& options, strategy::Prepared& prepared);
+                  const strategy::PrepareOptions& options, strategy::Prepared& prepared,
+                  strategy::PlanCache cache = {});
 
 /// The same for a plan that fits its budget, where only `budget_bytes` are there for the process: the plan is
 /// one that does not fit, memory.budget is what there is, and each remedy says so.

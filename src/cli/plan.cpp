@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/host.h"
 #include "cli/commands.h"
@@ -52,11 +53,11 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
   if (output.frontier) return plan_frontier(config, output.svg, arguments.json);
   if (!output.sweep.empty()) return plan_sweep(config, output.sweep, arguments.json);
   const strategy::PrepareOptions options{.num_threads = strategy::num_threads(config),
-                                         .dump_ir = output.dump_ir,
-                                         .known = std::make_shared<strategy::PlanCache>()};
+                                         .dump_ir = output.dump_ir};
   PlanningLine progress;
-  PLIMSOLL_ASSIGN(strategy::Prepared prepared, engine::Engine::plan(config, options));
-  engine::Engine::explain(config, options, prepared);
+  strategy::PlanCache cache;
+  PLIMSOLL_ASSIGN(strategy::Prepared prepared, engine::Engine::plan(config, options, cache));
+  engine::Engine::explain(config, options, prepared, std::move(cache));
   progress.end();
   std::optional<MemoryExplanation> memory;
   if (output.explain == "memory") memory.emplace(prepared);

@@ -16,6 +16,7 @@
 #include "engine/ready_run.h"
 #include "preprocessing/run_data.h"
 #include "settings/run_config.h"
+#include "strategy/plan_cache.h"
 #include "telemetry/sink.h"
 #include "training/trainer.h"
 
@@ -58,9 +59,13 @@ class Engine {
   /// none.
   static Result<strategy::Prepared> plan(const settings::RunConfig& config,
                                          const strategy::PrepareOptions& options);
-  /// Adds to a plan what else would fit and why the step is run as it is, by more plans.
+  /// The same, with what plans of the same run have left in `cache`.
+  static Result<strategy::Prepared> plan(const settings::RunConfig& config,
+                                         const strategy::PrepareOptions& options, strategy::PlanCache& cache);
+  /// Adds to a plan what else would fit and why the step is run as it is, by more plans; `cache`: that
+  /// plan's.
   static void explain(const settings::RunConfig& config, const strategy::PrepareOptions& options,
-                      strategy::Prepared& prepared);
+                      strategy::Prepared& prepared, strategy::PlanCache cache = {});
 
   /// Reports the plan and takes memory and data; tokens are drawn where the run file names none. Errors: as
   /// plan, make_ready and Trainer::create; kDoesNotFit.

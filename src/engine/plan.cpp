@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "analysis/remedies.h"
 #include "engine/engine.h"
 #include "strategy/explain_choice.h"
@@ -7,14 +9,20 @@ namespace plimsoll::engine {
 
 Result<strategy::Prepared> Engine::plan(const settings::RunConfig& config,
                                         const strategy::PrepareOptions& options) {
-  return strategy::prepare(config, *strategy::make_target(config, options.num_threads), options);
+  strategy::PlanCache cache;
+  return plan(config, options, cache);
+}
+
+Result<strategy::Prepared> Engine::plan(const settings::RunConfig& config,
+                                        const strategy::PrepareOptions& options, strategy::PlanCache& cache) {
+  return strategy::prepare(config, *strategy::make_target(config, options.num_threads), options, cache);
 }
 
 void Engine::explain(const settings::RunConfig& config, const strategy::PrepareOptions& options,
-                     strategy::Prepared& prepared) {
+                     strategy::Prepared& prepared, strategy::PlanCache cache) {
   const auto target = strategy::make_target(config, options.num_threads);
-  analysis::add_remedies(config, *target, options, prepared);
-  strategy::add_why(config, *target, options, prepared);
+  strategy::add_why(config, *target, options, cache, prepared);
+  analysis::add_remedies(config, *target, options, prepared, std::move(cache));
 }
 
 }  // namespace plimsoll::engine

@@ -215,7 +215,7 @@ class Prediction {
   Error too_large(strategy::PrepareOptions options, int64_t longest) {
     Error error = strategy::does_not_fit(*prepared_);
     prepared_->programs = {};
-    options.finds_least = false;
+    options.request = strategy::PlanRequest::kFit;
     for (int64_t length = longest / 2; length > 0; length /= 2) {
       config_.data.sequence_length = length;
       options.buckets = preprocessing::Buckets{.lengths = {length}};

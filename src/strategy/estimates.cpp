@@ -6,18 +6,23 @@
 namespace plimsoll::strategy {
 
 Result<planner::PlanReport> StrategyEstimates::operator()(const Strategy& strategy) {
-  if (const PlannedStep* known = options_.known->find_estimate(strategy)) {
-    planner::PlanReport report = known->report;
-    hold_against_budgets(config_, prepared_, strategy, target_, options_, report);
+  if (const PlannedStep* cached = planner_.cache().find_estimate(strategy)) {
+    planner::PlanReport report = cached->report;
+    planner_.planner().compare_with_budgets(strategy, report);
     return report;
   }
-  PLIMSOLL_ASSIGN(PlannedStep estimated,
-                  estimate_strategy(config_, prepared_, strategy, target_, options_, &scheduled(strategy)));
-  options_.known->add_estimate(estimated);
+  PLIMSOLL_ASSIGN(PlannedStep estimated, estimate(strategy));
+  planner_.cache().add_estimate(estimated);
   return std::move(estimated.report);
 }
 
-planner::ScheduledPrograms& StrategyEstimates::scheduled(const Strategy& strategy) {
+Result<PlannedStep> StrategyEstimates::estimate(const Strategy& strategy) {
+  if (!planner_.planner().may_schedule()) return planner_.planner().estimate(strategy);
+  PLIMSOLL_ASSIGN(planner::ScheduledPrograms * programs, scheduled(strategy));
+  return planner_.planner().estimate(strategy, *programs);
+}
+
+Result<planner::ScheduledPrograms*> StrategyEstimates::scheduled(const Strategy& strategy) {
   constexpr size_t kMost = 3;  // some 20 MiB each of a model of 80 layers
   Strategy plain = strategy;
   plain.offload = {};
@@ -28,9 +33,10 @@ planner::ScheduledPrograms& StrategyEstimates::scheduled(const Strategy& strateg
     std::rotate(found, found + 1, scheduled_.end());
   } else {
     if (scheduled_.size() == kMost) scheduled_.erase(scheduled_.begin());
-    scheduled_.push_back({std::move(plain), streams, std::make_unique<planner::ScheduledPrograms>()});
+    PLIMSOLL_ASSIGN(planner::ScheduledPrograms programs, planner_.planner().schedule(strategy));
+    scheduled_.push_back({std::move(plain), streams, std::move(programs)});
   }
-  return *scheduled_.back().programs;
+  return &scheduled_.back().programs;
 }
 
 }  // namespace plimsoll::strategy

@@ -1,38 +1,33 @@
-// Estimates of strategies: what they would take, about, without planning them whole.
+// Estimates of offload strategies: how much memory and time they would take, without planning them.
 #pragma once
 
-#include <memory>
 #include <vector>
 
-#include "strategy/plan_cache.h"
-#include "strategy/plan_strategy.h"
+#include "strategy/cached_planner.h"
 
 namespace plimsoll::strategy {
 
-/// StrategyEstimates of one run. Ways that differ in what lies elsewhere alone share their graphs, of which
-/// few are kept. What has been sketched is remembered in options.known.
+/// Estimates of one search. Strategies that differ in what is offloaded alone share scheduled programs, of
+/// which the few that were used last are kept. Each report is kept in the search's PlanCache.
 class StrategyEstimates {
  public:
-  /// All outlive it; options.known is not null.
-  StrategyEstimates(const settings::RunConfig& config, const Prepared& prepared,
-                    const runtime::Target& target, const PrepareOptions& options)
-      : config_(config), prepared_(prepared), target_(target), options_(options) {}
+  /// `planner` outlives it.
+  explicit StrategyEstimates(CachedPlanner& planner) : planner_(planner) {}
 
-  /// As estimate_strategy.
+  /// As StrategyPlanner::estimate.
   Result<planner::PlanReport> operator()(const Strategy& strategy);
 
  private:
   struct Scheduled {
-    Strategy strategy;  ///< with nothing elsewhere
+    Strategy strategy;  ///< with nothing offloaded
     bool streams_updates = false;
-    std::unique_ptr<planner::ScheduledPrograms> programs;
+    planner::ScheduledPrograms programs;
   };
-  planner::ScheduledPrograms& scheduled(const Strategy& strategy);
+  Result<PlannedStep> estimate(const Strategy& strategy);
+  /// The programs of that strategy, which are then the last of scheduled_.
+  Result<planner::ScheduledPrograms*> scheduled(const Strategy& strategy);
 
-  const settings::RunConfig& config_;
-  const Prepared& prepared_;
-  const runtime::Target& target_;
-  const PrepareOptions& options_;
+  CachedPlanner& planner_;
   std::vector<Scheduled> scheduled_;  ///< the one that was used last comes last
 };
 

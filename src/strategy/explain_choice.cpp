@@ -33,7 +33,7 @@ std::optional<Alternative> fastest(const std::vector<Alternative>& list, Keep ke
 }  // namespace
 
 void add_why(const settings::RunConfig& config, const runtime::Target& target, const PrepareOptions& options,
-             Prepared& prepared) {
+             PlanCache& cache, Prepared& prepared) {
   constexpr int64_t kMoreBytes = int64_t{100} << 20;
   planner::PlanReport& report = prepared.report;
   const bool chooses = chooses_recompute(config, options) || !settings::fixed_batch_split(config.training);
@@ -49,8 +49,8 @@ void add_why(const settings::RunConfig& config, const runtime::Target& target, c
     PrepareOptions more = options;
     more.dump_ir.clear();
     more.more_bytes += kMoreBytes;
-    more.runs = more.verify = false;
-    const auto with_more = prepare(config, target, more);
+    more.request = PlanRequest::kReport;
+    const auto with_more = prepare(config, target, more, cache);
     why.more_bytes = kMoreBytes;
     if (with_more && with_more->report.fits && with_more->report.seconds_estimated < chosen.seconds)
       why.with_more = planner::alternative_of(with_more->report);

@@ -6,8 +6,8 @@
 namespace plimsoll::strategy {
 
 /// Fills report.why of a training that fits and in which something was chosen. Plans the run once more, with
-/// 100 MiB more of each budget, where anything was given up for memory.
+/// 100 MiB more of each budget, where anything was given up for memory; `cache` is that of the first plan.
 void add_why(const settings::RunConfig& config, const runtime::Target& target, const PrepareOptions& options,
-             Prepared& prepared);
+             PlanCache& cache, Prepared& prepared);
 
 }  // namespace plimsoll::strategy

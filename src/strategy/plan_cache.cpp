@@ -18,8 +18,8 @@ PlannedStep light(const PlannedStep& planned) {
 
 }  // namespace
 
-const PlannedStep* PlanCache::find(const Strategy& strategy) const { return find_in(ways_, strategy); }
-void PlanCache::add(const PlannedStep& planned) { ways_.push_back(light(planned)); }
+const PlannedStep* PlanCache::find(const Strategy& strategy) const { return find_in(plans_, strategy); }
+void PlanCache::add(const PlannedStep& planned) { plans_.push_back(light(planned)); }
 const PlannedStep* PlanCache::find_estimate(const Strategy& strategy, bool with_facts) const {
   const auto is_it = [&](const PlannedStep& p) {
     return p.strategy == strategy && (!with_facts || p.facts != nullptr);

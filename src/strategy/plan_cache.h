@@ -1,4 +1,4 @@
-// A cache of planned strategies, so that a search plans none twice.
+// Strategies of one run that were planned already, so that a search plans none twice.
 #pragma once
 
 #include <vector>
@@ -7,22 +7,22 @@
 
 namespace plimsoll::strategy {
 
-/// Reports and facts of the ways of one run, whatever its budgets; programs are not kept. All that plans with
-/// one of these differs in memory.budget, memory.device_budget and memory.host_budget alone.
+/// A value that whoever asks for plans owns and passes on. It holds reports and facts of a run's strategies,
+/// whatever the budgets, and parts of programs; no whole programs. Runs that share one differ in
+/// memory.budget, memory.device_budget and memory.host_budget alone.
 class PlanCache {
  public:
-  /// Without programs; its report is held against the budgets that there were. Null where it is not known.
+  /// Without programs; its report was compared with the budgets of its time. Null where there is none.
   [[nodiscard]] const PlannedStep* find(const Strategy& strategy) const;
   void add(const PlannedStep& planned);
-  /// The same of ways that were sketched; facts where whoever sketched asked for them, or `with_facts` those
-  /// alone that have them.
+  /// The same of estimates. Some have facts; `with_facts`: only those.
   [[nodiscard]] const PlannedStep* find_estimate(const Strategy& strategy, bool with_facts = false) const;
   void add_estimate(const PlannedStep& estimated);
-  /// What their programs have in common.
+  /// Parts of programs that the strategies share.
   planner::ProgramCache& programs() { return programs_; }
 
  private:
-  std::vector<PlannedStep> ways_, estimates_;
+  std::vector<PlannedStep> plans_, estimates_;
   planner::ProgramCache programs_;
 };
 

@@ -15,6 +15,7 @@
 #include "strategy/plan_search.h"
 #include "strategy/prepare_model.h"
 #include "strategy/run_card.h"
+#include "strategy/step_report.h"
 
 namespace plimsoll::strategy {
 namespace {
@@ -46,11 +47,17 @@ int num_threads(const settings::RunConfig& config) {
 }
 
 Result<Prepared> prepare(const settings::RunConfig& config, const runtime::Target& target,
-                         const PrepareOptions& asked) {
+                         const PrepareOptions& options) {
+  PlanCache cache;
+  return prepare(config, target, options, cache);
+}
+
+Result<Prepared> prepare(const settings::RunConfig& config, const runtime::Target& target,
+                         const PrepareOptions& asked, PlanCache& cache) {
   const auto start = std::chrono::steady_clock::now();
   PrepareOptions options = asked;
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_model(config, options));
-  PLIMSOLL_ASSIGN(prepared, plan_prepared(config, std::move(prepared), target, options));
+  PLIMSOLL_ASSIGN(prepared, plan_prepared(config, std::move(prepared), target, options, cache));
   trim_heap();  // what planning needed and no longer needs goes back before the session takes its memory
   prepared.report.planning_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -58,7 +65,8 @@ Result<Prepared> prepare(const settings::RunConfig& config, const runtime::Targe
 }
 
 Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepared,
-                               const runtime::Target& target, const PrepareOptions& options) {
+                               const runtime::Target& target, const PrepareOptions& options,
+                               PlanCache& cache) {
   PLIMSOLL_TRY(check_card_is_known(config));
   prepared.memory = options.memory ? *options.memory : read_machine_memory();
   PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));
@@ -67,10 +75,11 @@ Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepa
   prepared.costs = std::make_shared<planner::CostModel>(linked, options.num_threads);
   if (profile.rates == "calibrated") prepared.profile_identity = planner::profile_identity(profile);
   prepared.is_cpu = target.name() == "cpu";
-  PLIMSOLL_ASSIGN(PlannedStep planned, choose_plan(config, prepared, target, options, prepared.considered));
-  prepared.split = planned.strategy.split;
-  prepared.programs = std::move(planned.programs);
-  prepared.report = std::move(planned.report);
+  PLIMSOLL_ASSIGN(ChosenPlan chosen, choose_plan({config, prepared, target, options}, cache));
+  prepared.split = chosen.step.strategy.split;
+  prepared.programs = std::move(chosen.step.programs);
+  prepared.report = std::move(chosen.step.report);
+  prepared.considered = std::move(chosen.considered);
   prepared.host_scratch_bytes = scratch_bytes(config, prepared.model->num_labels());
   if (const auto card = run_card(config)) prepared.report.context_bytes = card->context_bytes;
   prepared.report.pads = prepared.labels.has_value() || config.data.packing == "pad";
@@ -78,7 +87,7 @@ Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepa
   prepared.report.num_parameters = prepared.model->num_parameters();
   if (options.purpose == Purpose::kTrain) {
     prepared.report.num_trained = prepared.model->num_trained();
-    if (options.runs)
+    if (options.request == PlanRequest::kPrograms)
       prepared.report.disk =
           disk_report(config, prepared.model_config, *prepared.model, prepared.programs.session);
     prepared.report.total_steps = config.training.max_steps;

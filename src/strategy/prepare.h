@@ -20,6 +20,13 @@ class PlanCache;
 /// What the programs are for: all of training, or the loss alone.
 enum class Purpose : uint8_t { kTrain, kEvaluate };
 
+/// What is asked of a plan.
+enum class PlanRequest : uint8_t {
+  kPrograms,  ///< its programs, verified, and the disk that the run needs; where nothing fits, as kReport
+  kReport,    ///< the report alone; where nothing fits, that of the plan that needs least memory
+  kFit,       ///< the report alone; where nothing fits, that of any plan, which is found sooner
+};
+
 struct PrepareOptions {
   int num_threads = 1;
   std::string dump_ir = {};  ///< where each program's text after each pass goes: DIR/<program>/NN-pass.ir
@@ -29,15 +36,10 @@ struct PrepareOptions {
   /// Of a classifier, as the data has them; nothing: as they can be found before the data is made ready.
   std::optional<io::Labels> labels = {};
   int64_t num_eval = 0;       ///< and how many examples it is evaluated on, as far as it is known
-  bool finds_least = true;    ///< where nothing fits: the plan that needs least, not just one that does not
   int64_t more_bytes = 0;     ///< as if each budget had so much more
   bool looks_at_data = true;  ///< for what is not given here, where the data lies there
   std::optional<MachineMemory> memory = {};  ///< what budgets are read from; nothing: as it is now
-  bool verify =
-      true;  ///< the programs that are chosen, with `dump_ir` after each pass; the plan is the same without
-  bool runs = true;  ///< programs are wanted; false: the report alone, without the disk
-  /// What plans of the same run under other budgets have found; null: nothing.
-  std::shared_ptr<PlanCache> known = {};
+  PlanRequest request = PlanRequest::kPrograms;
 };
 
 struct Prepared {
@@ -49,8 +51,7 @@ struct Prepared {
   settings::BatchSplit split = {};
   planner::TrainingPrograms programs = {};
   planner::PlanReport report = {};
-  std::vector<planner::Alternative> considered =
-      {};                          ///< ways that were planned, the one that is run among them
+  std::vector<planner::Alternative> considered = {};  ///< all that were planned, the one that runs among them
   int64_t host_scratch_bytes = 0;  ///< the one host buffer: reading data, summing dumped gradients
   datasets::LoaderOptions loader;  ///< how the training reads ahead
   preprocessing::Buckets buckets;  ///< lengths of the programs
@@ -64,14 +65,18 @@ struct Prepared {
 };
 
 /// Plans the run for `target`. Where micro_batch_size is auto, takes the divisor of the global batch whose
-/// plan is the quickest, by the estimate, of those that fit. A plan that does not fit is no error here:
+/// plan is the fastest, by the estimate, of those that fit. A plan that does not fit is no error here:
 /// report.fits is false. Errors: as load_model_config, make_model, check_against_model.
 Result<Prepared> prepare(const settings::RunConfig& config, const runtime::Target& target,
                          const PrepareOptions& options);
+/// The same plan, with what plans of the same run under other budgets have left in `cache`.
+Result<Prepared> prepare(const settings::RunConfig& config, const runtime::Target& target,
+                         const PrepareOptions& options, PlanCache& cache);
 
 /// The same for a model, a task and what else prepare_model fills, made already.
 Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepared,
-                               const runtime::Target& target, const PrepareOptions& options);
+                               const runtime::Target& target, const PrepareOptions& options,
+                               PlanCache& cache);
 
 /// The plan before the data is made ready. Where the data decides on lengths it is that of the longest alone,
 /// which every choice needs: what does not fit now never will, what fits may not with the others. Labels that

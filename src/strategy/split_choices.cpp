@@ -39,10 +39,10 @@ std::vector<bool> worth_planning(const std::vector<SplitTime>& splits, double ma
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, {}, [&](size_t i) { return splits[i].split.micro_batch_size; });
   std::vector<bool> worth(splits.size(), false);
-  double quickest = std::numeric_limits<double>::infinity();
+  double fastest = std::numeric_limits<double>::infinity();
   for (const size_t i : order) {
-    worth[i] = splits[i].split.grad_accum_steps == 1 || splits[i].seconds < (1 - margin) * quickest;
-    if (worth[i]) quickest = std::min(quickest, splits[i].seconds);
+    worth[i] = splits[i].split.grad_accum_steps == 1 || splits[i].seconds < (1 - margin) * fastest;
+    if (worth[i]) fastest = std::min(fastest, splits[i].seconds);
   }
   return worth;
 }

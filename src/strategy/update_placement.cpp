@@ -5,6 +5,7 @@
 #include "optimizers/optimizer.h"
 #include "planner/cost/queue_times.h"
 #include "settings/state_settings.h"
+#include "strategy/step_options.h"
 
 namespace plimsoll::strategy {
 namespace {

@@ -1,6 +1,6 @@
 // memory.update_on_host: whether updates whose states lie in the host's memory are computed there, as
 // ZeRO-Offload does (Ren et al. 2021, arXiv:2101.06840): the gradient goes out and the weight comes in, where
-// else all states would go both ways.
+// else all states would go in both directions.
 #pragma once
 
 #include "strategy/plan_strategy.h"

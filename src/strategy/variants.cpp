@@ -1,11 +1,9 @@
 #include "strategy/variants.h"
 
-#include "strategy/plan_cache.h"
-
 namespace plimsoll::strategy {
 namespace {
 
-/// What no plan of a way depends on.
+/// What no strategy's plan depends on.
 bool bounds_memory(std::string_view path) {
   return path == "memory.budget" || path == "memory.device_budget" || path == "memory.host_budget";
 }
@@ -19,10 +17,9 @@ Result<settings::RunConfig> with_settings(const settings::RunConfig& config, con
 }
 
 Variants::Variants(const settings::RunConfig& config, const runtime::Target& target,
-                   const PrepareOptions& options)
-    : config_(config), target_(target), options_(options), known_(options.known) {
+                   const PrepareOptions& options, PlanCache cache)
+    : config_(config), target_(target), options_(options), cache_(std::move(cache)) {
   options_.dump_ir.clear();
-  options_.runs = options_.verify = false;
   if (!options_.memory) options_.memory = read_machine_memory();
 }
 
@@ -39,12 +36,11 @@ Result<Variant> Variants::look(const SettingTexts& settings, bool finds_least) c
   PLIMSOLL_ASSIGN(const settings::RunConfig changed, with_settings(config_, settings));
   SettingTexts others = settings;
   std::erase_if(others, [](const auto& setting) { return bounds_memory(setting.first); });
-  if (known_ == nullptr || others != last_) known_ = std::make_shared<PlanCache>();
+  if (others != last_) cache_ = {};
   last_ = std::move(others);
   PrepareOptions options = options_;
-  options.finds_least = finds_least;
-  options.known = known_;
-  PLIMSOLL_ASSIGN(Prepared prepared, prepare(changed, target_, options));
+  options.request = finds_least ? PlanRequest::kReport : PlanRequest::kFit;
+  PLIMSOLL_ASSIGN(Prepared prepared, prepare(changed, target_, options, cache_));
   return Variant{std::move(prepared.report), std::move(prepared.considered)};
 }
 

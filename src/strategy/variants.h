@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "strategy/plan_cache.h"
 #include "strategy/prepare.h"
 
 namespace plimsoll::strategy {
@@ -26,13 +27,15 @@ struct Variant {
 /// Plans variants of one run, one at a time, all against the memory that the machine had when this was made.
 class Variants {
  public:
-  /// `config` and `target` outlive it; of `options` the text of programs is left out.
-  Variants(const settings::RunConfig& config, const runtime::Target& target, const PrepareOptions& options);
+  /// `config` and `target` outlive it; of `options` the text of programs is left out. `cache`: of plans of
+  /// the run itself.
+  Variants(const settings::RunConfig& config, const runtime::Target& target, const PrepareOptions& options,
+           PlanCache cache = {});
 
   /// The same as a plan of the run with those settings by itself. `finds_least` false: where nothing fits,
   /// any plan that does not. Errors: as with_settings and prepare.
   [[nodiscard]] Result<planner::PlanReport> plan(const SettingTexts& settings, bool finds_least = true) const;
-  /// The same with the ways that were planned for it. `finds_least` true: where nothing fits, the least.
+  /// The same with all that was planned for it. `finds_least` true: where nothing fits, the least.
   [[nodiscard]] Result<Variant> look(const SettingTexts& settings, bool finds_least) const;
   /// What is in force in the run itself.
   [[nodiscard]] const settings::RunConfig& config() const { return config_; }
@@ -41,9 +44,9 @@ class Variants {
   const settings::RunConfig& config_;
   const runtime::Target& target_;
   PrepareOptions options_;
-  // Ways of the variant that was planned last, whatever its budgets: they are often asked for again.
+  // Plans of the variant that was planned last, whatever its budgets: they are often asked for again.
   mutable SettingTexts last_;
-  mutable std::shared_ptr<PlanCache> known_;
+  mutable PlanCache cache_;
 };
 
 }  // namespace plimsoll::strategy

@@ -1,5 +1,5 @@
-// What goes elsewhere: against a reckoning that the tests make up, and against the ladder of whole classes on
-// real plans.
+// What is offloaded: by estimates that the tests make up, and against whole classes one after another on real
+// plans.
 #include "strategy/offload_search.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "planner/report/budget.h"
-#include "settings/offload.h"
 #include "strategy/plan_rates.h"
 #include "strategy/run_device.h"
 
@@ -33,12 +32,13 @@ OffloadChoices some_choices() {
 /// that where all is computed again. Seconds are what is moved, and more for the disk and what is computed
 /// again.
 struct Reckoning {
-  /// `packs_worse` is what a plan that may end above its bound takes more than its sketch, `stays` what no
+  /// `packs_worse` is what a plan that may end above its bound takes more than its estimate, `stays` what no
   /// class has; a twentieth less of it where all is computed again.
   int64_t device = 0, host = 1 << 20, packs_worse = 0, stays = 0;
   bool has_room_for_copies = false;  ///< early ones need no more
-  int64_t estimated_above = 0;  ///< what a sketch takes more than what is alive, and the least plan does not
-  bool scatters = false;        ///< seconds, by up to a tenth
+  int64_t estimated_above =
+      0;                  ///< what an estimate takes more than what is alive, and the least plan does not
+  bool scatters = false;  ///< seconds, by up to a tenth
   int64_t blocks = kBlocks;
   double kernels = 0;  ///< so many seconds more, beside which the others are waiting
   std::vector<Strategy> planned = {}, estimated = {};
@@ -82,9 +82,9 @@ struct Reckoning {
   }
 
   PlannedStep choose(const OffloadChoices& choices = some_choices()) {
-    auto planned_way = try_choose(choices);
-    EXPECT_TRUE(planned_way);
-    return std::move(*planned_way);
+    auto planned_step = try_choose(choices);
+    EXPECT_TRUE(planned_step);
+    return std::move(*planned_step);
   }
   Result<PlannedStep> try_choose(const OffloadChoices& choices) {
     return choose_offload(
@@ -111,7 +111,7 @@ TEST(ChooseOffload, MovesAsFewLayersAsItTakes) {
   EXPECT_TRUE(chosen.report.fits);
   EXPECT_TRUE(chosen.strategy.offload.any());
   EXPECT_FALSE(chosen.strategy.recompute_all);
-  EXPECT_EQ(r.planned.size(), 1U) << "sketches told";
+  EXPECT_EQ(r.planned.size(), 1U) << "estimates told";
   // A layer less of anything does not fit.
   for (size_t c = 0; c < passes::kNumOffloadClasses; ++c) {
     if (chosen.strategy.offload.spaces[c] == MemorySpace::kDevice) continue;
@@ -184,7 +184,7 @@ TEST(ChooseOffload, TakesTheDiskOnlyWhereTheHostIsFull) {
     EXPECT_NE(space, MemorySpace::kHostPinned);
 }
 
-TEST(ChooseOffload, LooksAtFewWays) {
+TEST(ChooseOffload, EstimatesFewStrategies) {
   Reckoning small{.device = 300}, large{.device = 1500};
   OffloadChoices choices = some_choices();
   small.choose(choices);
@@ -217,7 +217,7 @@ TEST(ChooseOffload, CopiesEarlyAtTheLeastWhereThereIsRoom) {
   choices.places = {MemorySpace::kHostPinned};
   Reckoning nothing{.device = 0, .packs_worse = 10, .stays = 100, .has_room_for_copies = true};
   const int64_t least = nothing.choose(choices).report.arena_bytes;
-  for (const int64_t estimated_above : {0, 3}) {  // a plan packs closer than its sketch
+  for (const int64_t estimated_above : {0, 3}) {  // a plan packs closer than its estimate
     Reckoning enough = nothing;
     enough.device = least, enough.estimated_above = estimated_above;
     const PlannedStep chosen = enough.choose(choices);
@@ -236,29 +236,6 @@ TEST(ChooseOffload, NamesTheLeastWhereNothingFits) {
   EXPECT_EQ(least.report.arena_bytes, 0);
   choices.may_recompute = false;
   EXPECT_FALSE(nothing.choose(choices).strategy.recompute_all);
-}
-
-TEST(OffloadChoices, AreOfThePlacesThatTheDeviceHas) {
-  const auto choices = [](const std::string& device, PrepareOptions options, const std::string& more) {
-    auto config =
-        settings::parse_run_config("model: {preset: gpt2}\ndata: {train: a.npy}\ntraining: {max_steps: 20}\n",
-                                   "run.yaml", std::vector<std::string>{"runtime.device=" + device, more});
-    EXPECT_TRUE(config);
-    config->model.overrides = io::Tree::map();
-    auto prepared = prepare(*config, *make_target(*config, 1), {.runs = false});
-    EXPECT_TRUE(prepared);
-    return offload_choices(*config, options, *prepared, {{1, 1}});
-  };
-  using testing::ElementsAre;
-  const std::string automatic = "memory.offload=auto";
-  EXPECT_THAT(choices("cpu", {}, automatic).places, ElementsAre(MemorySpace::kDisk));
-  EXPECT_THAT(choices("discrete", {}, automatic).places,
-              ElementsAre(MemorySpace::kHostPinned, MemorySpace::kDisk));
-  EXPECT_EQ(choices("cpu", {}, automatic).num_blocks, 12);
-  EXPECT_TRUE(choices("cpu", {}, automatic).may_recompute);
-  EXPECT_FALSE(choices("cpu", {}, "memory.recompute=none").may_recompute);
-  EXPECT_TRUE(choices("cpu", {}, "memory.offload=none").places.empty());
-  EXPECT_TRUE(choices("cpu", {.purpose = Purpose::kEvaluate}, automatic).places.empty());
 }
 
 constexpr const char* kOffloadedRun =

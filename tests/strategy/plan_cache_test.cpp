@@ -14,13 +14,13 @@ constexpr const char* kKnownRun =
     "tie_word_embeddings: true}}\n"
     "data: {sequence_length: 128}\ntraining: {global_batch_size: 4, max_steps: 2}\nruntime: {threads: 1}\n";
 
-std::string plan(const std::string& budget, const std::string& rates, const PrepareOptions& options) {
+std::string plan(const std::string& budget, const std::string& rates, PlanRequest request, PlanCache& cache) {
   const auto config = settings::parse_run_config(kKnownRun, "run.yaml",
                                                  std::vector<std::string>{"memory.budget=" + budget, rates});
   EXPECT_TRUE(config);
-  auto prepared = prepare(*config, *make_target(*config, 1), options);
+  auto prepared = prepare(*config, *make_target(*config, 1), {.request = request}, cache);
   EXPECT_TRUE(prepared);
-  EXPECT_TRUE(!options.runs || !prepared->programs.session.programs.empty()) << budget;
+  EXPECT_TRUE(request != PlanRequest::kPrograms || !prepared->programs.session.programs.empty()) << budget;
   prepared->report.planning_seconds = 0;
   prepared->report.disk = {};  // of a plan that is run
   return io::to_json(planner::plan_event(prepared->report));
@@ -34,22 +34,23 @@ INSTANTIATE_TEST_SUITE_P(PlanCache, PlanCacheEachInstructionSet, testing::Values
 TEST_P(PlanCacheEachInstructionSet, LeaveEveryPlanAsItIs) {
   const RatesFile file(planner::generic_cpu(GetParam()));
   const std::string rates = file.setting();
-  const auto known = std::make_shared<PlanCache>();
+  PlanCache cache;
   for (const char* budget : {"1GiB", "36MiB", "28MiB", "25MiB", "1MiB", "28MiB", "1GiB"}) {
-    const std::string alone = plan(budget, rates, {});
-    EXPECT_EQ(plan(budget, rates, {.known = known}), alone) << budget;
-    EXPECT_EQ(plan(budget, rates, {.verify = false, .runs = false, .known = known}), alone) << budget;
+    PlanCache empty;
+    const std::string alone = plan(budget, rates, PlanRequest::kPrograms, empty);
+    EXPECT_EQ(plan(budget, rates, PlanRequest::kPrograms, cache), alone) << budget;
+    EXPECT_EQ(plan(budget, rates, PlanRequest::kReport, cache), alone) << budget;
   }
 }
 
-TEST(PlanCache, FindAWayByAllThatItIs) {
-  PlanCache known;
-  known.add(
+TEST(PlanCache, FindsAStrategyByAllThatItIs) {
+  PlanCache cache;
+  cache.add(
       PlannedStep{.strategy = {.split = {2, 2}, .recomputed = {"layers.0"}}, .programs = {}, .report = {}});
-  EXPECT_NE(known.find({.split = {2, 2}, .recomputed = {"layers.0"}}), nullptr);
-  EXPECT_EQ(known.find({.split = {2, 2}}), nullptr);
-  EXPECT_EQ(known.find({.split = {4, 1}, .recomputed = {"layers.0"}}), nullptr);
-  EXPECT_EQ(known.find({.split = {2, 2}, .recomputed = {"layers.0"}, .chunk_tokens = 256}), nullptr);
+  EXPECT_NE(cache.find({.split = {2, 2}, .recomputed = {"layers.0"}}), nullptr);
+  EXPECT_EQ(cache.find({.split = {2, 2}}), nullptr);
+  EXPECT_EQ(cache.find({.split = {4, 1}, .recomputed = {"layers.0"}}), nullptr);
+  EXPECT_EQ(cache.find({.split = {2, 2}, .recomputed = {"layers.0"}, .chunk_tokens = 256}), nullptr);
 }
 
 }  // namespace

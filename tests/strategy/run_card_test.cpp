@@ -120,7 +120,7 @@ class Questions {
   /// Whatever this machine has free.
   [[nodiscard]] static PrepareOptions options() {
     constexpr int64_t kGiB = int64_t{1} << 30;
-    return {.memory = MachineMemory{64 * kGiB, 64 * kGiB, 48 * kGiB, ""}, .verify = false, .runs = false};
+    return {.memory = MachineMemory{64 * kGiB, 64 * kGiB, 48 * kGiB, ""}, .request = PlanRequest::kReport};
   }
 
  private:

@@ -14,6 +14,7 @@
 #include "preprocessing/unprepared_data.h"
 #include "runtime/session_testing.h"
 #include "settings/settings.h"
+#include "strategy/plan_cache.h"
 #include "strategy/prepare.h"
 #include "tasks/task.h"
 #include "training/trainer.h"
@@ -136,7 +137,8 @@ class OtherExamplesTest : public testing::Test {
         .task = std::move(task),
         .loader = loader,
         .buckets = *options.buckets};
-    return strategy::plan_prepared(run, std::move(prepared), device_.target(), options);
+    strategy::PlanCache cache;
+    return strategy::plan_prepared(run, std::move(prepared), device_.target(), options, cache);
   }
 
   /// The mean loss of a batch under these weights, in double precision.

@@ -19,12 +19,9 @@ namespace plimsoll::cli {
 
 namespace {
 
-/// Reports alone, and what one plan finds serves the next.
+/// Reports alone.
 strategy::PrepareOptions planning(const settings::RunConfig& config) {
-  return {.num_threads = strategy::num_threads(config),
-          .verify = false,
-          .runs = false,
-          .known = std::make_shared<strategy::PlanCache>()};
+  return {.num_threads = strategy::num_threads(config), .request = strategy::PlanRequest::kReport};
 }
 
 void print(const io::Tree& event, const std::string& text, bool json) {
@@ -40,13 +37,14 @@ Status plan_frontier(const settings::RunConfig& config, const std::string& svg, 
   const strategy::PrepareOptions options = planning(config);
   const auto target = strategy::make_target(config, options.num_threads);
   PlanningLine progress("budgets");
-  PLIMSOLL_ASSIGN(const strategy::Prepared base, strategy::prepare(config, *target, options));
+  strategy::PlanCache cache;
+  PLIMSOLL_ASSIGN(const strategy::Prepared base, strategy::prepare(config, *target, options, cache));
   if (!base.report.has_time())
     return Error{ErrorCode::kInvalidArgument, "no rates of this card are known: a frontier compares times",
                  "--frontier", "name the card whose rates to take, such as runtime.profile=rtx4090"};
-  PLIMSOLL_ASSIGN(
-      const analysis::Frontier frontier,
-      analysis::plan_frontier(strategy::Variants(config, *target, options), base, progress.teller()));
+  PLIMSOLL_ASSIGN(const analysis::Frontier frontier,
+                  analysis::plan_frontier(strategy::Variants(config, *target, options, std::move(cache)),
+                                          base, progress.teller()));
   progress.end();
   if (!svg.empty()) PLIMSOLL_TRY(io::write_file_atomically(svg, analysis::frontier_svg(frontier)));
   print(analysis::frontier_event(frontier), analysis::frontier_table(frontier), json);

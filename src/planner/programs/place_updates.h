@@ -8,9 +8,9 @@
 namespace plimsoll::planner {
 
 /// The plan with the updates behind backward where it fits, else with them in it unless its arena is larger:
-/// by the estimate it costs nothing, so it comes before anything is computed again. Where the arena is as
-/// large it is taken too: the peak may move to backward's end by computing again. `plan(in_backward)` gives
-/// a Result of anything with `programs` and a `report`; one plan is held at a time.
+/// by the estimate it costs nothing, so it comes before recomputation. Where the arena is as large it is
+/// taken too: with recomputation the peak may move to backward's end. `plan(in_backward)` gives a Result of
+/// anything with `programs` and a `report`; one plan is held at a time.
 template <typename PlanOf>
 auto place_updates(PlanOf&& plan) -> decltype(plan(true)) {
   auto behind = plan(false);

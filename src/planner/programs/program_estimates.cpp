@@ -8,8 +8,8 @@
 
 namespace plimsoll::planner {
 
-/// The program with its updates cut and its sums of squares where they will stand: what choices of what lies
-/// elsewhere have in common.
+/// The program with its updates cut and its sums of squares where they will stand: what choices of what is
+/// offloaded have in common.
 struct ProgramEstimates::Arranged {
   std::vector<passes::UpdateCut> cuts;
   bool updates_on_host = false;

@@ -24,7 +24,7 @@ struct ProgramEstimate {
 
 class ProgramEstimates {
  public:
-  /// A program in its final order, of which nothing lies elsewhere yet; `pipeline` has brought it there.
+  /// A program in its final order, of which nothing is offloaded yet; `pipeline` has brought it there.
   ProgramEstimates(passes::ProgramId id, ir::Graph graph, const passes::Pipeline& pipeline);
   ProgramEstimates(ProgramEstimates&&) noexcept;
   ProgramEstimates& operator=(ProgramEstimates&&) noexcept;

@@ -32,8 +32,7 @@
 #include "planner/cost/cost_model.h"
 #include "planner/cost/step_cost.h"
 #include "planner/programs/accumulation.h"
-#include "planner/programs/finish_program.h"
-#include "planner/programs/program_estimates.h"
+#include "planner/programs/program_cache.h"
 #include "planner/recompute/recompute_chain.h"
 #include "planner/report/precision_report.h"
 #include "runtime/target.h"
@@ -54,9 +53,6 @@ inline constexpr std::string_view kLossState = "step.loss";
 inline constexpr float kLossStart = -0.0F;
 /// f32, Task::logits_shape: what `logits` gives, and `eval` of a task with metrics.
 inline constexpr std::string_view kLogitsState = "dump.logits";
-
-struct ScheduledPrograms;
-struct ProgramCache;
 
 struct StepOptions {
   int64_t micro_batch_size = 1;
@@ -81,51 +77,6 @@ struct StepOptions {
   bool finds_gains = false;          ///< what computing layers again would gain
   passes::PipelineOptions pipeline = {};
   passes::MemoryPlanOptions memory = {};
-  /// About what the plan takes, and its seconds: of the program that has most to hold, and the update,
-  /// without offsets. Nothing of it can be run.
-  bool estimate = false;
-  /// With `sketch`: filled where it is empty, and its programs are not written anew but outlined; outlives
-  /// the call, as the target outlives it. All that is planned with one of these differs in pipeline.offload
-  /// alone, all of it streaming updates or none. Not looked at where programs are rehearsed.
-  ScheduledPrograms* scheduled = nullptr;
-  /// What it knows is taken from it, what it does not know is put there; outlives the call. What is planned
-  /// with one of these differs in micro-batch and length, what is computed again, chunks, what lies elsewhere
-  /// and where updates stand. Not looked at where passes leave their texts.
-  ProgramCache* known = nullptr;
-};
-
-/// Which accumulators hold the gradient of a parameter: their sum, in order.
-struct GradientStates {
-  std::string parameter;
-  std::vector<std::string> accumulators;
-  bool operator==(const GradientStates&) const = default;
-};
-
-/// The program `update`, and of what.
-struct CachedUpdate {
-  std::vector<GradientStates> gradients;
-  passes::OffloadOptions offload;
-  std::optional<BoundProgram> bound = {};  ///< nothing: none is known
-};
-
-/// A training program up to where it begins to matter what is computed again and what lies elsewhere.
-struct CachedBeginning {
-  passes::ProgramId id;
-  int64_t micro_batch_size = 0, length = 0, chunk_tokens = 0;
-  ir::Graph graph;
-  passes::PipelineProgress progress;
-  std::vector<GradientStates> gradients;
-};
-
-/// What the programs of a run's many ways have in common.
-struct ProgramCache {
-  /// A search goes from one micro-batch to the next, and each has two programs and a few sizes of chunks.
-  static constexpr size_t kMostBeginnings = 4;
-  CachedUpdate update = {};
-  std::vector<CachedBeginning> beginnings = {};  ///< the last ones, the oldest first
-  /// What is planned next was sketched before, with nothing elsewhere: the sketch's programs, of which those
-  /// behind the first are placed rather than made again.
-  std::vector<passes::Program> estimated = {};
 };
 
 struct TrainingPrograms {
@@ -138,19 +89,24 @@ struct TrainingPrograms {
   std::vector<std::string> recomputed;   ///< layers, as RecomputePolicy names them
   std::vector<bool> overrides_used;      ///< by precision override: whether it matched in any program
   std::vector<std::string> overridable;  ///< with overrides: names that they could match, see autocast.h
-  int64_t unwritten_ops = 0;             ///< of a sketch: what its programs would have
-};
-
-/// What sketches that differ in what lies elsewhere have in common.
-struct ScheduledPrograms {
-  std::vector<ProgramEstimates> programs;
-  std::vector<ir::StateDecl> states;  ///< of all programs, each name once
-  TrainingPrograms about;             ///< without a session
+  int64_t unwritten_ops = 0;             ///< of an estimate without graphs: how many ops they would have
 };
 
 /// Builds, optimises, binds and plans every program. `target` is asked for workspaces and strides alone.
 /// Errors: kInvalidArgument from shapes that do not fit.
 Result<TrainingPrograms> build_training_programs(const models::Model& model, const StepOptions& options,
                                                  const runtime::Target& target);
+
+/// The same. Parts that `cache` has are not written again, parts that it lacks are added to it. `estimated`:
+/// the programs of an estimate with the same options and nothing offloaded; those behind the first are placed
+/// instead of being made again.
+Result<TrainingPrograms> build_training_programs(const models::Model& model, const StepOptions& options,
+                                                 const runtime::Target& target, ProgramCache& cache,
+                                                 std::vector<passes::Program>&& estimated = {});
+
+/// An estimate of memory and seconds, from the program that needs most memory and the update, without
+/// offsets: the plan needs as much, but for how its offsets pack. None of its programs can run.
+Result<TrainingPrograms> estimate_training_programs(const models::Model& model, const StepOptions& options,
+                                                    const runtime::Target& target, ProgramCache& cache);
 
 }  // namespace plimsoll::planner

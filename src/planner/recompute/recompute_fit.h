@@ -1,4 +1,4 @@
-// Corrects the recompute search by the packed arena size.
+// Plans for the choices of the recompute search: what it estimates is compared with what the packing needs.
 #pragma once
 
 #include <algorithm>
@@ -14,32 +14,32 @@
 
 namespace plimsoll::planner {
 
-/// The goal of plans that are wanted whatever they need.
+/// The goal of plans that are wanted whatever memory they need.
 inline constexpr int64_t kAnyExcess = std::numeric_limits<int64_t>::max();
 
-/// `plan(choice, goal)` gives a Result of a Planned: anything with a `report`, and `facts`, a pointer that
-/// may be null to what has AliveByBlock `alive`. Of what exceeds the budgets by more than `goal` bytes a
-/// sketch does.
+/// `plan(choice, goal)` gives a Result of a PlannedStep: anything with a `report`, and `facts`, a pointer
+/// that may be null to what has AliveByBlock `alive`. For a choice that exceeds the budgets by more than
+/// `goal` bytes an estimate will do.
 template <typename PlannedStep, typename PlanOf>
 class RecomputeFit {
  public:
-  /// `plain` computes nothing again, and `chain` is of its program, whose arena has `arena_bytes`.
+  /// `plain` recomputes nothing, and `chain` is of its program, whose arena has `arena_bytes`.
   RecomputeFit(const PlanReport& plain, const RecomputeChain& chain, int64_t arena_bytes, PlanOf plan)
       : chain_(chain), arena_(arena_bytes - excess_bytes(plain)), plan_(std::move(plan)) {}
 
-  /// What is computed again takes at least so long where it fits, by the search's reckoning; nothing: it does
-  /// not fit, or there is nothing to compute again.
+  /// Recomputation with which the step fits takes at least so long, by the search's estimate; nothing: the
+  /// step does not fit, or there is nothing to recompute.
   [[nodiscard]] std::optional<double> least_seconds() const {
     if (chain_.blocks.empty()) return std::nullopt;
     const auto choice = cheapest_recompute(chain_, too_large_arena());
     return choice ? std::optional(kAtLeast * choice->seconds) : std::nullopt;
   }
 
-  /// The plan that takes least time of those that fit and compute less than `most_seconds` again; nothing
-  /// where none does. What is tried are steps that do not depend on the budget, halved until the quickest
-  /// that fits is found: so what fits a budget is found under a larger one too, or something quicker. Up to
-  /// ten plans, most of them sketches. Deterministic.
-  Result<std::optional<PlannedStep>> quickest(double most_seconds) {
+  /// The plan that takes least time of those that fit and recompute for less than `most_seconds`; nothing
+  /// where none does. The search tries steps that do not depend on the budget, halved until the fastest that
+  /// fits is found: so what fits a budget is found under a larger one too, or something faster. It makes up
+  /// to ten plans, most of them estimates. Deterministic.
+  Result<std::optional<PlannedStep>> fastest(double most_seconds) {
     Found found;
     if (chain_.blocks.empty()) return std::move(found.plan);
     PLIMSOLL_TRY(try_levels(most_seconds, found));
@@ -61,22 +61,22 @@ class RecomputeFit {
 
  private:
   static constexpr int kMostAttempts = 6, kMostFixed = 5;
-  /// Arenas between the least and the one that nothing is computed again in.
+  /// Arenas between the least and the one in which nothing is recomputed.
   static constexpr int64_t kLevels = 64;
   /// Blocks of a model, beyond which plans take long: there what people set by hand is not tried beside the
   /// search's own.
   static constexpr size_t kManyBlocks = 16;
-  /// What computing again takes is at least so much of what the search reckons.
+  /// Recomputation takes at least this share of the time that the search estimates.
   static constexpr double kAtLeast = 0.9;
   /// Room that is left over and not worth another plan: this part of the arena.
   static constexpr int64_t kSmallPart = 64;
-  /// Where this part of the arena is missing, the like of it do not fit either.
+  /// Where this part of the arena is missing, similar choices do not fit either.
   static constexpr int64_t kMuch = 4;
 
   /// The best plan of an attempt so far.
   struct Found {
     std::optional<PlannedStep> plan = {};
-    double seconds = 0;  ///< that the search reckons with
+    double seconds = 0;  ///< by the search's estimate
   };
 
   /// What a plan exceeds the budget by, and what was alive in it; empty: it does not say.
@@ -101,7 +101,7 @@ class RecomputeFit {
     return tried;
   }
 
-  /// Steps 1 … count, the quickest first; those up to `do_not` are taken not to fit, those from `do_fit` on
+  /// Steps 1 … count, the fastest first; those up to `do_not` are taken not to fit, those from `do_fit` on
   /// to fit.
   struct Steps {
     int64_t count = 0, do_not = 0, do_fit = 0;
@@ -119,7 +119,7 @@ class RecomputeFit {
         continue;
       }
       const std::optional<RecomputeChoice> next = choice(middle);
-      if (!next || kAtLeast * next->seconds >= most_seconds) {  // what is quicker may fit all the same
+      if (!next || kAtLeast * next->seconds >= most_seconds) {  // a faster one may still fit
         high = middle;
         continue;
       }
@@ -131,8 +131,8 @@ class RecomputeFit {
     return Ok{};
   }
 
-  /// By the search's reckoning, under arenas that it is asked for one after the other. Those that are far too
-  /// large for what there is, and those far below it, are not planned to know it.
+  /// By the search's estimates, for one arena after another. Arenas far above the memory that there is, and
+  /// far below it, are not planned.
   Status try_levels(double most_seconds, Found& found) {
     int64_t most = chain_.needed_bytes;
     for (const RecomputeBlock& block : chain_.blocks) most = std::max(most, block.needed_bytes);
@@ -147,12 +147,12 @@ class RecomputeFit {
       return try_halving({kLevels, small_enough - 1, kLevels + 1}, most_seconds, choice, found);
     return Ok{};
   }
-  /// In which the reckoning, which knows little of what clones hold beside what they save, is not trusted to
-  /// fit what there is.
+  /// An arena for which the search's estimate, which leaves out most of what clones hold, does not mean that
+  /// the step fits.
   [[nodiscard]] int64_t too_large_arena() const { return arena_ + arena_ / 8; }
 
-  /// And what people set by hand, as the reckoning may be wrong about what such a plan holds: those that save
-  /// more than all that are quicker, with the program's chunks of the loss and with the smallest.
+  /// And what people set by hand, as the estimate may be wrong about what such a plan holds: those that save
+  /// more than all that are faster, with the program's chunks of the loss and with the smallest.
   Status try_fixed_levels(double most_seconds, Found& found) {
     std::vector<FixedChoice> all = fixed_choices(chain_), steps;
     if (!chain_.chunks.empty()) {
@@ -212,7 +212,7 @@ class RecomputeFit {
     return std::move(found.plan);
   }
 
-  /// A plan in which more is alive than the search reckoned with corrects its reckoning. What the packing
+  /// A plan in which more is alive than the search estimated corrects its estimate. What the packing
   /// adds is taken from the next arena that the search is asked for, more each time; what one that does
   /// leaves over is offered again.
   Status search(int64_t goal, Found& found) {
@@ -250,7 +250,7 @@ class RecomputeFit {
     return alive.blocks.empty() ? 0 : std::max(alive.at_end, std::ranges::max(alive.blocks));
   }
 
-  /// What people set by hand: the reckoning may be a little wrong about how such a plan packs.
+  /// What people set by hand: the estimate may be a little wrong about how such a plan packs.
   Status try_fixed(int64_t goal, Found& found) {
     int left = kMostFixed;
     for (FixedChoice& fixed : fixed_choices(chain_)) {

@@ -76,39 +76,42 @@ TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
   EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kGradient), 4 * (n + 49'152 * 576));
 }
 
-/// What a sketch of the same programs has made; nothing where there is no such sketch.
-std::vector<passes::Program> estimated(const models::Model& model, StepOptions o,
+/// The programs of an estimate; none where something is offloaded.
+std::vector<passes::Program> estimated(const models::Model& model, const StepOptions& o,
                                        const cpu::CpuTarget& target) {
-  if (o.estimate || o.pipeline.offload.any()) return {};
-  o.estimate = o.memory.bound_only = true;
-  auto programs = build_training_programs(model, o, target);
+  if (o.pipeline.offload.any()) return {};
+  ProgramCache cache;
+  auto programs = estimate_training_programs(model, o, target, cache);
   EXPECT_TRUE(programs.ok());
   return std::move(programs->session.programs);
 }
 
-/// Whatever was planned before, and in whatever order: more ways than are remembered, each twice.
-TEST(StepProgramsTest, WhatIsKnownOfOtherWaysChangesNoProgram) {
+/// Whatever was planned before, and in whatever order: more strategies than the cache keeps, each twice.
+TEST(StepProgramsTest, ACacheOfOtherStrategiesChangesNoProgram) {
   const cpu::CpuTarget target(2);
   const auto model = tiny_llama(3);
-  ProgramCache known;
-  size_t most_known = 0, taken = 0;
+  ProgramCache cache;
+  size_t most_kept = 0, taken = 0;
   for (int way = 0; way < 24; ++way) {
     StepOptions o = options(way % 4 == 3 ? 2 : 1, way % 3 == 2 ? 48 : 16);
     o.accumulate = way % 4 != 1;
-    o.estimate = o.memory.bound_only = way % 5 == 2;
     o.chunk_tokens = way % 6 == 4 ? 32 : 0;
     o.pipeline.offload.spaces.fill(way % 7 == 3 ? ir::MemorySpace::kDisk : ir::MemorySpace::kDevice);
     if (way % 2 == 0) o.pipeline.recompute.kind = passes::RecomputePolicy::Kind::kFull;
     o.optimizer_in_backward = !o.accumulate && way % 8 == 5;
-    const auto alone = build_training_programs(*model, o, target);
-    o.known = &known;
-    const auto beside = build_training_programs(*model, o, target);
-    known.estimated = estimated(*model, o, target);
-    const auto again = build_training_programs(*model, o, target);
-    for (const passes::Program& program : known.estimated) taken += program.graph.order().empty() ? 1 : 0;
-    known.estimated.clear();
+    const bool estimates = way % 5 == 2;
+    const auto build = [&](ProgramCache& known, std::vector<passes::Program>&& placed = {}) {
+      return estimates ? estimate_training_programs(*model, o, target, known)
+                       : build_training_programs(*model, o, target, known, std::move(placed));
+    };
+    ProgramCache empty;
+    const auto alone = estimates ? build(empty) : build_training_programs(*model, o, target);
+    const auto beside = build(cache);
+    std::vector<passes::Program> placed = estimated(*model, o, target);
+    const auto again = build(cache, std::move(placed));
+    for (const passes::Program& program : placed) taken += program.graph.order().empty() ? 1 : 0;
     ASSERT_TRUE(alone.ok() && beside.ok() && again.ok()) << way;
-    most_known = std::max(most_known, known.beginnings.size());
+    most_kept = std::max(most_kept, cache.num_beginnings());
     for (const TrainingPrograms* other : {&*beside, &*again}) {
       ASSERT_EQ(alone->session.programs.size(), other->session.programs.size()) << way;
       for (size_t i = 0; i < alone->session.programs.size(); ++i) {
@@ -124,7 +127,7 @@ TEST(StepProgramsTest, WhatIsKnownOfOtherWaysChangesNoProgram) {
       EXPECT_EQ(alone->session.device().total(), other->session.device().total()) << way;
     }
   }
-  EXPECT_EQ(most_known, ProgramCache::kMostBeginnings);
+  EXPECT_EQ(most_kept, ProgramCache::kMostBeginnings);
   EXPECT_GT(taken, 5U);
 }
 

@@ -1,7 +1,10 @@
-// What an outline says of a program with this or that elsewhere, against the program written and bound.
-#include "planner/programs/program_estimates.h"
+// Estimates without graphs, against the same programs written and bound.
+#include "planner/programs/scheduled_programs.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <optional>
 
 #include "backends/discrete/discrete_target.h"
 #include "memory/random.h"
@@ -62,10 +65,10 @@ struct Case {
        recompute = false;
 };
 
-class ProgramSketchesTest : public testing::TestWithParam<Case> {};
+class ScheduledProgramsTest : public testing::TestWithParam<Case> {};
 
 /// Bytes of each space to the byte, seconds to what adding in another order leaves.
-TEST_P(ProgramSketchesTest, SayWhatThePlanHolds) {
+TEST_P(ScheduledProgramsTest, SayWhatThePlanHolds) {
   const Case& c = GetParam();
   const auto model = small_llama(c.adapters, c.quantized);
   const auto task = tasks::make_causal_lm(/*documents=*/false);
@@ -88,16 +91,19 @@ TEST_P(ProgramSketchesTest, SayWhatThePlanHolds) {
     options.optimizer.state.masters = true;
   }
   options.costs = &costs;
-  options.estimate = options.memory.bound_only = true;
-  ScheduledPrograms plain, scheduled;
+  std::optional<ScheduledPrograms> scheduled;
   memory::Random random(7);
   int moved = 0;
   for (int i = 0; i < 24; ++i) {
     options.pipeline.offload = i > 0 ? some_offload(random) : passes::OffloadOptions{};
-    options.scheduled = nullptr;
-    const auto written = build_training_programs(*model, options, target);
-    options.scheduled = i > 0 ? &scheduled : &plain;
-    const auto outlined = build_training_programs(*model, options, target);
+    ProgramCache cache;
+    const auto written = estimate_training_programs(*model, options, target, cache);
+    if (i < 2) {  // with nothing offloaded, then with updates that are streamed
+      auto made = ScheduledPrograms::create(*model, options, target, cache);
+      ASSERT_TRUE(made.ok());
+      scheduled.emplace(std::move(*made));
+    }
+    const auto outlined = scheduled->estimate(options.pipeline.offload);
     ASSERT_TRUE(written.ok() && outlined.ok()) << i << (written ? "" : written.error().message());
     int64_t ops = 0;
     for (size_t p = 0; p < written->session.programs.size(); ++p) {
@@ -125,7 +131,7 @@ TEST_P(ProgramSketchesTest, SayWhatThePlanHolds) {
   EXPECT_GT(moved, 15);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ProgramSketchesTest,
+INSTANTIATE_TEST_SUITE_P(All, ScheduledProgramsTest,
                          testing::Values(Case{}, Case{.accumulate = true}, Case{.adapters = true},
                                          Case{.adapters = true, .quantized = true, .recompute = true},
                                          Case{.accumulate = true, .masters = true, .recompute = true},

@@ -1,0 +1,68 @@
+// Parts of programs that many strategies of one run share, so that a search writes them once.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "passes/offload/offload.h"
+#include "passes/pipeline.h"
+#include "passes/program_id.h"
+#include "planner/programs/finish_program.h"
+
+namespace plimsoll::planner {
+
+/// Which accumulators hold the gradient of a parameter: their sum, in order.
+struct GradientStates {
+  std::string parameter;
+  std::vector<std::string> accumulators;
+  bool operator==(const GradientStates&) const = default;
+};
+
+/// What the beginning of a training program depends on.
+struct BeginningKey {
+  passes::ProgramId id;
+  int64_t micro_batch_size = 0, length = 0, chunk_tokens = 0;
+  bool operator==(const BeginningKey&) const = default;
+};
+
+/// A training program up to the first pass that depends on what is recomputed and what is offloaded.
+struct ProgramBeginning {
+  BeginningKey key;
+  ir::Graph graph;
+  passes::PipelineProgress progress = {};
+  std::vector<GradientStates> gradients = {};
+};
+
+/// Owned by whoever searches. Its programs belong to one run: they may differ in micro-batch and length, in
+/// what is recomputed, in chunks, in what is offloaded and in where updates stand, and in nothing else.
+class ProgramCache {
+ public:
+  /// A search goes from one micro-batch to the next, and each has two programs and a few sizes of chunks.
+  static constexpr size_t kMostBeginnings = 4;
+
+  /// Null where it has none. The pointer holds until the next add.
+  [[nodiscard]] const ProgramBeginning* find_beginning(const BeginningKey& key) const;
+  /// Drops the oldest where there are too many.
+  void add_beginning(ProgramBeginning beginning);
+  [[nodiscard]] size_t num_beginnings() const { return beginnings_.size(); }
+
+  /// The program of the update of those gradients; null where it has none.
+  [[nodiscard]] const BoundProgram* find_update(const std::vector<GradientStates>& gradients,
+                                                const passes::OffloadOptions& offload) const;
+  /// Replaces the one it had.
+  void set_update(std::vector<GradientStates> gradients, const passes::OffloadOptions& offload,
+                  BoundProgram update);
+
+ private:
+  struct Update {
+    std::vector<GradientStates> gradients;
+    passes::OffloadOptions offload;
+    BoundProgram program;
+  };
+  std::vector<ProgramBeginning> beginnings_;  ///< the oldest first
+  std::optional<Update> update_;
+};
+
+}  // namespace plimsoll::planner

@@ -1,0 +1,309 @@
+#include "planner/programs/step_graphs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/check.h"
+#include "models/language_model.h"
+#include "ops/elementwise.h"
+#include "ops/granules.h"
+#include "ops/op_list.h"
+#include "ops/structure.h"
+#include "passes/training/accumulate.h"
+#include "passes/training/store_gradients.h"
+#include "planner/cost/known_profiles.h"
+#include "planner/cost/queue_times.h"
+#include "planner/programs/initial_values.h"
+
+namespace plimsoll::planner {
+namespace {
+
+using ir::Builder;
+using ir::DType;
+using ir::Graph;
+using ir::StateClass;
+using ir::ValueId;
+using passes::ProgramId;
+using passes::ProgramRole;
+
+ir::StateDecl random_state() { return {std::string(kRandomState), {DType::kI32, {4}}, StateClass::kScalars}; }
+
+/// The logits as the host reads them.
+void assign_logits(Graph& graph, Builder& b, ValueId logits) {
+  graph.declare_state({std::string(kLogitsState), {DType::kF32, b.type(logits).shape}, StateClass::kOutput});
+  b.assign(kLogitsState, logits);
+}
+
+/// f32[1]: what the loss is multiplied with before it is differentiated.
+ValueId loss_scale(Builder& b) {
+  return ops::split(b, b.state(optimizers::scaler_state()), {1, ops::kScalerFields - 1})[ops::kScale];
+}
+
+}  // namespace
+
+CostModel costs_of(const StepOptions& options, const runtime::Target& target) {
+  return options.costs != nullptr ? *options.costs
+                                  : CostModel(generic_cpu(target.instruction_set()), target.num_threads());
+}
+
+StepGraphs::StepGraphs(const models::Model& model, const StepOptions& options, const runtime::Target& target,
+                       const CostModel& costs, ProgramCache* cache, TrainingPrograms& result)
+    : model_(model), options_(options), target_(target), costs_(costs), cache_(cache), result_(result) {
+  PLIMSOLL_CHECK(options.task != nullptr, "programs without a task");
+  PLIMSOLL_CHECK(options.buckets.empty() || options.buckets.back() == options.sequence_length,
+                 "the last bucket is the sequence");
+  PLIMSOLL_CHECK(!options.optimizer_in_backward || !options.accumulate,
+                 "an optimizer in backward, and accumulators");
+  for (const models::Parameter& p : model.parameters()) {
+    if (p.trained) trained_.push_back(&p);
+    if (!p.trained) frozen_.push_back(p.name);
+  }
+}
+
+passes::Pipeline StepGraphs::pipeline(const ProgramId& id, const Graph& graph,
+                                      passes::PipelineProgress progress) {
+  passes::PipelineOptions options = options_.pipeline;
+  options.grad = id.role != ProgramRole::kEval && id.role != ProgramRole::kLogits;
+  options.optimizer_in_backward = options_.optimizer_in_backward;
+  options.second_backward = options_.second_backward;
+  options.chunk_tokens = chunk_tokens(id);
+  options.frozen = frozen_;
+  if (options_.finds_gains && length_of(id) == options_.sequence_length)
+    options.look_at_blocks = [this](const passes::RecomputeAnalysis& program) {
+      if (result_.gains.empty()) result_.gains = layer_gains(program, costs_);
+    };
+  options.kernel_seconds = [this](const Graph& g) { return kernel_seconds(op_costs(g, costs_, false)); };
+  options.copy_seconds = copy_seconds(costs_.profile());
+  return passes::Pipeline(program_options(std::move(options), graph, target_), std::move(progress));
+}
+
+StepGraphs::Written StepGraphs::begin(const ProgramId& id) {
+  Graph graph;
+  graph.name = passes::name(id);
+  passes::Pipeline begun = pipeline(id, graph);
+  return {std::move(graph), std::move(begun)};
+}
+
+/// As given, else whole granules; at least one, at most the micro-batch.
+int64_t StepGraphs::chunk_tokens(const ProgramId& id) const {
+  const bool is_given = options_.chunk_tokens > 0;
+  const int64_t unit = is_given ? ops::kLossRows : ops::kGranule;
+  const models::LanguageModel* language = models::as_language_model(model_);
+  const int64_t row_bytes = 4 * (language == nullptr ? 1 : language->vocab_size());
+  const int64_t tokens = is_given ? options_.chunk_tokens : options_.logits_bytes / row_bytes;
+  const int64_t most = round_up(options_.micro_batch_size * length_of(id), ops::kGranule);
+  return std::clamp(tokens / unit * unit, unit, most);
+}
+
+/// The task's, in its order.
+std::vector<ValueId> StepGraphs::inputs(const ProgramId& id, Builder& b) const {
+  std::vector<ValueId> values;
+  for (const datasets::TensorSpec& input : options_.task->inputs())
+    values.push_back(
+        b.state({input_state(input.name, id.bucket),
+                 input.batch_type(options_.micro_batch_size, length_of(id)), StateClass::kInput}));
+  return values;
+}
+
+/// Forward to the loss, which is added to its state; in training with dropout. The passes have run; `loss`
+/// stands for the loss after them.
+Status StepGraphs::forward(const ProgramId& id, Written& written, ValueId& loss, bool training) {
+  Builder b(written.graph, ops::find_op);
+  const std::vector<ValueId> values = inputs(id, b);
+  ValueId scale = b.state({std::string(kGradScaleState), {DType::kF32, {1}}, StateClass::kScalars});
+  if (training && options_.optimizer.loss_scaling) scale = ops::mul(b, scale, loss_scale(b));
+  const ValueId acc = b.state({std::string(kLossState), {DType::kF32, {1}}, StateClass::kOutput});
+  const ValueId random = training ? b.state(random_state()) : ValueId{};
+  const bool keeps_logits = !training && options_.task->has_metrics();
+  const tasks::Outputs outputs = options_.task->forward(
+      b, model_, values,
+      {.grad_scale = scale, .acc = acc, .training = training, .random = random, .logits = keeps_logits});
+  loss = outputs.loss;
+  b.assign(kLossState, loss);
+  if (keeps_logits) assign_logits(written.graph, b, outputs.logits);
+  PLIMSOLL_TRY(b.status());
+  PLIMSOLL_TRY(written.pipeline.forward(written.graph, {&loss, 1}));
+  note_overrides(written.pipeline.precision());
+  return Ok{};
+}
+
+void StepGraphs::note_overrides(const passes::AutocastReport& report) {
+  result_.overrides_used.resize(options_.pipeline.precision_overrides.size());
+  for (size_t i = 0; i < report.used.size(); ++i)
+    result_.overrides_used[i] = result_.overrides_used[i] || report.used[i];
+  if (result_.overridable.empty()) result_.overridable = report.names;
+}
+
+Result<StepGraphs::Written> StepGraphs::differentiated(const ProgramId& id) {
+  Written written = begin(id);
+  ValueId loss;
+  PLIMSOLL_TRY(forward(id, written, loss, /*training=*/true));
+  const std::vector<ValueId> parameters = trained_reads(written.graph);
+  PLIMSOLL_ASSIGN(written.derivative, written.pipeline.differentiate(written.graph, {loss, parameters}));
+  std::vector<ValueId> gradients;
+  for (const auto& uses : written.derivative.contributions)
+    gradients.insert(gradients.end(), uses.begin(), uses.end());
+  PLIMSOLL_TRY(passes::store_gradients(
+      written.graph, gradients, options_.accumulate ? DType::kF32 : options_.optimizer.state.gradients));
+  return written;
+}
+
+Status StepGraphs::complete(const ProgramId& id, Written& written) {
+  written.graph.name = passes::name(id);
+  if (options_.accumulate) {
+    PLIMSOLL_TRY(accumulate(id, written));
+  } else {
+    Builder b(written.graph, ops::find_op);
+    PLIMSOLL_TRY(append_update(b, written.derivative.cotangents));
+  }
+  return written.pipeline.tidy(written.graph);
+}
+
+Status StepGraphs::accumulate(const ProgramId& id, Written& written) {
+  std::vector<passes::Accumulation> accumulations;
+  for (size_t p = 0; p < trained_.size(); ++p) {
+    const auto& uses = written.derivative.contributions[p];
+    GradientStates states{trained_[p]->name, {}};
+    for (size_t u = 0; u < uses.size(); ++u) {
+      const std::string name = "grad." + states.parameter + (u == 0 ? "" : "#" + std::to_string(u));
+      written.graph.declare_state({name, written.graph.type(uses[u]), StateClass::kGradient});
+      accumulations.push_back({uses[u], name, id.role == ProgramRole::kMicroFirst});
+      states.accumulators.push_back(name);
+    }
+    const bool has_it = result_.gradients.size() > p;  // from another program
+    if (!has_it) result_.gradients.push_back(std::move(states));
+  }
+  return passes::accumulate(written.graph, accumulations);
+}
+
+Status StepGraphs::append_update(Builder& b, const std::vector<ValueId>& gradients) const {
+  const bool draws = options_.optimizer.state.stochastic;
+  return optimizers::append_update(b, updates(gradients), options_.optimizer,
+                                   draws ? b.state(random_state()) : ValueId{});
+}
+
+BeginningKey StepGraphs::key_of(const ProgramId& id) const {
+  return {id, options_.micro_batch_size, length_of(id), chunk_tokens(id)};
+}
+
+const ProgramBeginning* StepGraphs::find_beginning(const ProgramId& id) const {
+  return uses_cache() ? cache_->find_beginning(key_of(id)) : nullptr;
+}
+
+void StepGraphs::note_beginning(const ProgramBeginning& beginning) {
+  note_overrides(beginning.progress.precision);
+  if (result_.gradients.empty()) result_.gradients = beginning.gradients;
+}
+
+Result<StepGraphs::Written> StepGraphs::training(const ProgramId& id,
+                                                 std::optional<Written> differentiated_one) {
+  if (const ProgramBeginning* beginning = find_beginning(id)) {
+    note_beginning(*beginning);
+    Graph graph = beginning->graph;
+    passes::Pipeline resumed = pipeline(id, graph, beginning->progress);
+    return Written{std::move(graph), std::move(resumed)};
+  }
+  std::optional<Written> written = std::move(differentiated_one);
+  if (!written) {
+    PLIMSOLL_ASSIGN(written, differentiated(id));
+  }
+  PLIMSOLL_TRY(complete(id, *written));
+  if (uses_cache())
+    cache_->add_beginning({key_of(id), written->graph, written->pipeline.progress(), result_.gradients});
+  return std::move(*written);
+}
+
+void StepGraphs::describe(const ProgramId& id, const Graph& graph, const passes::Pipeline& pipeline) {
+  describe_precision(id, graph, pipeline.precision());
+  if (!result_.recomputed.empty()) return;
+  for (const passes::RecomputeUnit& unit : pipeline.recomputed()) result_.recomputed.push_back(unit.name);
+}
+
+void StepGraphs::describe_precision(const ProgramId& id, const Graph& graph,
+                                    const passes::AutocastReport& report) {
+  PrecisionReport& precision = result_.precision;
+  if (!has_described_) precision.ops = report.choices;
+  if (!has_described_ || id.role == ProgramRole::kUpdate)
+    for (CastUse& cast : casts_of(graph)) precision.casts.push_back(std::move(cast));
+  has_described_ = true;
+}
+
+/// In the gradients' dtype the sum over uses is rounded where a step without accumulation stores it.
+Result<StepGraphs::Written> StepGraphs::update() {
+  Written written = begin({ProgramRole::kUpdate});
+  Builder b(written.graph, ops::find_op);
+  std::vector<ValueId> sums;
+  for (size_t p = 0; p < trained_.size(); ++p) {
+    const models::Parameter& parameter = *trained_[p];
+    const ir::TensorType type{DType::kF32, parameter.shape};
+    written.graph.declare_state({parameter.name, {parameter.dtype, parameter.shape}, StateClass::kParameter});
+    ValueId sum;
+    for (const std::string& name : result_.gradients[p].accumulators) {
+      const ValueId gradient = b.state({name, type, StateClass::kGradient});
+      if (sum.valid() && options_.optimizer.state.gradients != DType::kF32)
+        sum = ops::cast(b, sum, options_.optimizer.state.gradients);
+      sum = sum.valid() ? ops::add(b, sum, gradient) : gradient;
+    }
+    sums.push_back(sum);
+  }
+  PLIMSOLL_TRY(append_update(b, sums));
+  PLIMSOLL_TRY(written.pipeline.forward(written.graph, {}));
+  return written;
+}
+
+Result<StepGraphs::Written> StepGraphs::eval(const ProgramId& id) {
+  Written written = begin(id);
+  ValueId loss;
+  PLIMSOLL_TRY(forward(id, written, loss, /*training=*/false));
+  return written;
+}
+
+Result<StepGraphs::Written> StepGraphs::logits() {
+  const ProgramId id{ProgramRole::kLogits, bucket_of(options_.sequence_length, options_.buckets)};
+  Written written = begin({ProgramRole::kLogits});
+  Builder b(written.graph, ops::find_op);
+  assign_logits(written.graph, b, options_.task->logits(b, model_, inputs(id, b)));
+  PLIMSOLL_TRY(b.status());
+  PLIMSOLL_TRY(written.pipeline.forward(written.graph, {}));
+  return written;
+}
+
+Result<StepGraphs::Written> StepGraphs::init(ProgramRole role,
+                                             const std::function<bool(const models::Parameter&)>& drawn) {
+  Written written = begin({role});
+  Builder b(written.graph, ops::find_op);
+  const ValueId random = b.state(random_state());
+  append_initial_values(b, random, model_, options_.optimizer.state.masters && options_.training, drawn);
+  PLIMSOLL_TRY(b.status());
+  return written;
+}
+
+/// The value of each trained parameter in the program, in the model's order.
+std::vector<ValueId> StepGraphs::trained_reads(const Graph& graph) const {
+  std::map<std::string, ValueId, std::less<>> reads;
+  for (const ir::OpId id : graph.order())
+    if (graph.op(id).def->state == ir::StateAccess::kRead)
+      reads.emplace(graph.op(id).attrs.str("name"), graph.op(id).outputs[0]);
+  std::vector<ValueId> values;
+  for (const models::Parameter* p : trained_) values.push_back(reads.at(p->name));
+  return values;
+}
+
+std::vector<optimizers::Update> StepGraphs::updates(const std::vector<ValueId>& gradients) const {
+  std::vector<optimizers::Update> result;
+  for (size_t p = 0; p < gradients.size(); ++p) {
+    const models::Parameter& parameter = *trained_[p];
+    const bool decays = options_.decay_all || parameter.kind != models::ParameterKind::kVector;
+    optimizers::Update update{parameter.name, gradients[p], optimizers::row_of(parameter.group, decays)};
+    for (const models::ParameterView& view : parameter.views) update.parts.push_back(view.shape.dim(0));
+    update.is_hidden = parameter.block != ir::kNoBlock;
+    update.kind = parameter.kind;
+    result.push_back(std::move(update));
+  }
+  return result;
+}
+
+}  // namespace plimsoll::planner

@@ -1,0 +1,89 @@
+#include "strategy/step_options.h"
+
+#include "settings/precision.h"
+#include "settings/recompute.h"
+#include "settings/state_settings.h"
+#include "strategy/memory_budget.h"
+
+namespace plimsoll::strategy {
+namespace {
+
+int64_t parameter_bytes(const models::Model& model) {
+  int64_t bytes = 0;
+  for (const models::Parameter& p : model.parameters())
+    bytes += ir::TensorType{p.dtype, p.shape}.bytes().count;
+  return bytes;
+}
+
+/// What the run asks of its programs, whatever the strategy.
+planner::StepOptions run_options(const RunScope& scope, const settings::BatchSplit& split) {
+  const settings::RunConfig& config = scope.config;
+  planner::StepOptions options;
+  options.training = scope.options.purpose == Purpose::kTrain;
+  options.micro_batch_size = split.micro_batch_size;
+  options.sequence_length = config.data.sequence_length;
+  options.buckets = scope.options.buckets->lengths;
+  options.task = scope.prepared.task.get();
+  options.eval = !options.training || config.evaluates_while_training();
+  if (options.training) {
+    options.accumulate = accumulation_of(config, split).has_accumulators;
+    options.logits = dumps_steps(config) && config.dumps("logits");
+  }
+  options.optimizer = optimizer_options(config);
+  options.decay_all = config.training.weight_decay_scope == settings::DecayScope::kAll;
+  settings::set_precision(config.training, options.pipeline);
+  options.pipeline.runs_twice = options.training && config.debug.verify_steps > 0;
+  options.memory.separate = config.debug.plan == settings::PlanLayout::kSeparate;
+  options.costs = scope.prepared.costs.get();
+  if (scope.prepared.fresh_head) options.drawn_alone = models::Model::kScore;
+  return options;
+}
+
+}  // namespace
+
+bool dumps_steps(const settings::RunConfig& config) { return !config.debug.dump_dir.empty(); }
+
+planner::Accumulation accumulation_of(const settings::RunConfig& config, const settings::BatchSplit& split) {
+  const bool dumps_gradients = dumps_steps(config) && config.dumps("gradients");
+  return {split.grad_accum_steps, split.grad_accum_steps > 1 || dumps_gradients};
+}
+
+optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config) {
+  optimizers::OptimizerOptions options{
+      config.training.optimizer, config.clip_norm(),
+      config.training.momentum > 0 || config.training.adafactor.beta1.has_value()};
+  options.num_groups = static_cast<int64_t>(config.training.param_groups.size());
+  options.muon_ns_steps = config.training.muon.ns_steps;
+  options.state = settings::state_choice(config.training, config.lora.enabled).dtypes;
+  if (config.scales_loss()) options.loss_scaling = settings::loss_scaling(config.training.loss_scale);
+  return options;
+}
+
+settings::RecomputeSettings recompute_of(const settings::RunConfig& config, const Strategy& strategy) {
+  settings::RecomputeSettings recompute = config.memory.recompute;
+  if (strategy.recompute_all) recompute.mode = settings::RecomputeMode::kFull;
+  return recompute;
+}
+
+planner::StepOptions step_options(const RunScope& scope, const Strategy& strategy,
+                                  const passes::OffloadOptions& offload, bool finds_least) {
+  const settings::RunConfig& config = scope.config;
+  planner::StepOptions options = run_options(scope, strategy.split);
+  options.chunk_tokens = strategy.chunk_tokens;
+  if (!finds_least && scope.target.shares_host_memory())
+    options.memory.room_bytes = budget_bytes(config.memory.budget, scope.prepared.memory) +
+                                scope.options.more_bytes - parameter_bytes(*scope.prepared.model);
+  options.optimizer_in_backward = strategy.optimizer_in_backward;
+  options.second_backward = strategy.optimizer_in_backward && config.clip_norm();
+  if (strategy.tolerance > 0) options.memory.tolerance = strategy.tolerance;
+  settings::set_recompute(recompute_of(config, strategy), options.pipeline);
+  options.pipeline.offload = offload;
+  options.pipeline.verify = false;  // candidates are not verified; the plan that runs is, as a whole
+  if (!strategy.recomputed.empty())
+    options.pipeline.recompute = {passes::RecomputePolicy::Kind::kLayers, 0, strategy.recomputed};
+  options.finds_gains =
+      !strategy.recompute_all && strategy.recomputed.empty() && chooses_recompute(config, scope.options);
+  return options;
+}
+
+}  // namespace plimsoll::strategy

@@ -1,0 +1,21 @@
+// From the settings of a run and a strategy to what its programs are built by.
+#pragma once
+
+#include "strategy/plan_strategy.h"
+
+namespace plimsoll::strategy {
+
+/// The options of that strategy's programs, with that offloaded. `finds_least` false: see StrategyPlanner.
+planner::StepOptions step_options(const RunScope& scope, const Strategy& strategy,
+                                  const passes::OffloadOptions& offload, bool finds_least);
+
+/// memory.recompute as that strategy has it.
+settings::RecomputeSettings recompute_of(const settings::RunConfig& config, const Strategy& strategy);
+
+/// The optimizer of the run, as its program has it.
+optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config);
+
+/// Whether a step's tensors are dumped.
+bool dumps_steps(const settings::RunConfig& config);
+
+}  // namespace plimsoll::strategy

@@ -327,8 +327,10 @@ TEST(SettingsHelp, HasALineForEach) {
   EXPECT_THAT(help,
               HasSubstr("adapters of parameters that are not linear layers (not available in this version)"));
   EXPECT_THAT(help, HasSubstr("only with training.optimizer: adamw, adam"));
-  for (const Setting& setting : settings())
-    if (!setting.is_for_tests) EXPECT_THAT(help, HasSubstr("  " + setting.path + " "));
+  for (const Setting& setting : settings()) {
+    if (setting.is_for_tests) continue;
+    EXPECT_THAT(help, HasSubstr("  " + setting.path + " "));
+  }
 }
 
 TEST(SettingsHelp, LeavesOutWhatIsForTestsAndTakesItNevertheless) {

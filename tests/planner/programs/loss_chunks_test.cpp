@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backends/cpu/cpu_target.h"
 #include "models/selection.h"
 #include "planner/cost/known_profiles.h"

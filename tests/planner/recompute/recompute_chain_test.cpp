@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "planner/cost/known_profiles.h"
 #include "planner/preset.h"
 #include "planner/programs/largest_backward.h"

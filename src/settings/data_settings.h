@@ -1,0 +1,81 @@
+// The settings of `data`: files, tokenization, packing, buckets, labels.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "settings/choice.h"
+
+namespace plimsoll::settings {
+
+/// data.buckets: how many lengths the planner may choose, or which ones. Neither: one.
+struct BucketSettings {
+  int64_t count = 0;
+  std::vector<int64_t> lengths = {};  ///< ascending; sequence_length comes behind them where it is missing
+
+  [[nodiscard]] bool given() const { return count > 0 || !lengths.empty(); }
+};
+
+/// What examples are labelled with, where sequences are classified.
+struct ClassificationSettings {
+  std::optional<int64_t> num_labels = {};     ///< nothing: auto
+  std::string problem_type = "auto";          ///< auto, or parse_problem_type's words
+  std::vector<std::string> label_names = {};  ///< by id; none: auto
+};
+
+/// data.eval: files, and where they are sets by name, the name of each one's set.
+struct EvalFiles {
+  struct Set {
+    std::string name = {};
+    std::vector<std::string> files = {};
+  };
+  std::vector<std::string> files = {};
+  std::vector<std::string> names = {};  ///< one a file; none: all are one set without a name
+
+  EvalFiles() = default;
+  EvalFiles(std::initializer_list<std::string> list) : files(list) {}
+  operator const std::vector<std::string>&() const { return files; }
+  [[nodiscard]] bool empty() const { return files.empty(); }
+  void clear() { *this = {}; }
+  /// In the order of the run file.
+  [[nodiscard]] std::vector<Set> sets() const;
+};
+
+struct DataSettings {
+  std::vector<std::string> train = {};
+  EvalFiles eval = {};
+  std::vector<double> weights = {};  ///< one an entry of train; none: all entries are one source
+  double eval_fraction = 0;          ///< in place of eval: this share of train's documents, by their hash
+  int64_t sequence_length = 512;
+  bool shuffle = true;
+  std::string packing = "auto";        ///< auto | best_fit | pad | stream
+  BucketSettings buckets = {};         ///< pad
+  std::string long_documents = "cut";  ///< cut | drop | truncate
+  int64_t packing_window = 65'536;
+  std::string tokenizer = "auto";  ///< auto: the model directory's, else bytes; bytes; a path
+  std::string chat_template = {};  ///< a file in place of the model's own
+  std::string template_date =
+      "auto";                 ///< what strftime_now gives templates: 2026-11-27; auto: the first start's
+  std::string loss = "auto";  ///< auto | all | completions | assistant
+  std::string text_key = {};
+  std::string append_eos = "auto";  ///< parse_append_end's words
+  bool add_special_tokens = false;  ///< see EncoderOptions
+  std::string on_error = "fail";    ///< fail | skip
+  /// The first so many documents of each source, or sequences of a stream; nothing: all.
+  std::optional<int64_t> max_train_samples = {}, max_eval_samples = {};
+  std::string cache_dir = {};  ///< empty: <output.dir>/data
+  std::optional<int64_t> num_workers = {};
+  int64_t prefetch_factor = 2;
+  std::optional<Bytes> keep_in_memory = {};  ///< of what is trained on; nothing: it is read from its files
+
+  /// Whether there is data to evaluate on.
+  [[nodiscard]] bool evaluates() const { return !eval.empty() || eval_fraction > 0; }
+  /// Parts of that data whose losses are told apart: named sets, or what is held out of a mixture's sources.
+  [[nodiscard]] size_t num_eval_parts() const;
+};
+
+}  // namespace plimsoll::settings

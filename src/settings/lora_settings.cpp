@@ -172,9 +172,8 @@ void add_lora_settings(std::vector<Setting>& list) {
             "the adapters' output is scaled by lora_alpha / r; null: 8", 0, 1e6));
   add(number(PLIMSOLL_FIELD(lora.lora_dropout), kWhat, "dropout on the input of an adapter; null: 0", 0,
              0.999));
-  add(plain(
-      PLIMSOLL_FIELD(lora.target_modules), kWhat,
-      "modules with an adapter: names, [q_proj, v_proj]; a pattern as a string; all-linear; null: PEFT's"));
+  add(plain(PLIMSOLL_FIELD(lora.target_modules), kWhat,
+            "modules with an adapter: a list of names, a pattern, all-linear; null: PEFT's default"));
   add(plain(PLIMSOLL_FIELD(lora.exclude_modules), kWhat, "modules without an adapter: names or a pattern"));
   add(plain(PLIMSOLL_FIELD(lora.layers_to_transform), kWhat, "only these layers get adapters, by number"));
   add(plain(PLIMSOLL_FIELD(lora.layers_pattern), kWhat, "name before a layer's number: layers, h"));
@@ -186,7 +185,7 @@ void add_lora_settings(std::vector<Setting>& list) {
             "other ranks, by pattern for the end of a name: {q_proj: 16}"));
   add(plain(PLIMSOLL_FIELD(lora.alpha_pattern), kWhat, "other values of alpha, in the same form"));
   add(plain(PLIMSOLL_FIELD(lora.init_lora_weights), kWhat,
-            "initial values; true: B is zero; pissa, olora: from the base weights; loftq: quantization error",
+            "initial values; true: B is zero; pissa, olora: from base weights; loftq: from its error",
             {"true", "false", "gaussian", "pissa", "pissa_niter_4", "pissa_niter_16", "olora", "loftq", "eva",
              "orthogonal"}));
   takes_only(list, "lora.init_lora_weights",

@@ -71,7 +71,7 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(data.sequence_length), kWhat, "tokens a sequence", 2, kMaxTokens));
   add(plain(PLIMSOLL_FIELD(data.shuffle), kWhat, "shuffle the sequences of each epoch"));
   add(plain(PLIMSOLL_FIELD(data.packing), kWhat,
-            "best_fit: several documents per sequence, no attention between them; pad: one; stream: joined",
+            "best_fit: documents share a sequence, without attention across; pad: one; stream: joined",
             {"auto", "best_fit", "pad", "stream"}));
   add(number(PLIMSOLL_FIELD(data.buckets), kWhat,
              "lengths to pad to; a number: so many, chosen from the data's lengths", 2, kMaxTokens));
@@ -84,11 +84,10 @@ void add_model_and_data(std::vector<Setting>& list) {
             "auto: the model directory's, else bytes (random weights); bytes; or a path"));
   add(plain(PLIMSOLL_FIELD(data.chat_template), kContent, "a template file in place of the model's own"));
   add(plain(PLIMSOLL_FIELD(data.template_date), kWhat,
-            "date that chat templates write (strftime_now), 2026-11-27; auto: the day of the first start"));
-  add(plain(
-      PLIMSOLL_FIELD(data.loss), kWhat,
-      "tokens that count in the loss; auto: assistant turns, completions; trl: as TRL, whole conversations",
-      {"auto", "all", "completions", "assistant", "all_assistant", "trl"}));
+            "date that chat templates write (strftime_now), 2026-11-27; auto: the first start's day"));
+  add(plain(PLIMSOLL_FIELD(data.loss), kWhat,
+            "tokens that count in the loss; auto: assistant turns, completions; trl: as TRL counts",
+            {"auto", "all", "completions", "assistant", "all_assistant", "trl"}));
   add(plain(PLIMSOLL_FIELD(data.text_key), kWhat,
             "JSON lines: the member with the text; empty: by the members of a line"));
   add(plain(PLIMSOLL_FIELD(data.append_eos), kWhat,
@@ -122,9 +121,8 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(memory.recompute), kHow,
             "activations to recompute in backward (activation checkpointing)",
             {"auto", "none", "full", "attention", "mlp", "selective", "segments"}));
-  add(choice(
-      PLIMSOLL_CHOICE(memory.optimizer_in_backward), kHow,
-      "update each parameter as soon as its gradient is complete; auto: if the plan does not fit otherwise"));
+  add(choice(PLIMSOLL_CHOICE(memory.optimizer_in_backward), kHow,
+             "update each parameter once its gradient is complete; auto: if nothing else fits"));
   add(plain(PLIMSOLL_FIELD(memory.second_backward), kHow,
             "with gradient clipping, run backward twice to update in backward"));
   add(plain(PLIMSOLL_FIELD(memory.offload), kHow,

@@ -174,10 +174,9 @@ void add_muon(std::vector<Setting>& list) {
   list.push_back(plain(PLIMSOLL_FIELD(training.muon.nesterov), kWhat, "Nesterov momentum"));
   list.push_back(number(PLIMSOLL_FIELD(training.muon.ns_steps), kWhat,
                         "Newton-Schulz iterations that orthogonalise an update", 1, 99));
-  list.push_back(
-      plain(PLIMSOLL_FIELD(training.muon.adjust_lr_fn), kWhat,
-            "scaling of the learning rate by matrix shape; match_rms_adamw suits the learning rates of AdamW",
-            {"original", "match_rms_adamw"}));
+  list.push_back(plain(PLIMSOLL_FIELD(training.muon.adjust_lr_fn), kWhat,
+                       "scaling of the learning rate by matrix shape; match_rms_adamw suits AdamW's rates",
+                       {"original", "match_rms_adamw"}));
 }
 
 void add_schedule_and_rule(std::vector<Setting>& list) {

@@ -207,7 +207,7 @@ TEST(CheckpointText, NamesEachTensorOnce) {
   const auto read = parse_checkpoint(text);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kBadData);
-  EXPECT_THAT(read.error().message(), HasSubstr("stands twice"));
+  EXPECT_THAT(read.error().message(), HasSubstr("is listed twice"));
 }
 
 TEST_F(Damage, IsNotSeenWhereThereIsNone) {

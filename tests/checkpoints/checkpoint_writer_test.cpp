@@ -26,6 +26,8 @@ class Writer : public testing::Test {
   std::unique_ptr<CheckpointWriter> writer(SaveOptions options = {}) {
     CheckpointManifest manifest;
     manifest.total_steps = 9;
+    manifest.num_sequences = 40;
+    manifest.num_data_tokens = 640;
     auto files = CheckpointFiles::create(config_, trainer_->prepared().model_config,
                                          *trainer_->prepared().model, {}, trainer_->session(), manifest);
     EXPECT_TRUE(files) << files.error().message();

@@ -35,7 +35,7 @@ TEST(Eval, ALossThatIsNotFiniteIsToldApartByItsExitCode) {
   const Outcome lost = folder.run(command + "fp16");
   EXPECT_EQ(lost.exit_code, 76) << lost.err;
   EXPECT_THAT(lost.out, testing::HasSubstr("\nloss nan, perplexity nan over "));
-  EXPECT_THAT(lost.err, testing::HasSubstr("error: the loss is nan\nhint: fp16 ends at 65504"));
+  EXPECT_THAT(lost.err, testing::HasSubstr("error: the loss is nan\nhint: activations may exceed 65504"));
   const Outcome json = folder.run(command + "fp16 --json");
   EXPECT_EQ(json.exit_code, 76) << json.err;
   EXPECT_THAT(json.out, testing::HasSubstr("\"event\": \"eval\""));

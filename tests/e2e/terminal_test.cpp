@@ -144,7 +144,7 @@ TEST_F(Terminal, AFileGetsWholeLines) {
 TEST_F(Terminal, AnEvaluationShowsHowFarItIs) {
   for (const char* command : {"eval run.yaml", "train run.yaml max_steps=1 --resume never"}) {
     const std::string seen = on_terminal(folder_, 80, "", command);
-    EXPECT_THAT(seen, testing::ContainsRegex("eval +[0-9]+%  [0-9]+ of 1334 sequences  .* left")) << command;
+    EXPECT_THAT(seen, testing::ContainsRegex("eval +[0-9]+%  [0-9]+ of 1334 examples  .* left")) << command;
     EXPECT_LE(widest(seen), 80);
   }
 }

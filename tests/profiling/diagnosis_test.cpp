@@ -87,7 +87,8 @@ TEST(Verdict, Bf16IsNamedWhereItIsFaster) {
   Planted planted = healthy();
   EXPECT_EQ(first(planted).hint.find("bf16"), std::string::npos);
   planted.bf16_gain = 1.5;
-  EXPECT_NE(first(planted).hint.find("training.precision=bf16 has one 1.5 times as high"), std::string::npos);
+  EXPECT_NE(first(planted).hint.find("the rate of training.precision=bf16 is 1.5 times as high"),
+            std::string::npos);
 }
 
 TEST(Verdict, FewerThreadsThanCpus) {

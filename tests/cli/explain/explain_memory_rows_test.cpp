@@ -112,7 +112,7 @@ TEST(TechniquesTable, SaysTheSame) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("Techniques, each planned for this run, over a peak of "));
   EXPECT_THAT(outcome.out, HasSubstr("Bit-identical: recompute in backward\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("  empty_cache\n      there is no cache"));
+  EXPECT_THAT(outcome.out, HasSubstr("  empty_cache\n      no effect: there is no cache"));
   EXPECT_THAT(outcome.out, HasSubstr(" dominates: one percent more adds "));
 }
 

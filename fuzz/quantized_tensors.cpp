@@ -19,7 +19,7 @@
 namespace {
 
 namespace bnb = plimsoll::numerics::bitsandbytes;
-using namespace plimsoll::train;
+using namespace plimsoll::checkpoints;
 using plimsoll::ceil_div;
 
 constexpr const char* kSoundState =

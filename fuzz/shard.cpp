@@ -26,6 +26,8 @@
 namespace {
 
 using namespace plimsoll;
+using namespace plimsoll::datasets;
+using io::checksum;
 
 constexpr uint8_t kFitHeader = 1, kFitBlocks = 2, kIsIndex = 4;
 

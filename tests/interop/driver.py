@@ -7,10 +7,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def build_driver(build, source, folder):
-    """Compiles `source` of this folder with the rooms built in `build`; returns the program's path."""
+    """Compiles `source` of this folder with the modules built in `build`; returns the program's path."""
     binary = folder / "driver"
-    rooms = [str(build / "src" / f"libplimsoll_{room}.a") for room in ("data", "io", "base")]
+    modules = [str(build / "src" / f"libplimsoll_{module}.a") for module in ("corpora", "datasets", "templates", "tokenizers", "io", "base")]
     libraries = ["-lfmt", "-lutf8proc", "-lyaml-cpp", "-lxxhash", "-lz", "-lzstd", "-lpthread"]
     subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-O2", f"-I{HERE.parent.parent / 'src'}",
-                    str(HERE / source), *rooms, *libraries, "-o", str(binary)], check=True)
+                    str(HERE / source), *modules, *libraries, "-o", str(binary)], check=True)
     return binary

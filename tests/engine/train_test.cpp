@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "engine/engine.h"
 #include "telemetry/recording_sink.h"
 #include "training/tiny_run.h"
@@ -24,6 +27,13 @@ class EngineTrain : public testing::Test {
     EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   }
+  /// Without warnings: a sanitizer's memory is in no plan.
+  [[nodiscard]] std::vector<std::string> reported() const {
+    std::vector<std::string> names;
+    for (const std::string& name : sink_.names)
+      if (name != "warning") names.push_back(name);
+    return names;
+  }
   const training::TinyRun run_;
   RecordingSink sink_{{.events = true}};
 };
@@ -31,7 +41,7 @@ class EngineTrain : public testing::Test {
 TEST_F(EngineTrain, ReportsPlanStepsFinalModelAndSummary) {
   const Status done = Engine(sink_).train(run_.config());
   ASSERT_TRUE(done) << done.error().message();
-  EXPECT_THAT(sink_.names, ElementsAre("plan", "step", "step", "checkpoint", "summary"));
+  EXPECT_THAT(reported(), ElementsAre("plan", "step", "step", "checkpoint", "summary"));
   EXPECT_TRUE(run_.exists("out/final/model.safetensors"));
   EXPECT_EQ(sink_.texts, "") << "text is for people, and there are none";
 }
@@ -56,7 +66,7 @@ TEST_F(EngineTrain, StopsAndGoesOn) {
   EXPECT_THAT(stopped.error().what, HasSubstr("stopped by the caller after step 2"));
   sink_.names.clear();
   ASSERT_TRUE(Engine(sink_).train(config));
-  EXPECT_THAT(sink_.names, ElementsAre("plan", "step", "checkpoint", "summary"));
+  EXPECT_THAT(reported(), ElementsAre("plan", "step", "checkpoint", "summary"));
 }
 
 TEST_F(EngineTrain, APlanThatDoesNotFitIsReportedAndRefused) {

@@ -2,7 +2,7 @@
 
 JOBS ?= $(shell nproc)
 # Modules whose tests run several threads at once; they are what the thread sanitizer looks at.
-THREADED := runtime backends/cpu backends/discrete datasets corpora tokenizers strategy training
+THREADED := runtime backends/cpu backends/discrete datasets corpora tokenizers training
 empty :=
 space := $(empty) $(empty)
 THREADED_TARGETS := $(addprefix test_,$(subst /,_,$(THREADED)))

@@ -102,9 +102,9 @@ void dequantize_in_turn(benchmark::State& state, numerics::Scheme scheme, size_t
 }
 
 void add(const std::string& name, const auto& body) {
-  for (const auto& [size, n] : {std::pair{"large", kLarge}, std::pair{"small", kSmall}})
-    benchmark::RegisterBenchmark(("convert/" + name + "/" + size).c_str(),
-                                 [body, n](benchmark::State& state) { body(state, n); })
+  for (const auto& size : {std::pair{"large", kLarge}, std::pair{"small", kSmall}})
+    benchmark::RegisterBenchmark(("convert/" + name + "/" + size.first).c_str(),
+                                 [body, n = size.second](benchmark::State& state) { body(state, n); })
         ->UseManualTime()
         ->Unit(benchmark::kMicrosecond)
         ->MinTime(0.1);

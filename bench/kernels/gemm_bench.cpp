@@ -166,7 +166,7 @@ void ours_bf16(benchmark::State& state, const Shape& s) {
   Operands x(s);
   const Bf16Operands low(x);
   cpu::GemmArgs g = arguments(s, x);
-  g.precision = settings::Precision::kBf16;
+  g.precision = Precision::kBf16;
   g.a.data = low.a.data(), g.a.dtype = ir::DType::kBf16;
   g.b.data = low.b.data(), g.b.dtype = ir::DType::kBf16;
   g.c = x.c.data();  // room enough

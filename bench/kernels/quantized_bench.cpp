@@ -106,7 +106,7 @@ double median(std::vector<double> values) {
 void quantized_product(benchmark::State& state, const Map& map, ir::DType weight, bool gradient) {
   const char* text = std::getenv("PLIMSOLL_BENCH_THREADS");
   cpu::CpuDevice device(text == nullptr ? 2 : std::atoi(text));
-  Product coded(device, map, weight, gradient), settings::plain(device, map, ir::DType::kBf16, gradient);
+  Product coded(device, map, weight, gradient), plain(device, map, ir::DType::kBf16, gradient);
   std::vector<double> ours, theirs;
   for (int i = 0; i < 3; ++i) coded.run(), plain.run();
   for (auto _ : state) {

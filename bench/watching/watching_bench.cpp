@@ -18,12 +18,11 @@
 #include <vector>
 
 #include "base/process.h"
+#include "cli/console.h"
 #include "cli/profile/profile_run.h"
 #include "io/scratch_folder.h"
 #include "profiling/profile.h"
-#include "telemetry/run_folder.h"
-#include "telemetry/run_memory.h"
-#include "telemetry/run_monitor.h"
+#include "telemetry/run_observer.h"
 
 namespace plimsoll {
 namespace {
@@ -69,22 +68,17 @@ double profiled(training::Trainer& trainer, int64_t count) {
 /// All that `plimsoll train` tells behind a step.
 class Telling {
  public:
-  explicit Telling(cli::OpenRun& run)
+  explicit Telling(engine::OpenRun& run)
       : trainer_(*run.trainer),
-        folder_(run.config, trainer_, [](const std::string& text) { fmt::print(stderr, "{}\n", text); }),
-        memory_(trainer_, events_, 0),
-        monitor_(run.config) {
-    events_.log_to([this](const std::string& line) { folder_.line(line); });
-  }
+        observer_(run.config, trainer_, events_, now_seconds(), /*memory_summary=*/0, /*memory_asked=*/{}) {}
   double steps(int64_t count) {
     const double start = now_seconds();
     for (int64_t i = 0; i < count; ++i) {
-      const telemetry::StepEvent event = must(trainer_.step());
+      observer_.step_begins();
+      const training::StepEvent event = must(trainer_.step());
       const double told = now_seconds();
-      events_.step(event);
-      folder_.step(event);
-      memory_.after("step", event.step);
-      if (const io::Tree machine = monitor_.after(event.step); !machine.is_null()) events_.event(machine);
+      observer_.step_ran(event, /*logged=*/true);
+      observer_.step_ended();
       telling_ += now_seconds() - told;
     }
     return now_seconds() - start;
@@ -93,10 +87,9 @@ class Telling {
 
  private:
   training::Trainer& trainer_;
-  telemetry::Events events_{/*json=*/false};
-  telemetry::RunFolder folder_;
-  telemetry::RunMemory memory_;
-  telemetry::RunMonitor monitor_;
+  cli::Console console_{/*json=*/false};
+  telemetry::Events events_{console_};
+  telemetry::RunObserver observer_;
   double telling_ = 0;
 };
 
@@ -125,20 +118,20 @@ void compare(const std::string& what, training::Trainer& trainer, int64_t block,
 }
 
 /// Another session of the same run, every `every`th of whose steps is verified.
-std::unique_ptr<cli::OpenRun> verified_run(settings::RunConfig config, int64_t every,
-                                           telemetry::Events& events) {
+std::unique_ptr<engine::OpenRun> verified_run(settings::RunConfig config, int64_t every,
+                                              telemetry::Sink& sink) {
   config.debug.verify_steps = every;
-  auto opened = must(cli::open_run(config, events));
+  auto opened = must(cli::open_run(config, sink));
   (void)plain(*opened->trainer, 2);
   return opened;
 }
 
-void verify(training::Trainer& trainer, const settings::RunConfig& config, telemetry::Events& events,
+void verify(training::Trainer& trainer, const settings::RunConfig& config, telemetry::Sink& sink,
             double step) {
   constexpr int64_t kEvery = 50;
   constexpr double kLongest = 2;  // seconds of kEvery steps
   const bool whole = step * kEvery < kLongest;
-  const auto other = verified_run(config, 2, events), rare = verified_run(config, kEvery, events);
+  const auto other = verified_run(config, 2, sink), rare = verified_run(config, kEvery, sink);
   std::vector<double> always, sometimes, seconds;
   for (size_t pair = 0; goes_on(pair); ++pair) {
     const double without = plain(trainer, 1);
@@ -168,14 +161,13 @@ int run(int argc, char** argv) {
   if (mode == "events") overrides.emplace_back("report_to=tensorboard");
   const settings::RunConfig config =
       cli::short_run(must(settings::load_run_config(argv[2], overrides)), 1'000'000, folder.path());
-  telemetry::Events events(/*json=*/false);
-  events.mute();
-  const auto opened = must(cli::open_run(config, events));
+  telemetry::Sink sink;  // nobody reads what opening a run reports
+  const auto opened = must(cli::open_run(config, sink));
   training::Trainer& trainer = *opened->trainer;
   const double step = plain(trainer, kWarmup) / kWarmup;
   const auto block = std::max<int64_t>(1, static_cast<int64_t>(kBlockSeconds / step));
   if (mode == "verify") {
-    verify(trainer, config, events, step);
+    verify(trainer, config, sink, step);
   } else if (mode == "events") {
     Telling telling(*opened);
     int64_t told = 0;

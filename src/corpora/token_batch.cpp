@@ -1,5 +1,3 @@
-// Large enough that handing a batch over costs nothing (4 ms of encoding), small enough to keep all threads
-// busy until the end of a small input.
 #include "corpora/token_batch.h"
 
 #include <utility>
@@ -10,7 +8,6 @@
 namespace plimsoll::corpora {
 namespace {
 
-constexpr size_t kBatchBytes = size_t{256} << 10;
 constexpr size_t kBatchRecords = 4096;
 
 }  // namespace
@@ -29,7 +26,7 @@ void TokenBatch::reset() {
 bool fill(TokenBatch& batch, ExampleReader& reader) {
   RecordReader& records = reader.records();
   bool more = true;
-  while (more && batch.bytes.size() < kBatchBytes && batch.records.size() < kBatchRecords) {
+  while (more && batch.bytes.size() < kTextBatchBytes && batch.records.size() < kBatchRecords) {
     Record record;
     Result<bool> found = records.next(batch.bytes, record);
     more = found && *found;

@@ -14,8 +14,6 @@ namespace {
 constexpr int64_t kSharedBytes = int64_t{6} << 20;
 /// A thread's stack, its cache of words and two batches on their way. Measured with GPT-2's tokenizer: 4 MiB.
 constexpr int64_t kBytesPerThread = int64_t{6} << 20;
-/// The least that is read ahead: a batch.
-constexpr int64_t kLeastUnderWay = int64_t{256} << 10;
 
 }  // namespace
 
@@ -32,7 +30,7 @@ Result<TokenizingMemory> tokenizing_memory(int64_t budget_bytes, int64_t residen
                              (least >> 20) + 1)};
   const int64_t room = budget_bytes - resident_bytes - kSharedBytes;
   const auto threads = static_cast<int>(std::clamp<int64_t>(room / kBytesPerThread, 1, num_threads));
-  return TokenizingMemory{threads, std::clamp(room / 4, kLeastUnderWay, kMostBytesUnderWay)};
+  return TokenizingMemory{threads, std::clamp(room / 4, int64_t{kTextBatchBytes}, kMostBytesUnderWay)};
 }
 
 }  // namespace plimsoll::corpora

@@ -23,7 +23,7 @@ Result<std::unique_ptr<OpenRun>> Engine::open(const settings::RunConfig& config,
     events.plan(prepared->report, telemetry::PlanDetail::kShort);
     PLIMSOLL_ASSIGN(run->device, strategy::make_device(kept, threads, prepared->report.disk_bytes));
   } else {
-    PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(kept, {threads, {}}, settings::starts_pretrained(kept.model),
+    PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(kept, {threads, {}}, loads_weights(kept, options.resume),
                                                options.data_progress, stop_, events));
     prepared = std::move(ready.prepared);
     run->device = std::move(ready.device);

@@ -23,6 +23,11 @@ namespace plimsoll::engine {
 
 namespace {
 
+/// Whether an earlier run left checkpoints or a finished model there.
+bool has_earlier_work(const std::string& output_dir) {
+  return checkpoints::has_final_record(output_dir) || !checkpoints::find_checkpoints(output_dir).empty();
+}
+
 /// Tokenizing may take hours, and this a moment.
 Status check_weights_of(const settings::RunConfig& config, const strategy::Prepared& prepared) {
   {
@@ -37,9 +42,7 @@ Status check_weights_of(const settings::RunConfig& config, const strategy::Prepa
 
 /// The same where the run begins; where it goes on, what lies there is counted when it is known from where.
 Status check_disk_of(const settings::RunConfig& config, const planner::PlanReport& report) {
-  if (!report.disk || checkpoints::has_final_record(config.output.dir) ||
-      !checkpoints::find_checkpoints(config.output.dir).empty())
-    return Ok{};
+  if (!report.disk || has_earlier_work(config.output.dir)) return Ok{};
   checkpoints::SavedBytes saved{report.disk->checkpoint_bytes, report.disk->final_bytes};
   const auto enough = [&] {
     return checkpoints::check_disk(checkpoints::save_schedule(config, config.training.max_steps, 0, saved),
@@ -86,6 +89,12 @@ Status tell_of_base(const settings::RunConfig& config, telemetry::Events& events
 }
 
 }  // namespace
+
+bool loads_weights(const settings::RunConfig& config, const std::string& resume) {
+  if (!settings::starts_pretrained(config.model)) return false;
+  const bool continues = resume == "auto" ? has_earlier_work(config.output.dir) : resume != "never";
+  return config.lora.enabled || !continues;
+}
 
 Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::PrepareOptions& planning,
                             bool loads_weights, const preprocessing::DataProgress& progress, const Stop& stop,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "checkpoints/model_file.h"
 #include "preprocessing/run_data.h"
@@ -17,6 +18,11 @@ struct ReadyRun {
   preprocessing::RunData data;
   checkpoints::ModelFileSet model_files;  ///< of a training
 };
+
+/// Whether a training reads the weights of the model's folder: not where it continues from a checkpoint,
+/// which has all that they had, or is finished. Adapters read their base in any case. `resume` as
+/// TrainOptions.
+bool loads_weights(const settings::RunConfig& config, const std::string& resume);
 
 /// Plans, holds the weights that are to be loaded (`loads_weights`) against the model, has the data made
 /// ready by a process of its own, and plans again where the data decides on lengths. Tells `events` of the

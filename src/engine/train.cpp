@@ -17,13 +17,6 @@
 namespace plimsoll::engine {
 namespace {
 
-/// Whether the run may go on from a checkpoint, which has all that the model's folder had, or is finished.
-bool needs_no_weights(const std::string& resume, const std::string& output_dir) {
-  return resume == "auto"
-             ? checkpoints::has_final_record(output_dir) || !checkpoints::find_checkpoints(output_dir).empty()
-             : resume != "never";
-}
-
 /// Whatever the run ended with; what ended it is told first.
 Status write_snapshot(telemetry::RunSnapshot& snapshot, const training::Trainer& trainer,
                       const std::string& path, telemetry::Events& events) {
@@ -73,10 +66,9 @@ Status Engine::train(const settings::RunConfig& given, const TrainOptions& optio
   if (!options.snapshot.empty()) {
     PLIMSOLL_ASSIGN(snapshot, telemetry::RunSnapshot::create(options.snapshot));
   }
-  const bool loads_weights = settings::starts_pretrained(config.model) &&
-                             (config.lora.enabled || !needs_no_weights(options.resume, config.output.dir));
-  PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, {strategy::num_threads(config), options.dump_ir},
-                                             loads_weights, options.data_progress, stop_, events));
+  PLIMSOLL_ASSIGN(ReadyRun ready,
+                  make_ready(config, {strategy::num_threads(config), options.dump_ir},
+                             loads_weights(config, options.resume), options.data_progress, stop_, events));
   training::TrainerOptions trainer_options;
   trainer_options.data = std::move(ready.data);
   trainer_options.model_files = std::move(ready.model_files);

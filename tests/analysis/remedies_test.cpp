@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <optional>
-
+#include "analysis/planned_run.h"
 #include "planner/report/budget.h"
 #include "strategy/run_device.h"
 
@@ -14,35 +13,10 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kRun =
-    "model: {config: {model_type: llama, vocab_size: 512, hidden_size: 128, intermediate_size: 256, "
-    "num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, max_position_embeddings: 256, "
-    "tie_word_embeddings: true}}\n"
-    "data: {sequence_length: 128}\ntraining: {global_batch_size: 2, max_steps: 2}\nruntime: {threads: 1}\n";
-
-struct Case {
-  explicit Case(std::vector<std::string> overrides) {
-    auto read = settings::parse_run_config(kRun, "run.yaml", overrides);
-    EXPECT_TRUE(read) << read.error().what;
-    config = *read;
-    target = strategy::make_target(config, 1);
-    auto planned = strategy::prepare(config, *target, {});
-    EXPECT_TRUE(planned);
-    planned_.emplace(std::move(*planned));
-    add_remedies(config, *target, {}, *planned_);
-  }
-  strategy::Prepared& prepared() { return *planned_; }
-  settings::RunConfig config;
-  std::unique_ptr<runtime::Target> target;
-
- private:
-  std::optional<strategy::Prepared> planned_;
-};
-
 int64_t least(const std::vector<std::string>& overrides) {
   std::vector<std::string> all = overrides;
   all.emplace_back("memory.budget=1");
-  return Case(all).prepared().report.process_peak_bytes();
+  return PlannedRun(all).prepared().report.process_peak_bytes();
 }
 
 std::string texts(const strategy::Prepared& prepared) {
@@ -52,7 +26,7 @@ std::string texts(const strategy::Prepared& prepared) {
 }
 
 TEST(Remedies, EachFitsByItself) {
-  Case c({"memory.budget=" + std::to_string(least({}) - 20'000)});
+  PlannedRun c({"memory.budget=" + std::to_string(least({}) - 20'000)});
   ASSERT_FALSE(c.prepared().report.fits);
   ASSERT_FALSE(c.prepared().report.remedies.empty());
   for (const planner::Remedy& remedy : c.prepared().report.remedies) {
@@ -72,7 +46,7 @@ TEST(Remedies, PutTogetherNothingIsLeftInThatDoesNothing) {
              "data.sequence_length=64"});
   std::vector<std::string> tight = run;
   tight.push_back("memory.budget=" + std::to_string(floor + (needs - floor) / 10));
-  Case c(tight);
+  PlannedRun c(tight);
   ASSERT_EQ(c.prepared().report.remedies.size(), 1u) << texts(c.prepared());
   const planner::Remedy& remedy = c.prepared().report.remedies.front();
   EXPECT_THAT(remedy.note, HasSubstr("together"));
@@ -89,11 +63,11 @@ TEST(Remedies, PutTogetherNothingIsLeftInThatDoesNothing) {
 TEST(Remedies, PeaksAreThoseOfThePoolThatIsBound) {
   const std::vector<std::string> run = {"runtime.device=discrete", "memory.budget=4GiB",
                                         "memory.offload=none"};
-  const int64_t device = Case(run).prepared().report.device_peak_bytes();
+  const int64_t device = PlannedRun(run).prepared().report.device_peak_bytes();
   std::vector<std::string> tight = run;
   tight.push_back("memory.recompute=none");
   tight.push_back("memory.device_budget=" + std::to_string(device - 10'000));
-  Case c(tight);
+  PlannedRun c(tight);
   ASSERT_FALSE(c.prepared().report.fits);
   ASSERT_FALSE(c.prepared().report.remedies.empty());
   for (const planner::Remedy& remedy : c.prepared().report.remedies) {
@@ -105,12 +79,13 @@ TEST(Remedies, PeaksAreThoseOfThePoolThatIsBound) {
 }
 
 TEST(Remedies, AnEvaluationIsTrainedNothing) {
-  auto config = *settings::parse_run_config(kRun, "run.yaml", std::vector<std::string>{"memory.budget=1"});
+  auto config =
+      *settings::parse_run_config(kPlannedRun, "run.yaml", std::vector<std::string>{"memory.budget=1"});
   const auto target = strategy::make_target(config, 1);
   auto needs = strategy::prepare(config, *target, {.purpose = strategy::Purpose::kEvaluate});
   ASSERT_TRUE(needs);
   config = *settings::parse_run_config(
-      kRun, "run.yaml",
+      kPlannedRun, "run.yaml",
       std::vector<std::string>{"memory.budget=" + std::to_string(needs->report.process_peak_bytes() - 1)});
   auto prepared = strategy::prepare(config, *target, {.purpose = strategy::Purpose::kEvaluate});
   ASSERT_TRUE(prepared);

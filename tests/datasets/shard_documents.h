@@ -59,10 +59,9 @@ inline ShardInfo write_shard(const std::string& path, const std::vector<Document
     const size_t step = d.ids.size() / pieces + 1;
     for (size_t at = 0; at < d.ids.size(); at += step) {
       const size_t size = std::min(step, d.ids.size() - at);
-      const std::span<const uint8_t> in_loss = std::span(d.in_loss).subspan(at, size);
-      EXPECT_TRUE(writer->add(std::span(d.ids).subspan(at, size),
-                              options.with_mask ? in_loss : std::span<const uint8_t>{},
-                              at + size < d.ids.size()));
+      std::span<const uint8_t> in_loss;
+      if (options.with_mask) in_loss = std::span(d.in_loss).subspan(at, size);
+      EXPECT_TRUE(writer->add(std::span(d.ids).subspan(at, size), in_loss, at + size < d.ids.size()));
     }
   }
   auto info = writer->finish();

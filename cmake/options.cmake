@@ -9,6 +9,7 @@ if(PLIMSOLL_WERROR)
 endif()
 
 if(PLIMSOLL_SANITIZE)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)  # bounds of the library's containers
   add_compile_options(-fsanitize=${PLIMSOLL_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${PLIMSOLL_SANITIZE})
   if(PLIMSOLL_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)

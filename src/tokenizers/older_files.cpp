@@ -11,17 +11,16 @@
 
 #include "base/host.h"
 #include "io/file.h"
+#include "tokenizers/class_parts.h"
 #include "tokenizers/config_files.h"
 #include "tokenizers/sentencepiece.h"
-#include "tokenizers/split_rules.h"
 #include "tokenizers/unicode.h"
 
 namespace plimsoll::tokenizers {
 namespace {
 
 constexpr int64_t kMostVocabBytes = int64_t{256} << 20, kMostModelBytes = int64_t{64} << 20;
-constexpr size_t kMostPieceBytes = 256;             // bounds what looking for its merges takes
-constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581
+constexpr size_t kMostPieceBytes = 256;  // bounds what looking for its merges takes
 
 io::Tree text(std::string_view value) { return io::Tree::of(std::string(value)); }
 
@@ -36,23 +35,6 @@ constexpr const char* kSaveAgain =
 bool flag(const ConfigFiles& files, std::string_view name, bool if_absent) {
   const io::Tree* value = files.config.find(name);
   return value != nullptr && value->kind == io::Tree::Kind::kBool ? value->boolean : if_absent;
-}
-
-void set_default(ConfigFiles& files, std::string_view name, std::string_view value) {
-  if (files.config.find(name) == nullptr) files.config.set(name, text(value));
-}
-
-io::Tree byte_level(bool prefix_space, bool use_regex) {
-  return io::Tree::map({{"type", text("ByteLevel")},
-                        {"add_prefix_space", io::Tree::of(prefix_space)},
-                        {"trim_offsets", io::Tree::of(true)},
-                        {"use_regex", io::Tree::of(use_regex)}});
-}
-
-io::Tree bpe(bool fuse_unknown, bool byte_fallback) {
-  return io::Tree::map({{"type", text("BPE")},
-                        {"fuse_unk", io::Tree::of(fuse_unknown)},
-                        {"byte_fallback", io::Tree::of(byte_fallback)}});
 }
 
 Status take_vocab(const std::string& file, Document& document) {
@@ -96,25 +78,9 @@ Result<Document> read_vocab_and_merges(const std::string& file, ConfigFiles& fil
   Document document;
   PLIMSOLL_TRY(take_vocab(file, document));
   PLIMSOLL_TRY(take_merges(files.folder + "/merges.txt", document));
-  const bool prefix_space = flag(files, "add_prefix_space", false);
-  io::Tree pre_tokenizer = byte_level(prefix_space, true);
-  set_default(files, "unk_token", "<|endoftext|>");
-  set_default(files, "eos_token", "<|endoftext|>");
-  set_default(files, kind == TokenizerClass::kGpt2 ? "bos_token" : "pad_token", "<|endoftext|>");
-  document.root = io::Tree::map({{"version", text("1.0")}, {"model", bpe(false, false)}});
-  if (kind == TokenizerClass::kQwen2) {
-    io::Tree split =
-        io::Tree::map({{"type", text("Split")},
-                       {"pattern", io::Tree::map({{"Regex", text(pattern_of(SplitRule::kQwen2))}})},
-                       {"behavior", text("Isolated")},
-                       {"invert", io::Tree::of(false)}});
-    pre_tokenizer = io::Tree::map(
-        {{"type", text("Sequence")},
-         {"pretokenizers", io::Tree::list({std::move(split), byte_level(prefix_space, false)})}});
-    document.root.set("normalizer", io::Tree::map({{"type", text("NFC")}}));
-  }
-  document.root.set("pre_tokenizer", std::move(pre_tokenizer));
-  document.root.set("decoder", byte_level(true, true));
+  set_default_tokens(kind, files);
+  document.root = io::Tree::map({{"version", text("1.0")}});
+  set_class_parts(kind, files, false, document.root);
   return document;
 }
 
@@ -149,31 +115,6 @@ void add_merges(Document& document) {
   }
 }
 
-io::Tree replace(std::string_view pattern, std::string_view content) {
-  return io::Tree::map({{"type", text("Replace")},
-                        {"pattern", io::Tree::map({{"String", text(pattern)}})},
-                        {"content", text(content)}});
-}
-
-/// LlamaTokenizer's parts: a text's first word has a blank before it (every stretch between special tokens
-/// where `legacy` says so).
-void set_llama_parts(const ConfigFiles& files, bool dummy_prefix, io::Tree& root) {
-  const bool prefix_space = flag(files, "add_prefix_space", dummy_prefix);
-  const char* scheme = !prefix_space ? "never" : flag(files, "legacy", false) ? "always" : "first";
-  root.set("pre_tokenizer", io::Tree::map({{"type", text("Metaspace")},
-                                           {"replacement", text(kMark)},
-                                           {"prepend_scheme", text(scheme)},
-                                           {"split", io::Tree::of(false)}}));
-  io::Tree decoders = io::Tree::list({replace(kMark, " "), io::Tree::map({{"type", text("ByteFallback")}}),
-                                      io::Tree::map({{"type", text("Fuse")}})});
-  if (prefix_space)
-    decoders.items.push_back(io::Tree::map({{"type", text("Strip")},
-                                            {"content", text(" ")},
-                                            {"start", io::Tree::of(int64_t{1})},
-                                            {"stop", io::Tree::of(int64_t{0})}}));
-  root.set("decoder", io::Tree::map({{"type", text("Sequence")}, {"decoders", std::move(decoders)}}));
-}
-
 /// Control and user-defined pieces are added tokens, where the files name no extra ones.
 void name_pieces(const SentencePieceModel& model, ConfigFiles& files) {
   constexpr int32_t kControl = 3, kUserDefined = 4;
@@ -196,17 +137,15 @@ Result<Document> read_model(const std::string& file, ConfigFiles& files) {
   for (const Piece& piece : model->pieces)
     document.vocab.push_back({piece.text, static_cast<int64_t>(document.vocab.size())});
   add_merges(document);
-  document.root = io::Tree::map({{"version", text("1.0")}, {"model", bpe(true, true)}});
+  document.root = io::Tree::map({{"version", text("1.0")}});
   const bool is_llama = tokenizer_class(files) == TokenizerClass::kLlama;
   if (!is_llama && model->adds_dummy_prefix)
     note(
         fmt::format("{} is read as LlamaTokenizer reads it, a blank before the first word, as the model was "
                     "trained; AutoTokenizer of transformers 5 leaves the blank out in this folder",
                     file));
-  set_llama_parts(files, is_llama || model->adds_dummy_prefix, document.root);
-  set_default(files, "bos_token", "<s>");
-  set_default(files, "eos_token", "</s>");
-  set_default(files, "unk_token", "<unk>");
+  set_class_parts(TokenizerClass::kLlama, files, is_llama || model->adds_dummy_prefix, document.root);
+  set_default_tokens(TokenizerClass::kLlama, files);
   name_pieces(*model, files);
   return document;
 }

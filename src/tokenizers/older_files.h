@@ -23,7 +23,8 @@ std::string older_file(const std::string& folder);
 Result<Document> read_older_files(const std::string& file, ConfigFiles& files);
 
 /// Puts the post-processor's template into a document of older files, where tokenizer_config.json asks for
-/// the first or the last token of a text (add_bos_token, add_eos_token). `named`: as named_tokens.
+/// the first or the last token of a text (add_bos_token, add_eos_token), which transformers does not heed
+/// beside a tokenizer.json. `named`: as named_tokens.
 Status set_text_ends(const ConfigFiles& files, const std::vector<NamedToken>& named, Document& document);
 
 }  // namespace plimsoll::tokenizers

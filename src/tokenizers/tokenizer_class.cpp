@@ -29,6 +29,9 @@ TokenizerClass of_family(std::string_view model_type) {
   return TokenizerClass::kAny;
 }
 
+/// Families whose folders are opened by their files where they name another class.
+constexpr const char* kOpenedByFiles[] = {"mistral", "phi3", "olmo2", "granite", "stablelm"};
+
 }  // namespace
 
 TokenizerClass tokenizer_class(const ConfigFiles& files) {
@@ -41,8 +44,8 @@ TokenizerClass tokenizer_class(const ConfigFiles& files) {
   if (name.empty()) return of_family(family);
   // Qwen2's folders are known to name wrong classes.
   if (family == "qwen2") return TokenizerClass::kQwen2;
-  // Mistral's are opened by their files where they name another class.
-  if (family == "mistral") return TokenizerClass::kAny;
+  for (const char* by_files : kOpenedByFiles)
+    if (family == by_files) return TokenizerClass::kAny;
   return by_name(name);
 }
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "io/file.h"
+#include "tokenizers/class_parts.h"
 #include "tokenizers/older_files.h"
-#include "tokenizers/tokenizer_class.h"
 
 namespace plimsoll::tokenizers {
 namespace {
@@ -13,28 +13,10 @@ namespace {
 constexpr int64_t kMaxFileBytes = int64_t{1} << 28;
 constexpr std::string_view kJson = "tokenizer.json";
 
-io::Tree* member(io::Tree& tree, std::string_view name) {
-  for (auto& [key, value] : tree.members)
-    if (key == name) return &value;
-  return nullptr;
-}
-
-/// transformers makes the pre-tokenizers of these classes anew, with tokenizer_config.json's
-/// add_prefix_space.
-void set_prefix_space(io::Tree& pre_tokenizer, bool on) {
-  if (io::Tree* list = member(pre_tokenizer, "pretokenizers"))
-    for (io::Tree& item : list->items) set_prefix_space(item, on);
-  const io::Tree* type = pre_tokenizer.find("type");
-  if (type != nullptr && type->text == "ByteLevel") pre_tokenizer.set("add_prefix_space", io::Tree::of(on));
-}
-
-void apply_prefix_space(const ConfigFiles& files, io::Tree& root) {
-  const io::Tree* on = files.config.find("add_prefix_space");
-  io::Tree* pre_tokenizer = member(root, "pre_tokenizer");
-  if (on == nullptr || on->kind != io::Tree::Kind::kBool || pre_tokenizer == nullptr) return;
-  const TokenizerClass kind = tokenizer_class(files);
-  if (kind == TokenizerClass::kGpt2 || kind == TokenizerClass::kQwen2)
-    set_prefix_space(*pre_tokenizer, on->boolean);
+bool is_bpe(const io::Tree& root) {
+  const io::Tree* model = root.find("model");
+  const io::Tree* type = model == nullptr ? nullptr : model->find("type");
+  return type == nullptr || type->text == "BPE";
 }
 
 }  // namespace
@@ -64,7 +46,11 @@ Result<TokenizerSource> TokenizerSource::read(const std::string& path) {
   } else {
     PLIMSOLL_ASSIGN(const std::string text, io::read_small_file(source.file, kMaxFileBytes));
     PLIMSOLL_ASSIGN(source.document, read_document(text, source.file));
-    apply_prefix_space(files, source.document.root);
+    if (is_bpe(source.document.root)) {
+      const TokenizerClass kind = class_of_json(files, text);
+      set_default_tokens(kind, files);
+      set_class_parts(kind, files, true, source.document.root);
+    }
   }
   PLIMSOLL_ASSIGN(source.named, named_tokens(files, source.document.root.find("added_tokens")));
   source.splits_special_tokens = files.splits_special_tokens();

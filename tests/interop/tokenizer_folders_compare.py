@@ -1,5 +1,5 @@
-"""Holds tokenizers of whole folders against transformers' AutoTokenizer: tokens that stand outside of tokenizer.json, folders of
-vocab.json and merges.txt, of tokenizer.model (where the sentencepiece package is installed). Made at random, by seed.
+"""Holds tokenizers of whole folders against transformers' AutoTokenizer: tokens that stand outside of tokenizer.json, parts that a
+class makes anew, folders of vocab.json and merges.txt, of tokenizer.model (where the sentencepiece package is installed). Made at random, by seed.
 
     python tokenizer_folders_compare.py --build build [--random N]
 
@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer, logging
 
 from checks import Checks
@@ -136,6 +136,42 @@ def named_tokens(rng, folder):
     return named
 
 
+def metaspace(rng):
+    """Over characters with bytes to fall back on, as tokenizer.json of Llama 2 has it."""
+    tokenizer = Tokenizer(models.BPE(byte_fallback=True, fuse_unk=True, unk_token="<unk>"))
+    if rng.random() < 0.5:
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    else:
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=rng.choice(["first", "always", "never"]), split=False)
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                           decoders.Strip(" ", 1, 0)])
+    pieces = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *"aehilnoprst", "th", "the", "\u2581the", "sh"]
+    model = json.loads(tokenizer.to_str())
+    model["model"]["vocab"] = {piece: number for number, piece in enumerate(pieces)}
+    model["model"]["merges"] = [["t", "h"], ["th", "e"], ["\u2581", "the"], ["s", "h"]]
+    return Tokenizer.from_str(json.dumps(model))
+
+
+def classes(rng, folder):
+    """A tokenizer.json beside a class and a family, which may make parts of it anew."""
+    tokenizer = metaspace(rng) if rng.random() < 0.4 else byte_level(rng, rng.random() < 0.5)
+    tokenizer.add_special_tokens(["<s>", "</s>", "<|end|>"])
+    config, files = {"bos_token": "<s>", "eos_token": "</s>"}, {}
+    if rng.random() < 0.4:
+        tokenizer.post_processor = processors.TemplateProcessing("<s> $A", "<s> $A $B", [("<s>", tokenizer.token_to_id("<s>"))])
+    names = ["PreTrainedTokenizerFast", "LlamaTokenizer", "LlamaTokenizerFast", "GPT2Tokenizer", "GPT2TokenizerFast", "Qwen2Tokenizer",
+             "Qwen2TokenizerFast", "TokenizersBackend", None]
+    if (name := rng.choice(names)) is not None:
+        config["tokenizer_class"] = name
+    for key in ("add_prefix_space", "legacy", "add_bos_token", "add_eos_token"):
+        if rng.random() < 0.3:
+            config[key] = rng.random() < 0.5
+    if (family := rng.choice(["llama", "mistral", "gpt2", "qwen2", "qwen3", "smollm3", None])) is not None:
+        files["config.json"] = {"model_type": family}
+    write(folder, files | {"tokenizer_config.json": config, "tokenizer.json": tokenizer.to_str()})
+    return {"<s>", "</s>", "<|end|>", "<|endoftext|>", "<unk>", "\u2581"}
+
+
 def vocab_and_merges(rng, folder):
     qwen2 = rng.random() < 0.5
     model = json.loads(byte_level(rng, qwen2).to_str())["model"]
@@ -180,7 +216,7 @@ def main():
     parser.add_argument("--random", type=int, default=60, help="folders of each kind")
     args = parser.parse_args()
     checks = Checks()
-    kinds = {"tokens beside tokenizer.json": named_tokens, "vocab.json and merges.txt": vocab_and_merges}
+    kinds = {"tokens beside tokenizer.json": named_tokens, "tokenizer.json of a class": classes, "vocab.json and merges.txt": vocab_and_merges}
     try:
         import google.protobuf  # noqa: F401
         import sentencepiece as _  # noqa: F401

@@ -73,13 +73,6 @@ Result<std::vector<int32_t>> row_ends(const strategy::Prepared& prepared,
   return all;
 }
 
-/// memory.budget where one is given: tokenizing runs before the plan does, within the same memory.
-int64_t tokenizing_budget(const settings::RunConfig& config, const strategy::Prepared& prepared) {
-  const settings::MemoryBudget& budget = config.memory.budget;
-  if (budget.kind == settings::MemoryBudget::Kind::kAuto) return 0;
-  return strategy::budget_bytes(budget, prepared.memory);
-}
-
 /// Where the run goes on with an adapter of another model.
 Status tell_of_base(const settings::RunConfig& config, telemetry::Events& events) {
   if (!config.lora.enabled || config.lora.adapter.empty() || config.model.path.empty()) return Ok{};
@@ -114,13 +107,14 @@ Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::P
   // No device yet: the data is prepared by a process that must have no threads.
   PLIMSOLL_ASSIGN(
       preprocessing::RunData data,
-      preprocessing::prepare_data(config, {.train = planning.purpose == strategy::Purpose::kTrain,
-                                           .vocab_size = prepared.vocab_size(),
-                                           .num_threads = planning.num_threads,
-                                           .budget_bytes = tokenizing_budget(config, prepared),
-                                           .progress = progress,
-                                           .note = [&](const std::string& text) { events.note(text); },
-                                           .stop = stop}));
+      preprocessing::prepare_data(
+          config, {.train = planning.purpose == strategy::Purpose::kTrain,
+                   .vocab_size = prepared.vocab_size(),
+                   .num_threads = planning.num_threads,
+                   .budget_bytes = strategy::tokenizing_budget(config.memory.budget, prepared.memory),
+                   .progress = progress,
+                   .note = [&](const std::string& text) { events.note(text); },
+                   .stop = stop}));
   if (follows_data) {
     PLIMSOLL_TRY(strategy::prepare_after_data(config, *target, planning, data, prepared));
     analysis::add_remedies(config, *target, planning, prepared);

@@ -29,6 +29,10 @@ int64_t budget_bytes(const settings::MemoryBudget& budget, const MachineMemory& 
   return memory.available_bytes - std::min(kReserveBytes, memory.available_bytes / kLeastPartReserved);
 }
 
+int64_t tokenizing_budget(const settings::MemoryBudget& budget, const MachineMemory& memory) {
+  return budget.kind == settings::MemoryBudget::Kind::kAuto ? 0 : budget_bytes(budget, memory);
+}
+
 std::vector<std::string> budget_notes(const settings::RunConfig& config, const MachineMemory& memory) {
   const settings::MemorySettings& m = config.memory;
   std::vector<std::string> notes;

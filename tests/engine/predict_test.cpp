@@ -78,13 +78,15 @@ TEST_F(EnginePredict, ARequestToStopEndsItWithoutAFile) {
   EXPECT_FALSE(std::filesystem::exists(r.output));
 }
 
-TEST_F(EnginePredict, WhatDoesNotFitNamesALengthThatDoes) {
+TEST_F(EnginePredict, TokenizingStaysWithinTheBudget) {
   telemetry::Sink nobody;
   PredictRequest r = request();
-  r.memory_budget = "1MiB";
+  r.memory_budget = "8MiB";
   const Status done = Engine(nobody).predict(r);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::kDoesNotFit);
+  EXPECT_THAT(done.error().message(), HasSubstr("tokenizing"));
+  EXPECT_THAT(done.error().hint, HasSubstr("--memory-budget "));
 }
 
 TEST_F(EnginePredict, AModelThatIsNoClassifierIsRefused) {

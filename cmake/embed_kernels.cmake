@@ -1,10 +1,11 @@
-# cmake -DOUTPUT=FILE.cpp -DSOURCES="a;b" -P embed_kernels.cmake: the text of CUDA sources as a C++ file that gives it.
-set(text "// Made of kernels/*.cu by cmake/embed_kernels.cmake.\n#include \"backends/cuda/module.h\"\n\nnamespace plimsoll::cuda {\n\n")
-string(APPEND text "std::string kernel_source() {\n  std::string all;\n")
+# cmake -DOUTPUT=FILE.cpp -DROOT=src -DSOURCES="a;b" -P embed_kernels.cmake: the texts of CUDA sources as a C++ file that
+# gives them by their paths below ROOT.
+set(text "// Made by cmake/embed_kernels.cmake.\n#include \"backends/cuda/source.h\"\n\nnamespace plimsoll::cuda {\n\n")
+string(APPEND text "std::span<const SourceFile> kernel_files() {\n  static constexpr SourceFile files[] = {\n")
 foreach(source ${SOURCES})
   file(READ ${source} content)
-  get_filename_component(name ${source} NAME)
-  string(APPEND text "  all += R\"PLIMSOLL(#line 1 \"${name}\"\n${content})PLIMSOLL\";\n")
+  file(RELATIVE_PATH path ${ROOT} ${source})
+  string(APPEND text "      {\"${path}\", R\"PLIMSOLL(${content})PLIMSOLL\"},\n")
 endforeach()
-string(APPEND text "  return all;\n}\n\n}  // namespace plimsoll::cuda\n")
+string(APPEND text "  };\n  return files;\n}\n\n}  // namespace plimsoll::cuda\n")
 file(WRITE ${OUTPUT} "${text}")

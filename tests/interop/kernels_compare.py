@@ -1,15 +1,36 @@
-"""CUDA's kernels compile, on a machine without a card: the runtime compiler needs none, and comes with torch's wheels.
+"""CUDA's kernels compile on a machine without a card, for every generation of cards, and into the code that is meant: the
+runtime compiler needs no card, and comes with torch's wheels.
 
-    kernels_compare.py [--binary build/plimsoll] [--capability 80]...
+    kernels_compare.py [--binary build/plimsoll] [--capability 80]... [--table]
 
-What plimsoll carries is the text of src/backends/cuda/kernels, in the order of common.cuh, then the .cu files by name.
+Each .cu file of src/backends/cuda/kernels is compiled by itself, with the files that it includes put in their places, and where it
+is specialised by macros in the forms of FORMS. No kernel spills registers or keeps arrays in local memory (as ptxas tells), those of
+WIDE move 16 bytes at once, and those of MATRIX use matrix units (as the PTX has it). --table prints registers and shared memory.
 """
 import argparse
 import ctypes
 import pathlib
+import re
 import sys
 
-KERNELS = pathlib.Path(__file__).resolve().parents[2] / "src/backends/cuda/kernels"
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src"
+KERNELS = SOURCES / "backends/cuda/kernels"
+INCLUDE = re.compile(r'#include "([^"]+)"')
+CAPABILITIES = ["80", "86", "89", "90a", "100", "120"]
+# Macros that a module is compiled with, by the beginning of its name; every other module has one form, without.
+FORMS = {"attention/mma_": [f"MMA_WIDTH={width} MMA_TYPE={dtype} MMA_DROPS={drops}"
+                            for width in (64, 128, 256) for dtype, drops in ((1, 0), (2, 1))]}
+# Kernels that the memory's rate decides: wide loads and stores.
+WIDE = {"norm_rows", "norm_grad_rows", "rope_rows", "swiglu", "swiglu_grad", "activate", "binary", "scaled", "cast_rows",
+        "bias_add_rows", "loss_rows", "update_tensors", "embedding", "copy_strided"}
+WIDE_LOAD, WIDE_STORE = re.compile(r"ld\.[\w.]*v4"), re.compile(r"st\.[\w.]*v4")
+MATRIX = re.compile(r"^attention_mma_")
+ENTRY = re.compile(r"\.entry (\w+)\(")
+# "ptxas info : Compiling entry function 'norm_rows' for 'sm_90a'" and what follows it.
+COMPILED = re.compile(r"Compiling entry function '(\w+)'")
+SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+USED = re.compile(r"Used (\d+) registers")
+SHARED = re.compile(r"(\d+) bytes smem")
 
 
 def find_compiler():
@@ -20,43 +41,150 @@ def find_compiler():
     return None
 
 
-def compile_for(compiler, source, capability):
-    """The size of the machine code, or the compiler's words."""
-    program = ctypes.c_void_p()
-    if compiler.nvrtcCreateProgram(ctypes.byref(program), source, b"plimsoll.cu", 0, None, None) != 0:
-        return 0, "no program"
-    options = (ctypes.c_char_p * 2)(f"--gpu-architecture=sm_{capability}".encode(), b"--std=c++17")
-    failed = compiler.nvrtcCompileProgram(program, 2, options)
-    size = ctypes.c_size_t()
-    compiler.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-    log = ctypes.create_string_buffer(size.value)
-    compiler.nvrtcGetProgramLog(program, log)
-    if not failed:
-        compiler.nvrtcGetCUBINSize(program, ctypes.byref(size))
-    compiler.nvrtcDestroyProgram(ctypes.byref(program))
-    return 0 if failed else size.value, log.value.decode()
+def expanded(path, seen):
+    """The text with our own headers in their places, each once, as backends/cuda/source.cpp puts them."""
+    if path in seen:
+        return ""
+    seen.add(path)
+    lines = []
+    for line in path.read_text().splitlines():
+        match = INCLUDE.match(line)
+        lines.append(expanded(SOURCES / match.group(1), seen) if match else "" if line == "#pragma once" else line)
+    return "\n".join(lines) + "\n"
+
+
+class Compiler:
+    def __init__(self, path):
+        self.library = ctypes.CDLL(str(path))
+
+    def read(self, program, kind):
+        size = ctypes.c_size_t()
+        getattr(self.library, f"nvrtcGet{kind}Size")(program, ctypes.byref(size))
+        text = ctypes.create_string_buffer(max(size.value, 1))
+        getattr(self.library, f"nvrtcGet{kind}")(program, text)
+        return text.raw[:size.value].rstrip(b"\0").decode(errors="replace") if kind != "CUBIN" else text.raw
+
+    def compile(self, source, name, defines, architecture):
+        """(log, PTX), PTX empty where it does not compile."""
+        program = ctypes.c_void_p()
+        if self.library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None) != 0:
+            return "no program", ""
+        texts = [f"--gpu-architecture=sm_{architecture}", "--std=c++17", "--ptxas-options=-v", *(f"-D{one}" for one in defines.split())]
+        options = (ctypes.c_char_p * len(texts))(*(text.encode() for text in texts))
+        failed = self.library.nvrtcCompileProgram(program, len(texts), options)
+        log, ptx = self.read(program, "ProgramLog"), "" if failed else self.read(program, "PTX")
+        self.library.nvrtcDestroyProgram(ctypes.byref(program))
+        return log, ptx
+
+
+def resources(log):
+    """Of each kernel: stack, spill stores, spill loads, registers, shared memory."""
+    found, name = {}, None
+    for line in log.splitlines():
+        if match := COMPILED.search(line):
+            name = match.group(1)
+            found[name] = dict(stack=0, stores=0, loads=0, registers=0, shared=0)
+        elif name and (match := SPILLS.search(line)):
+            found[name].update(zip(("stack", "stores", "loads"), map(int, match.groups())))
+        elif name and (match := USED.search(line)):
+            shared = SHARED.search(line)
+            found[name].update(registers=int(match.group(1)), shared=int(shared.group(1)) if shared else 0)
+    return found
+
+
+def bodies(ptx):
+    """The PTX of each kernel."""
+    starts = [(match.group(1), match.start()) for match in ENTRY.finditer(ptx)]
+    ends = [start for _, start in starts[1:]] + [len(ptx)]
+    return {name: ptx[start:end] for (name, start), end in zip(starts, ends)}
+
+
+def faults(log, ptx):
+    """What is wrong with the code of a module."""
+    used, texts = resources(log), bodies(ptx)
+    if set(used) != set(texts):
+        yield f"the compiler tells nothing of {sorted(set(texts) - set(used))}"
+    for name, text in texts.items():
+        one = used.get(name, {})
+        if one.get("stores") or one.get("loads"):
+            yield f"{name} spills: {one['stores']} bytes stored, {one['loads']} loaded"
+        if one.get("stack"):
+            yield f"{name} keeps {one['stack']} bytes in local memory"
+        if name in WIDE and not (WIDE_LOAD.search(text) and WIDE_STORE.search(text)):
+            yield f"{name} does not move 16 bytes at once"
+        if MATRIX.match(name) and "mma.sync" not in text:
+            yield f"{name} uses no matrix units"
+
+
+# Numbers of CUDA's headers that the sources repeat, and by what names: where torch's wheels bring the headers along.
+NUMBERS = {
+    "backends/cuda/products.cpp": {
+        "kTransposeA": "CUBLASLT_MATMUL_DESC_TRANSA", "kTransposeB": "CUBLASLT_MATMUL_DESC_TRANSB",
+        "kEpilogue": "CUBLASLT_MATMUL_DESC_EPILOGUE", "kBiasPointer": "CUBLASLT_MATMUL_DESC_BIAS_POINTER",
+        "kEpilogueBias": "CUBLASLT_EPILOGUE_BIAS", "kMaxWorkspace": "CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES",
+        "kReductionSchemes": "CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK", "kInOrder": "CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE",
+        "kAlignments": "CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES", "kSumsF32": "CUBLAS_COMPUTE_32F",
+        "kSumsTf32": "CUBLAS_COMPUTE_32F_FAST_TF32", "kRealF32": "CUDA_R_32F", "kRealF16": "CUDA_R_16F", "kRealBf16": "CUDA_R_16BF",
+        "kPlain": "CUBLAS_OP_N", "kTransposed": "CUBLAS_OP_T"},
+    "backends/cuda/api.h": {
+        "kComputeMajor": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR", "kComputeMinor": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR",
+        "kMaxDynamicShared": "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", "kNonBlocking": "CU_STREAM_NON_BLOCKING",
+        "kNoTiming": "CU_EVENT_DISABLE_TIMING", "kCaptureRelaxed": "CU_STREAM_CAPTURE_MODE_RELAXED"},
+}
+HEADERS = ["cublasLt.h", "cublas_api.h", "library_types.h", "cuda.h"]
+
+
+def number_faults(folder):
+    """Numbers that are others in the headers of `folder`."""
+    text = "\n".join((folder / name).read_text(errors="replace") for name in HEADERS if (folder / name).exists())
+    told = {name: int(value, 0) for name, value in re.findall(r"\b(\w+)\s*=\s*(0x[0-9a-fA-F]+|\d+)\b", text)}
+    for source, names in NUMBERS.items():
+        own = dict(re.findall(r"\b(k\w+)(?:\[\])? = \{?(\d+)", (SOURCES / source).read_text()))
+        for constant, name in names.items():
+            if constant not in own:
+                yield f"{source} has no {constant}"
+            elif name in told and int(own[constant]) != told[name]:
+                yield f"{source}: {constant} is {own[constant]}, {name} is {told[name]}"
+
+
+def modules():
+    for path in sorted(KERNELS.rglob("*.cu")):
+        name = str(path.relative_to(KERNELS).with_suffix(""))
+        for defines in next((forms for begin, forms in FORMS.items() if name.startswith(begin)), [""]):
+            yield name, defines, path
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", help="not used: all scripts are given it")
-    parser.add_argument("--capability", type=int, action="append", help="of a card: 80, 86, 89, 90 (default 80)")
+    parser.add_argument("--capability", action="append", help=f"of a card (default {' '.join(CAPABILITIES)})")
+    parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
     found = find_compiler()
     if found is None:
         print("no runtime compiler among the wheels: passed over")
         return
-    source = "".join(path.read_text() + "\n" for path in [KERNELS / "common.cuh", *sorted(KERNELS.glob("*.cu"))])
-    compiler = ctypes.CDLL(str(found))
-    failures = 0
-    for capability in args.capability or [80]:
-        size, log = compile_for(compiler, source.encode(), capability)
-        print(f"sm_{capability}: {size} bytes of code")
-        if size == 0:
-            failures += 1
-            print(log)
-    count = len(args.capability or [80])
-    print(f"{count} checks, {failures} failed")
+    compiler, failures, checks = Compiler(found), 0, 0
+    headers = found.parents[1] / "include"
+    if (headers / "cublasLt.h").exists():
+        wrong = list(number_faults(headers))
+        checks, failures = checks + 1, failures + bool(wrong)
+        print("".join(f"FAIL {line}\n" for line in wrong), end="")
+    if args.table:
+        print("| module | kernel | sm | registers | shared |\n| --- | --- | --: | --: | --: |")
+    for name, defines, path in modules():
+        source = expanded(path, set())
+        for capability in args.capability or CAPABILITIES:
+            log, ptx = compiler.compile(source, f"{name}.cu", defines, capability)
+            wrong = list(faults(log, ptx)) if ptx else [log]
+            checks += 1
+            failures += bool(wrong)
+            for line in wrong:
+                print(f"FAIL {name} {defines} for sm_{capability}: {line}")
+            if args.table:
+                for kernel, one in sorted(resources(log).items()):
+                    print(f"| {name} {defines} | {kernel} | {capability} | {one['registers']} | {one['shared']} |")
+    print(f"{checks} checks, {failures} failed")
     sys.exit(1 if failures else 0)
 
 

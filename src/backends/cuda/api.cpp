@@ -53,7 +53,7 @@ Result<Driver> find_driver() {
                   "install the card's driver, or set runtime.device=cpu");
   Driver d;
   Lookup find(library);
-  find(d.init, "cuInit")(d.error_name, "cuGetErrorName");
+  find(d.init, "cuInit")(d.version, "cuDriverGetVersion")(d.error_name, "cuGetErrorName");
   find(d.error_text, "cuGetErrorString")(d.device_count, "cuDeviceGetCount")(d.device_get, "cuDeviceGet");
   find(d.device_name, "cuDeviceGetName")(d.device_attribute, "cuDeviceGetAttribute");
   find(d.device_total_memory, "cuDeviceTotalMem_v2")(d.context_retain, "cuDevicePrimaryCtxRetain");
@@ -78,8 +78,17 @@ Result<Driver> find_driver() {
   return d;
 }
 
+/// A library of the toolkit works with drivers of its major version and later ones, so that a driver of CUDA
+/// 12 gets that of CUDA 12 where it is there. Without a driver: the newest.
+void* open_toolkit_library(const char* of_13, const char* of_12) {
+  constexpr int kCuda13 = 13000;
+  int version = kCuda13;
+  if (const auto driver = load_driver()) (void)(*driver)->version(&version);
+  return version < kCuda13 ? open_library({of_12, of_13}) : open_library({of_13, of_12});
+}
+
 Result<Compiler> find_compiler() {
-  void* library = open_library({"libnvrtc.so.13", "libnvrtc.so.12"});
+  void* library = open_toolkit_library("libnvrtc.so.13", "libnvrtc.so.12");
   if (library == nullptr)
     return absent("CUDA's runtime compiler is not found: there is no libnvrtc.so.13 or .12",
                   "install CUDA's toolkit or the wheel nvidia-cuda-nvrtc, and name its folder in "
@@ -90,13 +99,15 @@ Result<Compiler> find_compiler() {
   find(c.destroy, "nvrtcDestroyProgram")(c.compile, "nvrtcCompileProgram");
   find(c.log_size, "nvrtcGetProgramLogSize")(c.log, "nvrtcGetProgramLog");
   find(c.cubin_size, "nvrtcGetCUBINSize")(c.cubin, "nvrtcGetCUBIN");
+  find(c.ptx_size, "nvrtcGetPTXSize")(c.ptx, "nvrtcGetPTX");
+  find(c.num_architectures, "nvrtcGetNumSupportedArchs")(c.architectures, "nvrtcGetSupportedArchs");
   if (!find.missing().empty())
     return absent("CUDA's runtime compiler has no " + find.missing(), "install one of CUDA 12 or later");
   return c;
 }
 
 Result<Blas> find_blas() {
-  void* library = open_library({"libcublasLt.so.13", "libcublasLt.so.12"});
+  void* library = open_toolkit_library("libcublasLt.so.13", "libcublasLt.so.12");
   if (library == nullptr)
     return absent("cuBLASLt is not found: there is no libcublasLt.so.13 or .12",
                   "install CUDA's toolkit or the wheel nvidia-cublas, and name its folder in "

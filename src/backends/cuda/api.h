@@ -23,6 +23,7 @@ void* open_library(std::initializer_list<const char*> names);
 /// libcuda.so.1, which comes with the driver. Each returns a CUresult, 0 where all is well.
 struct Driver {
   int (*init)(unsigned flags) = nullptr;
+  int (*version)(int* version) = nullptr;  ///< 13000: of CUDA that it is made for. Before init too
   int (*error_name)(int error, const char** name) = nullptr;
   int (*error_text)(int error, const char** text) = nullptr;
   int (*device_count)(int* count) = nullptr;
@@ -69,7 +70,8 @@ inline constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
 inline constexpr unsigned kNoTiming = 2;     // CU_EVENT_DISABLE_TIMING
 inline constexpr int kCaptureRelaxed = 2;    // CU_STREAM_CAPTURE_MODE_RELAXED
 
-/// libnvrtc.so.13 or .12. Each returns an nvrtcResult, 0 where all is well.
+/// libnvrtc.so.13 or .12: that of the driver's major version where both are there. Each returns an
+/// nvrtcResult, 0 where all is well.
 struct Compiler {
   int (*version)(int* major, int* minor) = nullptr;
   const char* (*error_text)(int error) = nullptr;
@@ -81,9 +83,13 @@ struct Compiler {
   int (*log)(Handle program, char* text) = nullptr;
   int (*cubin_size)(Handle program, size_t* bytes) = nullptr;
   int (*cubin)(Handle program, char* image) = nullptr;
+  int (*ptx_size)(Handle program, size_t* bytes) = nullptr;
+  int (*ptx)(Handle program, char* text) = nullptr;
+  int (*num_architectures)(int* count) = nullptr;
+  int (*architectures)(int* capabilities) = nullptr;  ///< ascending, as capabilities: 75, 80, …
 };
 
-/// libcublasLt.so.13 or .12. Each returns a cublasStatus_t, 0 where all is well.
+/// libcublasLt.so.13 or .12, chosen as the compiler. Each returns a cublasStatus_t, 0 where all is well.
 struct Blas {
   int (*create)(Handle* handle) = nullptr;
   int (*destroy)(Handle handle) = nullptr;

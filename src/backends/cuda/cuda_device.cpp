@@ -119,12 +119,14 @@ class CudaDevice::Queued final : public Stream {
   }
 
  protected:
-  Status launch_raw(const char* function, Dim grid, Dim block, uint32_t shared_bytes,
-                    void** arguments) override {
-    PLIMSOLL_ASSIGN(Handle handle, device_.module_->function(function, shared_bytes));
+  Status launch_raw(const Function& function, Dim grid, Dim block, uint32_t shared_bytes,
+                    const void* arguments) override {
+    PLIMSOLL_ASSIGN(Handle handle, device_.modules_.function(function.module, function.defines, function.name,
+                                                             shared_bytes));
+    void* one[] = {const_cast<void*>(arguments), nullptr};  // the driver copies, and writes nothing
     return device_.checked(device_.driver_.launch(handle, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                                  shared_bytes, stream_, arguments, nullptr),
-                           function);
+                                                  shared_bytes, stream_, one, nullptr),
+                           function.name);
   }
 
  private:
@@ -138,6 +140,8 @@ CudaDevice::CudaDevice(const Api& api, const CardInfo& card, const CudaOptions& 
       card_(card),
       target_(card.capability, options.memory, options.host_threads),
       synchronous_(std::getenv("PLIMSOLL_CUDA_SYNCHRONOUS") != nullptr),
+      modules_(api.driver, api.compiler, card.capability, !options.compiles_within),
+      host_threads_(options.host_threads),
       count_(std::make_shared<DeviceMemoryCount>()) {}
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const CudaOptions& options) {
@@ -146,16 +150,13 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const CudaOptions& option
   PLIMSOLL_ASSIGN(const CardInfo card, describe(api->driver, device));
   std::unique_ptr<CudaDevice> made(new CudaDevice(*api, card, options));
   made->device_ = device;
-  PLIMSOLL_TRY(made->start(options));
+  PLIMSOLL_TRY(made->start());
   return made;
 }
 
-Status CudaDevice::start(const CudaOptions& options) {
+Status CudaDevice::start() {
   // Before there is a context or a thread, because it may be done in a child process.
-  PLIMSOLL_ASSIGN(const std::string image, options.compiles_within
-                                               ? compile_kernels(api_.compiler, card_.capability)
-                                               : load_image(api_.compiler, card_.capability));
-  host_pool_ = std::make_unique<cpu::ThreadPool>(options.host_threads);
+  PLIMSOLL_TRY(modules_.find_images());
   PLIMSOLL_TRY(checked(driver_.context_retain(&context_, device_), "making a context"));
   PLIMSOLL_TRY(use_context());
   for (Handle& queue : streams_)
@@ -163,8 +164,7 @@ Status CudaDevice::start(const CudaOptions& options) {
   PLIMSOLL_TRY(checked(driver_.event_create(&fork_, kNoTiming), "making an event"));
   for (Handle& join : joins_)
     PLIMSOLL_TRY(checked(driver_.event_create(&join, kNoTiming), "making an event"));
-  PLIMSOLL_ASSIGN(Module module, Module::load(driver_, image));
-  module_.emplace(std::move(module));
+  PLIMSOLL_TRY(modules_.load());
   PLIMSOLL_ASSIGN(Products products, Products::create(api_.blas));
   products_.emplace(std::move(products));
   return Ok{};
@@ -176,7 +176,7 @@ CudaDevice::~CudaDevice() {
   for (const Handle queue : streams_)
     if (queue != nullptr) driver_.stream_synchronize(queue);
   products_.reset();
-  module_.reset();
+  modules_.unload();
   for (const Event& event : events_)
     for (const Handle handle : {event.outside, event.within})
       if (handle != nullptr) driver_.event_destroy(handle);
@@ -231,6 +231,7 @@ Status CudaDevice::run_on_host(const HostWork& work, ir::Queue queue, std::strin
 }
 
 Status CudaDevice::launch_on_host(const runtime::KernelCall& call) {
+  if (host_pool_ == nullptr) host_pool_ = std::make_unique<cpu::ThreadPool>(host_threads_);
   return run_on_host({.pool = host_pool_.get(), .work = cpu::Work::launch(call)}, ir::Queue::kHost,
                      "launching");
 }

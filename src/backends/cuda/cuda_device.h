@@ -30,9 +30,10 @@ Result<CardInfo> card_info(int ordinal);
 
 struct CudaOptions {
   int ordinal = 0;
-  Bytes memory = {};             ///< what plans may take; 0: what the card has
-  int host_threads = 1;          ///< with which the host's kernels compute
-  bool compiles_within = false;  ///< kernels that are not cached are compiled in this process: for tests
+  Bytes memory = {};     ///< what plans may take; 0: what the card has
+  int host_threads = 1;  ///< with which the host's kernels compute
+  bool compiles_within =
+      false;  ///< no cache: a module is compiled in this process when it is needed, for tests
 };
 
 /// Async: launches, copies, fills and replays return at once. Memory on the disk there is none. What is
@@ -90,7 +91,7 @@ class CudaDevice final : public runtime::Device {
   Status run_on_host(const HostWork& once, ir::Queue queue, std::string_view what);
   Status launch_on_host(const runtime::KernelCall& call);
   Status launch_on_card(const runtime::KernelCall& call, ir::Queue queue);
-  Status start(const CudaOptions& options);
+  Status start();
   Status checked(int error, std::string_view what, const ir::Op* op = nullptr) const;
   Status use_context() const;
   [[nodiscard]] int join_capture() const;
@@ -105,14 +106,15 @@ class CudaDevice final : public runtime::Device {
   bool synchronous_ = false;
   Handle context_ = nullptr;
   std::array<Handle, ir::kNumQueues> streams_{};
-  std::optional<Module> module_;
+  Modules modules_;
   std::optional<Products> products_;
   std::mutex events_turn_;
   std::vector<Event> events_;
   std::mutex host_turn_;
   std::deque<HostWork> captured_;  ///< of the capture that has begun
+  int host_threads_;
   std::unique_ptr<cpu::ThreadPool>
-      host_pool_;          ///< made behind the kernels, which a child process may compile
+      host_pool_;          ///< made when it is needed: without threads a child may compile
   Handle fork_ = nullptr;  ///< by which queues join a capture and its end
   std::array<Handle, ir::kNumQueues> joins_{};
   bool capturing_ = false;

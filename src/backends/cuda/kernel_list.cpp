@@ -13,13 +13,20 @@ std::span<const Kernel> loss_kernels();
 std::span<const Kernel> norm_kernels();
 std::span<const Kernel> optimizer_kernels();
 std::span<const Kernel> random_kernels();
+std::span<const Kernel> kv_cache_kernels();
+std::span<const Kernel> label_loss_kernels();
+std::span<const Kernel> qk_norm_kernels();
 std::span<const Kernel> rope_kernels();
+std::span<const Kernel> row_kernels();
+std::span<const Kernel> sum_kernels();
+std::span<const Kernel> head_loss_kernels();
 
 std::span<const Kernel> all_kernels() {
   static const std::vector<Kernel> all = runtime::join_kernels<Kernel>(
       {activation_kernels(), attention_kernels(), elementwise_kernels(), embedding_kernels(),
-       grad_norm_kernels(), linear_kernels(), loss_kernels(), norm_kernels(), optimizer_kernels(),
-       random_kernels(), rope_kernels()});
+       grad_norm_kernels(), head_loss_kernels(), kv_cache_kernels(), label_loss_kernels(), linear_kernels(),
+       loss_kernels(), norm_kernels(), optimizer_kernels(), qk_norm_kernels(), random_kernels(),
+       rope_kernels(), row_kernels(), sum_kernels()});
   return all;
 }
 

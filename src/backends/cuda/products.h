@@ -1,6 +1,11 @@
 // Matrix products through cuBLASLt.
 #pragma once
 
+#include <array>
+#include <compare>
+#include <map>
+#include <memory>
+
 #include "backends/cuda/api.h"
 #include "backends/cuda/stream.h"
 #include "base/result.h"
@@ -8,7 +13,7 @@
 namespace plimsoll::cuda {
 
 /// cuBLASLt with the scratch that a product brings along, and none of its own. Among algorithms that it
-/// proposes the first is taken, from those that add up in a fixed order.
+/// proposes the first is taken, from those that add up in a fixed order; it is asked once for each form.
 class Products {
  public:
   static Result<Products> create(const Blas& blas);
@@ -16,12 +21,26 @@ class Products {
   Products& operator=(Products&&) = delete;
   ~Products();
   /// Async. Errors: kIo with cuBLASLt's number and the shape.
-  Status multiply(const Product& product, Handle stream) const;
+  Status multiply(const Product& product, Handle stream);
 
  private:
-  Products(const Blas& blas, Handle handle) : blas_(&blas), handle_(handle) {}
+  /// All of a product that the choice of an algorithm depends on.
+  struct Form {
+    ir::DType in, out;
+    std::array<int64_t, 6> sizes;  ///< m, n, k and the pitches
+    bool a_transposed, b_transposed, tf32, has_bias, has_workspace;
+    std::array<uint32_t, 3> alignments;  ///< of a, b, d
+    auto operator<=>(const Form&) const = default;
+  };
+  static Form form_of(const Product& product);
+  /// What the library made of a form.
+  struct Planned;
+  Products(const Blas& blas, Handle handle);
+  [[nodiscard]] int plan(const Form& form, Planned& planned) const;
+
   const Blas* blas_;
   Handle handle_;
+  std::map<Form, std::unique_ptr<Planned>> planned_;
 };
 
 }  // namespace plimsoll::cuda

@@ -1,24 +1,24 @@
 // The stream that kernels are launched on.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <string_view>
+#include <type_traits>
 
+#include "backends/cuda/device/types.cuh"
 #include "base/result.h"
 #include "ir/dtype.h"
 #include "runtime/tensor_ref.h"
 
 namespace plimsoll::cuda {
 
-/// As kernels/common.cuh declares it: elements at an address, of a floating dtype or i32.
-struct Operand {
-  void* data = nullptr;  ///< null where an optional operand is absent
-  int32_t dtype = 0;     ///< ir::DType's number
-  int32_t padding = 0;
-};
-inline Operand operand(const runtime::TensorRef& ref) {
-  return {ref.data, static_cast<int32_t>(ref.type.dtype), 0};
-}
+// device/types.cuh has the numbers of ir::DType.
+static_assert(kF32 == static_cast<int>(ir::DType::kF32) && kBf16 == static_cast<int>(ir::DType::kBf16) &&
+              kF16 == static_cast<int>(ir::DType::kF16) && kU8 == static_cast<int>(ir::DType::kU8) &&
+              kI32 == static_cast<int>(ir::DType::kI32));
+
+inline Operand operand_at(void* data, ir::DType dtype) { return {data, static_cast<int>(dtype), 0}; }
+inline Operand operand(const runtime::TensorRef& ref) { return operand_at(ref.data, ref.type.dtype); }
 
 struct Dim {
   uint32_t x = 1, y = 1, z = 1;
@@ -35,6 +35,8 @@ struct Product {
   bool a_transposed = false, b_transposed = false;
   int64_t lda = 0, ldb = 0, ldd = 0;  ///< elements from a stored row to the next; 0: dense
   bool adds = false;
+  const void* bias =
+      nullptr;  ///< added to each row of d where it does not add: n elements as d's, aligned to 16
   bool tf32 = false;
   void* workspace = nullptr;  ///< kProductWorkspace bytes, aligned to 256
 };
@@ -45,13 +47,15 @@ class Stream {
  public:
   virtual ~Stream() = default;
 
-  /// A function of kernels/*.cu with its arguments by value, of the types that it declares: Operand,
-  /// pointers, int32_t, int64_t, uint32_t, uint64_t, float, double, or a struct of those.
-  template <typename... Args>
-  Status launch(const char* function, Dim grid, Dim block, uint32_t shared_bytes, const Args&... args) {
-    std::array<void*, sizeof...(Args) + 1> pointers{const_cast<void*>(static_cast<const void*>(&args))...,
-                                                    nullptr};
-    return launch_raw(function, grid, block, shared_bytes, pointers.data());
+  /// A kernel with its arguments. `defines`: the macros that its module is compiled with, "HEAD_DIM=128
+  /// CAUSAL=1": one form of a kernel that is compiled for what it is launched with. What differs in order or
+  /// spaces is another module.
+  template <typename Args>
+  Status launch(const DeviceKernel<Args>& kernel, Dim grid, Dim block, uint32_t shared_bytes,
+                const std::type_identity_t<Args>& args, std::string_view defines = {}) {
+    static_assert(std::is_standard_layout_v<Args> && std::is_trivially_copyable_v<Args>);
+    static_assert(sizeof(Args) <= kMostArgumentBytes);
+    return launch_raw({kernel.module, defines, kernel.name}, grid, block, shared_bytes, &args);
   }
   /// The card's compute capability: 90 for an H100.
   [[nodiscard]] virtual int capability() const = 0;
@@ -60,8 +64,11 @@ class Stream {
   virtual Status copy(void* to, const void* from, int64_t bytes) = 0;
 
  protected:
-  virtual Status launch_raw(const char* function, Dim grid, Dim block, uint32_t shared_bytes,
-                            void** arguments) = 0;
+  struct Function {
+    std::string_view module, defines, name;
+  };
+  virtual Status launch_raw(const Function& function, Dim grid, Dim block, uint32_t shared_bytes,
+                            const void* arguments) = 0;
 };
 
 }  // namespace plimsoll::cuda

@@ -3,27 +3,72 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backends/cuda/source.h"
 #include "card.h"
 
 namespace plimsoll::cuda {
 namespace {
 
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(KernelSource, HasAllFilesBehindWhatTheyShare) {
-  const std::string source = kernel_source();
-  EXPECT_LT(source.find("#line 1 \"common.cuh\""), source.find("#line 1 \"elementwise.cu\""));
-  EXPECT_THAT(source, HasSubstr("struct Operand"));
+std::vector<std::string> given;  // options of the last compilation
+
+/// A compiler that knows two architectures.
+Compiler recording() {
+  static int one = 0;
+  Compiler c;
+  c.version = [](int* major, int* minor) { return *major = 0, *minor = 0, 0; };
+  c.error_text = [](int) { return "an error"; };
+  c.create = [](Handle* program, const char*, const char*, int, const char**, const char**) {
+    return *program = &one, 0;
+  };
+  c.destroy = [](Handle*) { return 0; };
+  c.compile = [](Handle, int count, const char** texts) { return given.assign(texts, texts + count), 0; };
+  c.log_size = [](Handle, size_t* bytes) { return *bytes = 0, 0; };
+  c.log = [](Handle, char*) { return 0; };
+  c.cubin_size = c.ptx_size = [](Handle, size_t* bytes) { return *bytes = 1, 0; };
+  c.cubin = [](Handle, char* image) { return *image = 'c', 0; };
+  c.ptx = [](Handle, char* image) { return *image = 'p', 0; };
+  c.num_architectures = [](int* count) { return *count = 2, 0; };
+  c.architectures = [](int* known) { return known[0] = 80, known[1] = 90, 0; };
+  return c;
+}
+
+TEST(CompileModule, MakesMachineCodeForCardsThatTheCompilerKnows) {
+  const Compiler compiler = recording();
+  EXPECT_EQ(*compile_module(compiler, {"norm/norm", ""}, 80), "c");
+  EXPECT_THAT(given, ElementsAre("--gpu-architecture=sm_80", "--std=c++17"));
+  EXPECT_EQ(*compile_module(compiler, {"norm/norm", ""}, 90), "c");
+  EXPECT_THAT(given, Contains("--gpu-architecture=sm_90a"));
+}
+
+TEST(CompileModule, MakesPtxOfTheNextOlderForCardsThatItDoesNot) {
+  const Compiler compiler = recording();
+  EXPECT_EQ(*compile_module(compiler, {"norm/norm", ""}, 89), "p");
+  EXPECT_THAT(given, Contains("--gpu-architecture=compute_80"));
+  EXPECT_EQ(*compile_module(compiler, {"norm/norm", ""}, 120), "p");
+  const auto older = compile_module(compiler, {"norm/norm", ""}, 75);
+  ASSERT_FALSE(older);
+  EXPECT_THAT(older.error().message(), HasSubstr("compute capability 7.5"));
+}
+
+TEST(CompileModule, GivesItsMacrosToTheCompiler) {
+  ASSERT_TRUE(compile_module(recording(), {"norm/norm", "HEAD_DIM=128 CAUSAL=1"}, 80));
+  EXPECT_THAT(given, ElementsAre("-DHEAD_DIM=128", "-DCAUSAL=1", "--gpu-architecture=sm_80", "--std=c++17"));
 }
 
 // Without a card: the compiler alone.
-TEST(CompileKernels, CompilesForEveryGenerationOfCards) {
+TEST(CompileModule, CompilesForEveryGenerationOfCards) {
   const auto compiler = load_compiler();
   if (!compiler) GTEST_SKIP() << compiler.error().message();
   for (const int capability : {75, 80, 86, 89, 90, 100, 120}) {
-    const auto image = compile_kernels(**compiler, capability);
-    ASSERT_TRUE(image) << capability << ": " << image.error().hint;
-    EXPECT_FALSE(image->empty());
+    for (const std::string& module : module_names()) {
+      const auto image = compile_module(**compiler, {module, ""}, capability);
+      ASSERT_TRUE(image) << module << " for " << capability << ": " << image.error().hint;
+      EXPECT_FALSE(image->empty());
+    }
   }
 }
 

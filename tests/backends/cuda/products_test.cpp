@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 
 namespace plimsoll::cuda {
 namespace {
 
-int state = 0, proposed = 1, multiplied = 0;
+int state = 0, proposed = 1, multiplied = 0, asked = 0;
+std::map<int, const void*> set_pointers;  // attributes of a product that are addresses
 
 /// A library that proposes an algorithm in the given state.
 Blas blas() {
@@ -20,15 +22,19 @@ Blas blas() {
   b.destroy = [](Handle) { return 0; };
   b.product_create = [](Handle* handle, int, int) { return *handle = &one, 0; };
   b.product_destroy = b.destroy;
-  b.product_set = [](Handle, int, const void*, size_t) { return 0; };
+  b.product_set = [](Handle, int attribute, const void* value, size_t bytes) {
+    if (bytes == sizeof(void*)) std::memcpy(&set_pointers[attribute], value, bytes);
+    return 0;
+  };
   b.layout_create = [](Handle* handle, int, uint64_t, uint64_t, int64_t) { return *handle = &one, 0; };
   b.layout_destroy = b.destroy;
   b.preference_create = make;
   b.preference_destroy = b.destroy;
-  b.preference_set = b.product_set;
+  b.preference_set = [](Handle, int, const void*, size_t) { return 0; };
   b.choose = [](Handle, Handle, Handle, Handle, Handle, Handle, Handle, int, void* results, int* found) {
     // cublasLtMatmulHeuristicResult_t: algorithm 64 bytes, workspace 8, state.
     std::memcpy(static_cast<char*>(results) + 72, &state, sizeof state);
+    ++asked;
     return *found = proposed, 0;
   };
   b.multiply = [](Handle, Handle, const void*, const void*, Handle, const void*, Handle, const void*,
@@ -37,14 +43,52 @@ Blas blas() {
   return b;
 }
 
+TEST(Products, AskOnceForEachForm) {
+  const Blas library = blas();
+  auto products = Products::create(library);
+  ASSERT_TRUE(products);
+  alignas(16) static std::byte at[256];
+  asked = 0;
+  Product product{.a = at, .b = at, .d = at, .m = 2, .n = 3, .k = 4};
+  EXPECT_TRUE(products->multiply(product, nullptr));
+  product.adds = true;  // no matter of the algorithm
+  product.b = at + 16;
+  EXPECT_TRUE(products->multiply(product, nullptr));
+  EXPECT_EQ(asked, 1);
+  product.b = at + 4;  // another alignment
+  EXPECT_TRUE(products->multiply(product, nullptr));
+  EXPECT_EQ(asked, 2);
+  product.b_transposed = true;
+  EXPECT_TRUE(products->multiply(product, nullptr));
+  EXPECT_EQ(asked, 3);
+}
+
+// One form for all places of a bias, and each product adds its own.
+TEST(Products, AddTheBiasThatEachIsGiven) {
+  constexpr int kBiasPointer = 8;
+  const Blas library = blas();
+  auto products = Products::create(library);
+  ASSERT_TRUE(products);
+  alignas(16) static std::byte at[256];
+  asked = 0;
+  Product product{.a = at, .b = at, .d = at, .m = 2, .n = 3, .k = 4, .bias = at + 64};
+  EXPECT_TRUE(products->multiply(product, nullptr));
+  EXPECT_EQ(set_pointers[kBiasPointer], at + 64);
+  product.bias = at + 16;
+  EXPECT_TRUE(products->multiply(product, nullptr));
+  EXPECT_EQ(set_pointers[kBiasPointer], at + 16);
+  EXPECT_EQ(asked, 1);
+}
+
 TEST(Products, RunNoAlgorithmThatIsRefused) {
   const Blas library = blas();
-  const auto products = Products::create(library);
+  auto products = Products::create(library);
   ASSERT_TRUE(products);
-  const Product product{.m = 2, .n = 3, .k = 4};
-  EXPECT_TRUE(products->multiply(product, nullptr));
+  multiplied = 0;
+  EXPECT_TRUE(products->multiply({.m = 2, .n = 3, .k = 4}, nullptr));
   EXPECT_EQ(multiplied, 1);
   state = 15;  // CUBLAS_STATUS_NOT_SUPPORTED
+  const Product product{.m = 5, .n = 3, .k = 4};
   const Status refused = products->multiply(product, nullptr);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kIo);

@@ -29,13 +29,15 @@ inline int64_t row_stride(const TensorRef& ref) {
   return shape.dim(-1);
 }
 
+/// Whether a kernel for heads of up to `most` elements takes these. As Kernel::accepts.
+Status accepts_head(int64_t head_dim, int64_t most, std::string_view what);
+
 inline Error cannot(const KernelCall& call, const std::string& what) {
   return {ErrorCode::kInvalidArgument, std::string(call.op->def->name) + " on cuda: " + what};
 }
 
-/// Of blocks that take elements one after the other, and the elements of a thread, which it moves at once.
+/// Of blocks that take elements one after the other, kEach by each thread.
 inline constexpr uint32_t kThreads = 256;
-inline constexpr int64_t kEach = 8;
 
 /// Blocks of a grid's x, each for `each` of `count`.
 inline Dim blocks(int64_t count, int64_t each) {
@@ -44,12 +46,8 @@ inline Dim blocks(int64_t count, int64_t each) {
 
 using ops::Granules;
 
-/// As common.cuh has them.
-struct DeviceGranules {
-  int64_t segment = 1, per_segment = 1;
-  explicit DeviceGranules(const Granules& g) : segment(g.segment()), per_segment(g.per_segment()) {}
-  DeviceGranules() = default;
-};
+static_assert(kGranuleRows == ops::kGranule);
+inline DeviceGranules device_granules(const Granules& g) { return {g.segment(), g.per_segment()}; }
 
 inline constexpr int64_t kScratchAlignment = 256;
 /// A workspace cut into pieces, each aligned to kScratchAlignment. Without memory it counts bytes.

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "backends/cuda/api.h"
-#include "backends/cuda/stream.h"
+#include "backends/cuda/kernels/elementwise/elementwise_args.h"
 
+using plimsoll::cuda::Binary;
 using plimsoll::cuda::DevicePointer;
 using plimsoll::cuda::Handle;
-using plimsoll::cuda::Operand;
 
 namespace {
 
@@ -93,9 +93,9 @@ int queue(Handle handle, std::function<void()> work) {
   return kOk;
 }
 
-void add(const Operand& x, const Operand& y, const Operand& out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i)
-    static_cast<float*>(out.data)[i] = static_cast<float*>(x.data)[i] + static_cast<float*>(y.data)[i];
+void add(const Binary& a) {
+  for (int64_t i = 0; i < a.n; ++i)
+    static_cast<float*>(a.out.data)[i] = static_cast<float*>(a.x.data)[i] + static_cast<float*>(a.y.data)[i];
 }
 
 }  // namespace
@@ -106,6 +106,7 @@ int cuInit(unsigned) {
   if (refused()) return kRefused;
   return is("no-card") ? kNoDevice : kOk;
 }
+int cuDriverGetVersion(int* version) { return *version = 13000, kOk; }
 int cuGetErrorName(int error, const char** name) {
   *name = error == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY"
           : error == kNoDevice  ? "CUDA_ERROR_NO_DEVICE"
@@ -336,10 +337,8 @@ int cuLaunchKernel(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, uns
                    Handle stream, void** arguments, void**) {
   if (refused()) return kRefused;
 
-  const Operand x = *static_cast<Operand*>(arguments[0]), y = *static_cast<Operand*>(arguments[1]),
-                out = *static_cast<Operand*>(arguments[2]);
-  const int64_t n = *static_cast<int64_t*>(arguments[3]);
-  return queue(stream, [=] { add(x, y, out, n); });
+  const Binary a = *static_cast<const Binary*>(arguments[0]);
+  return queue(stream, [=] { add(a); });
 }
 
 }  // extern "C"

@@ -2,6 +2,7 @@
 // it finds an error.
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "backends/cuda/api.h"
 
@@ -27,6 +28,11 @@ int nvrtcDestroyProgram(Handle* program) { return *program = nullptr, 0; }
 int nvrtcCompileProgram(Handle, int, const char**) { return broken() ? 6 : 0; }
 int nvrtcGetProgramLogSize(Handle, size_t* bytes) { return *bytes = sizeof kLog, 0; }
 int nvrtcGetProgramLog(Handle, char* text) { return std::memcpy(text, kLog, sizeof kLog), 0; }
+constexpr int kKnown[] = {75, 80, 86, 89, 90, 100, 120};
+int nvrtcGetNumSupportedArchs(int* count) { return *count = static_cast<int>(std::size(kKnown)), 0; }
+int nvrtcGetSupportedArchs(int* known) { return std::memcpy(known, kKnown, sizeof kKnown), 0; }
+int nvrtcGetPTXSize(Handle, size_t* bytes) { return *bytes = sizeof kImage, 0; }
+int nvrtcGetPTX(Handle, char* image) { return std::memcpy(image, kImage, sizeof kImage), 0; }
 int nvrtcGetCUBINSize(Handle, size_t* bytes) { return *bytes = sizeof kImage, 0; }
 int nvrtcGetCUBIN(Handle, char* image) { return std::memcpy(image, kImage, sizeof kImage), 0; }
 }

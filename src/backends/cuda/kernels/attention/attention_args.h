@@ -1,0 +1,38 @@
+// Arguments of attention.cu.
+#pragma once
+
+#include "backends/cuda/device/types.cuh"
+
+namespace plimsoll::cuda {
+
+struct Attention {
+  Operand q, k, v, out, dout, dq, dk, dv;
+  i64 q_stride = 0, kv_stride = 0,
+      out_stride = 0;                      // elements from a token to the next; dq as q, dk and dv as k and v
+  float *lse = nullptr, *delta = nullptr;  // [B, H, T]
+  const int* doc_start = nullptr;
+  const u32* random = nullptr;  // null: nothing is dropped
+  i64 tokens = 0, window = 0;
+  u64 threshold = 0;
+  float scale = 1, kept = 1;  // kept: 1 / (1 - p)
+  int heads = 0, kv_heads = 0, head_dim = 0, causal = 0;
+  u32 key = 0;
+};
+/// Of `count` heads of tokens.
+struct AttentionDelta {
+  Attention attention;
+  i64 count = 0;
+};
+
+inline constexpr DeviceKernel<Attention> kAttention64{"attention/attention", "attention_64"};
+inline constexpr DeviceKernel<Attention> kAttention128{"attention/attention", "attention_128"};
+inline constexpr DeviceKernel<Attention> kAttention256{"attention/attention", "attention_256"};
+inline constexpr DeviceKernel<Attention> kAttentionDq64{"attention/attention", "attention_dq_64"};
+inline constexpr DeviceKernel<Attention> kAttentionDq128{"attention/attention", "attention_dq_128"};
+inline constexpr DeviceKernel<Attention> kAttentionDq256{"attention/attention", "attention_dq_256"};
+inline constexpr DeviceKernel<Attention> kAttentionDkv64{"attention/attention", "attention_dkv_64"};
+inline constexpr DeviceKernel<Attention> kAttentionDkv128{"attention/attention", "attention_dkv_128"};
+inline constexpr DeviceKernel<Attention> kAttentionDkv256{"attention/attention", "attention_dkv_256"};
+inline constexpr DeviceKernel<AttentionDelta> kAttentionDelta{"attention/attention", "attention_delta"};
+
+}  // namespace plimsoll::cuda

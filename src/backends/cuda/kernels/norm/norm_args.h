@@ -1,0 +1,24 @@
+// Arguments of norm.cu.
+#pragma once
+
+#include "backends/cuda/device/types.cuh"
+
+namespace plimsoll::cuda {
+
+struct NormRows {
+  Operand x, residual, weight, bias, sum,
+      y;  // residual and sum where an addition goes before; bias of layer_norm
+  float *mean = nullptr, *rstd = nullptr;  // mean of layer_norm
+  i64 cols = 0, x_stride = 0, residual_stride = 0;
+  float eps = 0;
+};
+struct NormGrad {
+  Operand dy, x, weight, d_residual, dx;         // d_residual is added where given
+  const float *mean = nullptr, *rstd = nullptr;  // mean of layer_norm
+  i64 cols = 0, dy_stride = 0, x_stride = 0, residual_stride = 0;
+};
+
+inline constexpr DeviceKernel<NormRows> kNormRows{"norm/norm", "norm_rows"};
+inline constexpr DeviceKernel<NormGrad> kNormGradRows{"norm/norm", "norm_grad_rows"};
+
+}  // namespace plimsoll::cuda

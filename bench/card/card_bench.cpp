@@ -1,78 +1,30 @@
 // What an NVIDIA card does through this backend: launches one by one and replayed from a graph, copies each
-// way alone and beside a product, products by dtype. Real time with the card waited for. Ends with 0 and one
-// line where there is no card.
+// way alone and beside a product, products by dtype, ops (ops_bench.cpp). Real time with the card waited for.
+// Ends with 0 and one line where there is no card. `bench_card --compile 80 90` compiles the kernels into the
+// cache, without a card.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
-#include <memory>
+#include <cstdlib>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "backends/cuda/cuda_device.h"
-#include "base/check.h"
-#include "ops/op_list.h"
+#include "backends/cuda/module.h"
+#include "backends/cuda/source.h"
+#include "bound.h"
 
 namespace plimsoll {
 namespace {
 
+using bench::Bound;
+using bench::captured;
+using bench::card;
+using bench::expect_ok;
+using bench::take;
 using ir::MemorySpace;
 using ir::Queue;
-using runtime::Memory;
-
-void expect_ok(const Status& status) { PLIMSOLL_CHECK(status.ok(), status ? "" : status.error().message()); }
-
-cuda::CudaDevice& card() {
-  static const std::unique_ptr<cuda::CudaDevice> device = [] {
-    auto made = cuda::CudaDevice::create({});
-    PLIMSOLL_CHECK(made.ok(), made ? "" : made.error().message());
-    return std::move(*made);
-  }();
-  return *device;
-}
-
-std::unique_ptr<Memory> take(MemorySpace space, int64_t bytes) {
-  auto memory = card().allocate(space, Bytes(bytes));
-  PLIMSOLL_CHECK(memory.ok(), memory ? "" : memory.error().message());
-  if (space == MemorySpace::kDevice)
-    expect_ok(card().fill({(*memory).get(), 0}, Bytes(bytes), 0x3C003C00, Queue::kCompute));
-  expect_ok(card().synchronize(Queue::kCompute));
-  return std::move(*memory);
-}
-
-/// An op over operands of its own.
-struct Bound {
-  std::vector<std::unique_ptr<Memory>> memory;
-  ir::Op op;
-  std::vector<runtime::TensorRef> in, out;
-  std::unique_ptr<Memory> workspace;
-
-  runtime::TensorRef tensor(ir::DType dtype, const ir::Shape& shape) {
-    const ir::TensorType type{dtype, shape};
-    memory.push_back(take(MemorySpace::kDevice, type.bytes().count));
-    return {memory.back()->address(), type, ir::dense_strides(shape)};
-  }
-  void finish(const char* name) {
-    op.def = ops::find_op(name);
-    ir::OpTypes types{name, {}, {}, op.attrs};
-    for (const auto& ref : in) types.inputs.push_back(ref.type);
-    for (const auto& ref : out) types.outputs.push_back(ref.type);
-    if (const int64_t bytes = card().target().workspace_bytes(types); bytes > 0)
-      workspace = take(MemorySpace::kDevice, bytes);
-  }
-  void launch() const {
-    std::span<std::byte> scratch;
-    if (workspace != nullptr) scratch = {workspace->address(), static_cast<size_t>(workspace->size().count)};
-    expect_ok(card().launch({&op, in, out, scratch}, Queue::kCompute));
-  }
-};
-
-std::unique_ptr<runtime::CapturedGraph> captured(const Bound& bound, int times) {
-  expect_ok(card().begin_capture());
-  for (int i = 0; i < times; ++i) bound.launch();
-  auto graph = card().end_capture();
-  PLIMSOLL_CHECK(graph.ok(), graph ? "" : graph.error().message());
-  return std::move(*graph);
-}
 
 // ---- launches: y = y + x over 64 elements
 
@@ -101,8 +53,7 @@ void replay(benchmark::State& state) {
   const Bound add = small_add();
   const auto graph = captured(add, kLaunches);
   for (auto _ : state) {
-    expect_ok(card().replay(*graph));
-    expect_ok(card().synchronize(Queue::kCompute));
+    bench::run(*graph);
   }
   state.counters["us_a_launch"] = benchmark::Counter(
       kLaunches / 1e6, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
@@ -126,8 +77,7 @@ void multiply(benchmark::State& state, ir::DType dtype, bool tf32) {
   const Bound bound = product(dtype, tf32, m, n, k);
   const auto graph = captured(bound, kTimes);
   for (auto _ : state) {
-    expect_ok(card().replay(*graph));
-    expect_ok(card().synchronize(Queue::kCompute));
+    bench::run(*graph);
   }
   state.counters["TFLOP/s"] = benchmark::Counter(
       2e-12 * kTimes * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
@@ -168,12 +118,20 @@ void within(benchmark::State& state) {
 void shapes(benchmark::internal::Benchmark* bench) {
   bench->Args({8192, 8192, 8192})->Args({4096, 4096, 4096})->Args({2048, 1536, 576})->Args({512, 3072, 576});
 }
+/// Of a layer of Llama-2-7B and Qwen2.5-7B, at tokens of a micro-batch.
+void layers(benchmark::internal::Benchmark* bench) {
+  constexpr std::pair<int64_t, int64_t> kWeights[] = {{12288, 4096}, {4096, 4096}, {22016, 4096},
+                                                      {4096, 11008}, {4608, 3584}, {37888, 3584}};
+  for (const int64_t tokens : {1024, 2048, 4096, 16384})
+    for (const auto& [n, k] : kWeights) bench->Args({tokens, n, k});
+}
 
 BENCHMARK(launches)->UseRealTime();
 BENCHMARK(replay)->UseRealTime();
 BENCHMARK_CAPTURE(multiply, f32, ir::DType::kF32, false)->UseRealTime()->Apply(shapes);
 BENCHMARK_CAPTURE(multiply, tf32, ir::DType::kF32, true)->UseRealTime()->Apply(shapes);
 BENCHMARK_CAPTURE(multiply, bf16, ir::DType::kBf16, false)->UseRealTime()->Apply(shapes);
+BENCHMARK_CAPTURE(multiply, layer, ir::DType::kBf16, false)->UseRealTime()->Apply(layers);
 BENCHMARK_CAPTURE(multiply, f16, ir::DType::kF16, false)->UseRealTime()->Apply(shapes);
 BENCHMARK_CAPTURE(copies, pinned_in, MemorySpace::kHostPinned, true, false, false)->UseRealTime();
 BENCHMARK_CAPTURE(copies, pinned_out, MemorySpace::kHostPinned, false, true, false)->UseRealTime();
@@ -185,9 +143,35 @@ BENCHMARK_CAPTURE(copies, both_beside_60_products, MemorySpace::kHostPinned, tru
 BENCHMARK(within)->UseRealTime();
 
 }  // namespace
+
+/// Fills the cache of kernels for cards of the given capabilities, and needs none of them.
+int compile_for(const std::vector<int>& capabilities) {
+  const auto compiler = cuda::load_compiler();
+  if (!compiler) {
+    std::puts(compiler.error().message().c_str());
+    return 1;
+  }
+  std::vector<cuda::ModuleId> ids;
+  for (const std::string& name : cuda::module_names()) ids.push_back({name, ""});
+  for (const int capability : capabilities) {
+    const auto images = cuda::load_images(**compiler, ids, capability);
+    if (!images) {
+      std::puts((images.error().message() + "\n" + images.error().hint).c_str());
+      return 1;
+    }
+    std::printf("%zu modules for compute capability %d\n", images->size(), capability);
+  }
+  return 0;
+}
+
 }  // namespace plimsoll
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "--compile") {
+    std::vector<int> capabilities;
+    for (int i = 2; i < argc; ++i) capabilities.push_back(std::atoi(argv[i]));
+    return plimsoll::compile_for(capabilities);
+  }
   if (const auto info = plimsoll::cuda::card_info(0); !info) {
     std::puts(("no card: " + info.error().message()).c_str());
     return 0;

@@ -77,7 +77,8 @@ class Stepper:
         self.shape = (args.batch, args.tokens)
         self.accumulate = args.accumulate
         self.autocast = args.precision == "bf16"
-        self.model = torch.compile(model) if args.mode == "compiled" else model
+        of_device = {"mode": "reduce-overhead"} if args.device == "cuda" else {}  # CUDA graphs
+        self.model = torch.compile(model, **of_device) if args.mode == "compiled" else model
 
     def batch(self):
         return self.torch.randint(0, self.vocab_size, self.shape, device=self.device)

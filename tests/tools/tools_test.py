@@ -516,5 +516,93 @@ class GatherText(Scratch):
         self.assertLessEqual(sum(map(len, self.gather(most_kib=4)[0])), 4 * 1024)
 
 
+class CardCheck(Scratch):
+    """tools/card: without a card, and with programs that play one."""
+
+    def check(self, *args, path=None):
+        if path is None:
+            self.program("bin/nvidia-smi", "exit 9\n")  # of a machine that has a card, too
+            path = self.path()
+        return self.run_tool("card/check", "--bundle", self.dir / "no-bundle", "--out", self.dir / "out", *args,
+                             env=os.environ | {"PATH": path})
+
+    def program(self, name, text):
+        write(self.dir / name, "#!/bin/sh\n" + text)
+        (self.dir / name).chmod(0o755)
+
+    def stages(self):
+        return [json.loads(line) for line in (self.dir / "out/stages.jsonl").read_text().splitlines()]
+
+    def path(self):
+        return f"{self.dir}/bin:{pathlib.Path(sys.executable).parent}:/usr/bin:/bin"
+
+    def with_card(self):
+        self.program("bin/nvidia-smi", 'case "$*" in *gpu=name*) echo "A card, 1.0";; esac\n')
+        return self.path()
+
+    def test_without_a_card_each_stage_says_so_and_the_next_follows(self):
+        result = self.check()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual({stage["state"] for stage in self.stages()}, {"no card"})
+        self.assertEqual([stage["call"] for stage in self.stages()], sorted(stage["call"] for stage in self.stages()))
+        self.assertIn("No card: a dry run", (self.dir / "out/page.md").read_text())
+
+    def test_a_call_fits_into_its_seven_minutes(self):
+        total = {}
+        for line in self.check("--list").stdout.splitlines():
+            call, _, seconds = line.split()[:3]
+            total[call] = total.get(call, 0) + int(seconds)
+        self.assertEqual(sorted(total), ["A", "B"])
+        self.assertLess(max(total.values()), 7 * 60)
+
+    def test_a_failed_test_is_named_and_later_stages_run(self):
+        path = self.with_card()
+        self.program("build/tests/test_backends_cpu",
+                     'echo "[  PASSED  ] 7 tests."; echo "[  FAILED  ] 1 test, listed below:"; echo "[  FAILED  ] Norm.IsRight"; exit 1\n')
+        self.program("build/bench/bench_card", 'for a; do case $a in --benchmark_out=*) f=${a#*=};; esac; done\n'
+                     'echo \'{"benchmarks": [{"name": "cast/real_time", "real_time": 2.0, "time_unit": "ms", "GB/s": 1234.5}]}\' >$f\n')
+        result = self.check(self.dir / "build", "--only", "ops,rates", path=path)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual([(s["stage"], s["state"]) for s in self.stages()], [("ops", "failed"), ("rates", "passed")])
+        page = (self.dir / "out/page.md").read_text()
+        self.assertIn("| 7 | 1 | failed Norm.IsRight |", page)
+        self.assertIn("| cast | 2.000 | 1,234.5 GB/s |", page)
+        self.assertIn("A card, 1.0", page)
+        self.assertIn("7 tests.", (self.dir / "out/log").read_text())
+
+    def test_what_is_not_here_is_no_failure(self):
+        result = self.check(self.dir / "nothing", "--only", "contract", path=self.with_card())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.stages()[0]["state"], "missing")
+
+    def test_steps_are_read_from_events(self):
+        path = self.with_card()
+        self.program("build/plimsoll", """cat <<'EOF'
+{"event": "plan", "step": {"flops": 4e12, "seconds_estimated": 1.0}}
+{"event": "round", "steps": 2, "seconds": 4.0, "tokens": 8000}
+{"event": "summary", "planned_peak_bytes": 2097152, "measured_peak_bytes": 1048576, "startup_seconds": 1.5}
+EOF
+""")
+        self.assertEqual(self.check(self.dir / "build", "--only", "full", path=path).returncode, 0)
+        self.assertIn("| 2.000 | 2,000 | 2.0 | 2 | 1 | 0.50 | 1.5 |", (self.dir / "out/page.md").read_text())
+
+    def test_the_bundle_is_unpacked_and_its_programs_run(self):
+        path = self.with_card()
+        self.program("build/plimsoll", "echo from the bundle")
+        self.program("build/tests/test_backends_cuda", 'echo "[  PASSED  ] 3 tests."\n')
+        packed = self.run_tool("card/bundle", "--build", self.dir / "build", "--output", self.dir / "packed", "--capability")
+        self.assertEqual(packed.returncode, 0, packed.stderr)
+        self.assertIn("test_e2e: not built, left out", packed.stdout)
+        result = self.run_tool("card/check", "--bundle", self.dir / "packed", "--out", self.dir / "out", "--only", "contract",
+                               env=os.environ | {"PATH": path})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("| 3 | 0 |", (self.dir / "out/page.md").read_text())
+
+    def test_a_bundle_without_the_program_is_refused(self):
+        result = self.run_tool("card/bundle", "--build", self.dir / "none", "--output", self.dir / "packed")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("build it first", result.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,104 @@
+"""The page of a check of a card: a table of stages, then what each found."""
+import datetime
+import json
+import pathlib
+import re
+
+ORDER = ["failed", "out of time", "missing", "no card", "passed"]
+COUNTED = re.compile(r"^\[  (PASSED|FAILED)  \] (\d+) tests?", re.M)
+FAILED_TEST = re.compile(r"^\[  FAILED  \] (\S+)", re.M)
+
+
+def worst(states):
+    return min(states, key=ORDER.index) if states else "passed"
+
+
+def tests_of(output):
+    """(passed, failed, the names of those that failed)."""
+    counts = {"PASSED": 0, "FAILED": 0}
+    for word, count in COUNTED.findall(output):
+        counts[word] += int(count)
+    names = sorted({name.rstrip(",") for name in FAILED_TEST.findall(output) if not name.isdigit()})
+    return counts["PASSED"], counts["FAILED"], names
+
+
+def short(words):
+    return " ".join(pathlib.Path(word).name if index == 0 else word for index, word in enumerate(words))
+
+
+def tests_section(result):
+    rows = ["| command | passed | failed | |", "| --- | --: | --: | --- |"]
+    for command in result["commands"]:
+        passed, failed, names = tests_of(command["output"])
+        note = command["state"] if command["state"] != "passed" else ""
+        rows.append(f"| {short(command['words'])} | {passed} | {failed} | {' '.join([note, *names]).strip()} |")
+    return rows
+
+
+def rates_section(result, out):
+    file = out / "rates.json"
+    if not file.exists():
+        return []
+    rows = ["| | ms | |", "| --- | --: | --: |"]
+    for one in json.loads(file.read_text()).get("benchmarks", []):
+        scale = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}[one.get("time_unit", "ns")]
+        rate = next((f"{one[name] / (1 if name != 'us_a_launch' else 1e-6):,.1f} {name}"
+                     for name in ("TFLOP/s", "GB/s") if name in one), "")
+        if "us_a_launch" in one:
+            rate = f"{one['us_a_launch']:.2f} µs a launch"
+        rows.append(f"| {one['name'].removesuffix('/real_time')} | {one['real_time'] * scale:,.3f} | {rate} |")
+    return rows
+
+
+def events(output):
+    for line in output.splitlines():
+        if line.startswith("{"):
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                continue
+
+
+def steps_section(result):
+    rows = ["| run | s a step | tokens/s | TFLOP/s | planned MiB | measured MiB | estimate / measured | first step after s |",
+            "| --- | --: | --: | --: | --: | --: | --: | --: |"]
+    for command in result["commands"]:
+        found = {event.get("event"): event for event in events(command["output"])}
+        done, plan = found.get("round"), found.get("plan", {})
+        if done is None:
+            last = command["output"].strip().splitlines()[-1:] or [""]
+            rows.append(f"| {short(command['words'])} | {command['state']}: {last[0]} | | | | | | |")
+            continue
+        seconds, summary, step = done["seconds"] / done["steps"], found.get("summary", {}), plan.get("step", {})
+        rate = step.get("flops", 0) / seconds / 1e12
+        estimate = step.get("seconds_estimated", 0) / seconds
+        rows.append(f"| {short(command['words'])} | {seconds:.3f} | {done['tokens'] / done['seconds']:,.0f} | {rate:,.1f} | "
+                    f"{summary.get('planned_peak_bytes', 0) / 2**20:,.0f} | {summary.get('measured_peak_bytes', 0) / 2**20:,.0f} | "
+                    f"{estimate:.2f} | {summary.get('startup_seconds', 0):.1f} |")
+    return rows
+
+
+def log_section(result):
+    rows = []
+    for command in result["commands"]:
+        lines = command["output"].strip().splitlines()
+        tables = [line for line in lines if line.startswith("|")]
+        if tables:
+            rows += [*tables, ""]
+        elif command["state"] != "passed":
+            rows.append(f"`{short(command['words'])}`: {command['state']}: {lines[-1] if lines else ''}")
+    return rows
+
+
+def page(results, card, out):
+    today = datetime.date.today().isoformat()
+    lines = [f"# A card, {today}", "", f"{card or 'No card: a dry run'}. `tools/card/check`; raw log beside this page.", "",
+             "| stage | | state | s |", "| --- | --- | --- | --: |"]
+    lines += [f"| {r['stage']} | {r['what']} | {r['state']} | {r['seconds']} |" for r in results]
+    for result in results:
+        kind = result["kind"]
+        rows = (tests_section(result) if kind == "tests" else rates_section(result, out) if kind == "rates"
+                else steps_section(result) if kind == "steps" else log_section(result))
+        if result["commands"] and rows:
+            lines += ["", f"## {result['stage'].capitalize()}: {result['what']}", "", *rows]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,223 @@
+"""``plan()``: a module, the shapes of its inputs and an optimizer become a step whose memory is known to the byte."""
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _native, _trace
+from ._handles import Handle
+from ._module import Module, parameters_by_name
+from ._values import Operand
+from .errors import SettingError, nearest
+from .optimizers import AdamW, Optimizer
+
+_DTYPES = ("float32", "int32", "int64", "bool")
+Inputs = Mapping[str, Any]
+
+
+class Plan:
+    """A planned step. Nothing of its memory is taken before a ``Session`` is made of it.
+
+    ``print(plan)`` shows each pool and class of memory; in a notebook a plan draws what is alive at each op.
+    """
+
+    def __init__(self, handle: int, is_run: bool = False, initial: Optional[Callable[[], Mapping[str, Any]]] = None) -> None:
+        self._handle = Handle(handle, "pls_plan_free")
+        self._initial = initial  # what a session's parameters begin with, in place of a draw
+        self._is_run = is_run
+        lib = _native.library()
+        self._report: Dict[str, Any] = json.loads(lib.pls_plan_json(handle).decode())
+        #: whether the step fits the budget
+        self.fits: bool = bool(lib.pls_plan_fits(handle))
+        #: bytes of all that a session of this plan maps
+        self.peak_bytes: int = int(lib.pls_plan_peak_bytes(handle))
+
+    @property
+    def seconds(self) -> float:
+        """The estimated seconds of a step."""
+        return float(self._report.get("seconds") or 0.0)
+
+    @property
+    def classes(self) -> Dict[str, int]:
+        """Bytes by class: ``parameters``, ``optimizer_state``, ``gradients``, ``activations`` …"""
+        return {name: int(size) for name, size in self._report.get("classes", {}).items()}
+
+    @property
+    def least_bytes(self) -> Optional[int]:
+        """Where the plan does not fit, the smallest budget that does; else ``None``."""
+        least = self._report.get("least_bytes")
+        return None if least is None else int(least)
+
+    @property
+    def budget_bytes(self) -> Optional[int]:
+        """The budget in bytes, where there is one."""
+        budget = self._report.get("budget_bytes")
+        return None if budget is None else int(budget)
+
+    @property
+    def report(self) -> Dict[str, Any]:
+        """All that the plan says, as plain data."""
+        return dict(self._report)
+
+    @property
+    def parameters(self) -> Dict[str, Tuple[int, ...]]:
+        """The shape of each parameter by name, in order."""
+        return {p["name"]: tuple(p["shape"]) for p in self._report.get("parameters", [])}
+
+    @property
+    def inputs(self) -> Dict[str, Tuple[Tuple[int, ...], str]]:
+        """Shape and type of each input of a batch."""
+        return {i["name"]: (tuple(i["shape"]), i["dtype"]) for i in self._report.get("inputs", [])}
+
+    def table(self) -> str:
+        """The plan for people: what each pool holds, the choices, the estimated time."""
+        return _native.plan_text(self._handle.value, "table")
+
+    def timeline(self) -> str:
+        """An SVG of the bytes that are alive at each op of the step, by class."""
+        return _native.plan_text(self._handle.value, "timeline")
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        state = "fits" if self.fits else f"does not fit, least {self.least_bytes} bytes"
+        return f"Plan(peak_bytes={self.peak_bytes}, {state})"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(self.table())}</pre>\n{self.timeline()}"
+
+
+def plan(module: Union[Module, str, "os.PathLike[str]"], inputs: Optional[Inputs] = None, *,
+         optimizer: Optional[Optimizer] = None, clip_norm: Optional[float] = None,
+         memory_budget: Union[int, str, None] = None, device: str = "cpu",
+         loss_scale: Union[float, Mapping[str, Any], None] = None, recompute: Any = "auto", offload: Any = "auto",
+         budget_scope: str = "session", threads: Optional[int] = None,
+         settings: Optional[Mapping[str, Any]] = None, overrides: Optional[Mapping[str, Any]] = None) -> Plan:
+    """Plans a training step, and takes no memory for it. A plan that does not fit its budget is returned as well.
+
+    :param module: its ``forward`` gets the inputs by name and returns the loss, one number. Or the path of a run file,
+        which is planned as ``plimsoll plan`` does; then only ``overrides`` counts.
+    :param inputs: ``{"ids": ((8, 512), "int32")}``: shape and type (float32, int32, int64, bool) of each tensor of a
+        batch. An array in place of the pair stands for its own shape and type.
+    :param optimizer: ``AdamW()`` unless given.
+    :param clip_norm: gradients are scaled down to this norm, as by ``torch.nn.utils.clip_grad_norm_``.
+    :param memory_budget: bytes, or a text such as "4GiB", of all that a session maps.
+    :param loss_scale: of fp16: a number, or a map with init_scale, growth_factor, backoff_factor, growth_interval.
+    :param recompute: what to recompute in the backward pass: "auto" (as the budget asks for), "none", "full" …
+    :param budget_scope: "process" counts what the process has mapped already against the budget as well.
+    :param settings: more of a run file's words: ``{"training": {…}, "memory": {…}, "runtime": {…}}``.
+    :param overrides: of a run file: ``{"memory.budget": "2GiB"}``.
+    """
+    if isinstance(module, (str, os.PathLike)):
+        return _plan_of_run(os.fspath(module), overrides)
+    if not isinstance(module, Module):
+        raise SettingError(f"plan: a {type(module).__name__} came where a module is wanted",
+                           "derive from plimsoll.Module; plimsoll.torch.plan takes modules of PyTorch")
+    if overrides is not None:
+        raise SettingError("plan: overrides are of a run file", "settings= takes the same words for a module")
+    declared = {name: input_type(name, item) for name, item in (inputs or {}).items()}
+    if not declared:
+        raise SettingError("plan: there are no inputs", 'inputs={"x": ((16, 7), "float32")}')
+    with _trace.active(_trace.Trace(module)) as trace:
+        parameters = parameters_by_name(module)
+        values = {name: trace.input(name, shape, dtype) for name, (shape, dtype) in declared.items()}
+        for name, parameter in parameters.items():
+            trace.parameter(name, parameter)
+        loss = _forward(module, values)
+        run = run_settings(optimizer, [*parameters], clip_norm=clip_norm, memory_budget=memory_budget, device=device,
+                           loss_scale=loss_scale, recompute=recompute, offload=offload, budget_scope=budget_scope,
+                           threads=threads, settings=settings)
+        return Plan(finish(trace, loss, run))
+
+
+def finish(trace: _trace.Trace, loss: Any, run: Mapping[str, Any]) -> int:
+    """The library's plan of what was traced, to minimise `loss`."""
+    _native.call("pls_loss", trace.handle, loss.id)
+    return _native.create("pls_plan_create", trace.handle, _native.text(run))
+
+
+def _plan_of_run(path: str, overrides: Optional[Mapping[str, Any]]) -> Plan:
+    return Plan(_native.create("pls_plan_run", path.encode(), None, *overrides_of(overrides)), is_run=True)
+
+
+def overrides_of(overrides: Optional[Mapping[str, Any]]) -> Tuple[Any, int]:
+    """``{"memory.budget": "2GiB"}`` as the library takes it."""
+    words = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in (overrides or {}).items()]
+    return _native.texts(words), len(words)
+
+
+def input_type(name: str, item: Any) -> Tuple[Tuple[int, ...], str]:
+    """Shape and type of an input that was declared as a pair, or by an array. Errors: SettingError."""
+    if hasattr(item, "shape") and hasattr(item, "dtype"):
+        shape, dtype = item.shape, item.dtype
+    else:
+        try:
+            shape, dtype = item
+        except (TypeError, ValueError):
+            raise SettingError(f"inputs: {name} is {item!r}", 'a pair is wanted: ((16, 7), "float32")') from None
+    kind = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype).replace("torch.", "")
+    if kind not in _DTYPES:
+        raise SettingError(f"inputs: the type of {name} is {kind!r}", nearest(str(kind), _DTYPES, "types"))
+    try:
+        sizes = tuple(int(size) for size in (shape if hasattr(shape, "__iter__") else (shape,)))
+    except (TypeError, ValueError):
+        raise SettingError(f"inputs: the shape of {name} is {shape!r}", "sizes are positive integers") from None
+    if any(size < 1 for size in sizes):
+        raise SettingError(f"inputs: the shape of {name} is {list(sizes)}", "sizes are positive integers")
+    return sizes, kind
+
+
+def _forward(module: Module, values: Dict[str, Any]) -> Any:
+    import inspect
+
+    accepted: Sequence[str] = ()
+    try:
+        signature = inspect.signature(module.forward)
+        accepted = [name for name, p in signature.parameters.items()
+                    if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        signature.bind(**values)
+    except TypeError as error:
+        raise SettingError(f"{type(module).__name__}.forward({', '.join(accepted)}) and the inputs "
+                           f"{', '.join(values)} do not agree: {error}",
+                           "inputs go to forward() by name") from None
+    loss = module(**values)
+    if not isinstance(loss, Operand):
+        raise SettingError(f"{type(module).__name__}.forward returned a {type(loss).__name__}",
+                           "it returns the loss, a value of one element: cross_entropy(…), mse(…)")
+    loss = _trace.operand(loss)
+    if loss.numel() != 1:
+        raise SettingError(f"{type(module).__name__}.forward returned a value of shape {list(loss.shape)}",
+                           "the loss is one number: use mean() or sum()")
+    return loss
+
+
+def run_settings(optimizer: Any, names: List[str], *, clip_norm: Optional[float] = None, memory_budget: Any = None,
+                 device: str = "cpu", loss_scale: Any = None, recompute: Any = "auto", offload: Any = "auto",
+                 budget_scope: str = "session", threads: Optional[int] = None,
+                 settings: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
+    """The run file's sections of a model of one's own."""
+    optimizer = AdamW() if optimizer is None else optimizer
+    if not isinstance(optimizer, Optimizer):
+        raise SettingError(f"optimizer: {optimizer!r} is none of plimsoll's", "one of SGD, Adam, AdamW, Lion, Adafactor, "
+                           "Muon, AdamW8bit: optimizer=plimsoll.AdamW(lr=3e-4)")
+    training = {**optimizer.resolved(names), "max_grad_norm": clip_norm}
+    if loss_scale is not None:
+        training["loss_scale"] = dict(loss_scale) if isinstance(loss_scale, Mapping) else loss_scale
+    memory: Dict[str, Any] = {"recompute": recompute, "offload": offload}
+    if memory_budget is not None:
+        memory["budget"] = memory_budget
+    if budget_scope not in ("session", "process"):
+        raise SettingError(f"budget_scope: {budget_scope!r}", "one of session, process")
+    if budget_scope == "process":
+        memory["budget_scope"] = "process"
+    runtime: Dict[str, Any] = {"device": device}
+    if threads is not None:
+        runtime["threads"] = threads
+    run: Dict[str, Any] = {"training": training, "memory": memory, "runtime": runtime}
+    for section, own in (settings or {}).items():
+        run[section] = {**run.get(section, {}), **own} if isinstance(own, Mapping) else own
+    return run

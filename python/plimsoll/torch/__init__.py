@@ -1,0 +1,80 @@
+"""Training a ``torch.nn.Module`` within a budget: its forward pass is exported, backward and update are Plimsoll's.
+
+    import plimsoll as pl, plimsoll.torch as plt
+
+    plan = plt.plan(module, {"input_ids": ids, "labels": labels}, optimizer=pl.AdamW(lr=3e-4), memory_budget="4GiB")
+    with pl.Session(plan) as session:       # begins with the module's weights
+        for batch in loader:
+            session.step(batch)
+        plt.copy_back(session, module)
+"""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Mapping, Optional, Union
+
+import torch
+
+from .. import _trace
+from ..errors import SettingError
+from ..optimizers import Optimizer
+from ..planning import Plan, finish, input_type, run_settings
+from ..session import Session
+from ._export import Exported, named_parameters
+from ._import import build
+
+__all__ = ["plan", "copy_back", "load"]
+
+
+def plan(module: torch.nn.Module, example: Mapping[str, Any], loss: Optional[Callable[..., Any]] = None,
+         optimizer: Optional[Optimizer] = None, memory_budget: Union[int, str, None] = None, *,
+         clip_norm: Optional[float] = None, device: str = "cpu", loss_scale: Any = None, precision: str = "fp32",
+         recompute: Any = "auto", offload: Any = "auto", threads: Optional[int] = None,
+         settings: Optional[Mapping[str, Any]] = None) -> Plan:
+    """Plans training steps of a PyTorch module, by ``torch.export``. A session of the plan begins with its weights.
+
+    :param module: in training mode where its dropout is to count. Parameters without ``requires_grad`` are frozen.
+    :param example: tensors by name, as a batch has them. They go to ``module.forward``, and those that it does not take go
+        to ``loss``. Their shapes are the plan's.
+    :param loss: makes a number of the module's output (and of what is left of the example, by name). By default the
+        output's ``loss``, as models of transformers have it, or the output itself.
+    :param precision: of matrix products: "fp32", "bf16", "fp16".
+
+    Errors: ``UnsupportedOp`` with the op, the line that calls it and how often; ``SettingError``.
+    """
+    if not isinstance(module, torch.nn.Module):
+        raise SettingError(f"plimsoll.torch.plan: a {type(module).__name__} came where a torch.nn.Module is wanted")
+    if not example:
+        raise SettingError("plimsoll.torch.plan: the example is empty", 'example={"x": tensor, …}')
+    declared = {name: input_type(name, tensor) for name, tensor in example.items()}
+    exported = Exported(module, dict(example), loss)
+    with _trace.active(_trace.Trace()) as trace:
+        result = build(exported, trace, declared, precision)
+        run = run_settings(optimizer, [*exported.parameters], clip_norm=clip_norm, memory_budget=memory_budget, device=device,
+                           loss_scale=loss_scale, recompute=recompute, offload=offload, threads=threads, settings=settings)
+        return Plan(finish(trace, result, run), initial=lambda: _weights(module, exported.parameters))
+
+
+def copy_back(session: Session, module: torch.nn.Module) -> None:
+    """Writes the session's parameters into the module, by name."""
+    with torch.no_grad():
+        for name, parameter in _matched(session, module).items():
+            parameter.copy_(torch.from_numpy(session[name]))
+
+
+def load(session: Session, module: torch.nn.Module) -> None:
+    """Writes the module's parameters into the session, by name."""
+    matched = _matched(session, module)
+    session.load_state_dict(_weights(module, {name: parameter for name, parameter in matched.items()}))
+
+
+def _matched(session: Session, module: torch.nn.Module) -> Dict[str, Any]:
+    found = {name: parameter for name, parameter in named_parameters(module).items() if name in session}
+    missing = [name for name in session.names() if name not in found]
+    if missing:
+        raise SettingError(f"the module has no parameter {missing[0]} of the session", "give the module that was planned")
+    return found
+
+
+def _weights(module: torch.nn.Module, names: Mapping[str, Any]) -> Dict[str, Any]:
+    parameters = named_parameters(module)
+    return {name: parameters[name].detach().to("cpu", torch.float32).numpy() for name in names}

@@ -1,0 +1,109 @@
+"""What a plan says, what it refuses, and that its least budget is exact."""
+import unittest
+
+import nets
+import numpy as np
+import plimsoll as pl
+
+
+class Plan(unittest.TestCase):
+    def test_says_what_a_step_takes(self):
+        plan = nets.plan()
+        numbers = nets.Net().num_parameters()
+        self.assertTrue(plan.fits)
+        self.assertGreaterEqual(plan.classes["parameters"], 4 * numbers)
+        self.assertGreaterEqual(plan.classes["optimizer_state"], 8 * numbers)
+        self.assertGreaterEqual(plan.peak_bytes, sum(plan.classes[c] for c in ("parameters", "optimizer_state")))
+        self.assertGreater(plan.seconds, 0)
+        self.assertIn("parameters", plan.table())
+        self.assertEqual(str(plan), plan.table())
+        self.assertIn("<svg", plan._repr_html_())
+        self.assertEqual(plan.inputs["x"], ((16, 7), "float32"))
+
+    def test_least_budget_is_exact(self):
+        small = nets.plan(rows=256, memory_budget=1000)
+        self.assertFalse(small.fits)
+        with self.assertRaises(pl.DoesNotFit) as caught:
+            pl.Session(small)
+        least = caught.exception.least_bytes
+        self.assertIn(str(least), str(caught.exception))
+        self.assertIsInstance(caught.exception, MemoryError)
+        self.assertTrue(nets.plan(rows=256, memory_budget=least).fits)
+        self.assertFalse(nets.plan(rows=256, memory_budget=least - 1).fits)
+        self.assertLessEqual(nets.plan(rows=256, memory_budget=least).peak_bytes, least)
+
+    def test_checkpoint_lowers_the_peak_and_no_bit_changes(self):
+        class Deep(nets.Net):
+            def __init__(self, segments):
+                super().__init__(hidden=64, layers=8)
+                self.segments = segments
+
+            def forward(self, x, y):
+                run = [lambda h, layer=layer: h + pl.gelu(layer(pl.gelu(layer(h)))) for layer in self.layers]
+                h = self.embed(x)
+                if self.segments:
+                    h = pl.checkpoint_sequential(run, self.segments, h)
+                else:
+                    for block in run:
+                        h = block(h)
+                return pl.mse(self.head(h), y)
+
+        plain, kept = nets.plan(512, Deep(0)), nets.plan(512, Deep(4))
+        self.assertLess(kept.peak_bytes, plain.peak_bytes)
+        batch = nets.batch(512)
+        with pl.Session(plain, seed=1) as one, pl.Session(kept, seed=1) as other:
+            for _ in range(3):
+                first, second = one.step(batch), other.step(batch)
+                self.assertEqual((first.loss, first.grad_norm), (second.loss, second.grad_norm))
+            for name in one.names():
+                np.testing.assert_array_equal(one[name], other[name])
+
+    def test_checkpoint_sequential_wants_as_many_segments_as_modules_at_most(self):
+        class Wrong(nets.Net):
+            def forward(self, x, y):
+                return pl.mse(self.head(pl.checkpoint_sequential(self.layers, 3, self.embed(x))), y)
+
+        with self.assertRaisesRegex(pl.SettingError, "segments"):
+            nets.plan(net=Wrong())
+
+    def test_wrong_arguments(self):
+        inputs = {"x": ((16, 7), "float32"), "y": ((16, 1), "float32")}
+        cases = [
+            (lambda: pl.plan(nets.Net(), inputs={"x": ((16, 7), "float32")}), "y"),
+            (lambda: pl.plan(nets.Net(), inputs={**inputs, "z": ((1,), "float32")}), "z"),
+            (lambda: pl.plan(nets.Net(), inputs={"x": ((16, 7), "float33"), "y": ((16, 1), "float32")}), "float32"),
+            (lambda: pl.plan(nets.Net(), inputs={"x": ((16, 0), "float32"), "y": ((16, 1), "float32")}), "x"),
+            (lambda: pl.plan(nets.Net(), inputs={"x": (16, 8), "y": ((16, 1), "float32")}), "x"),
+            (lambda: pl.plan(nets.Net(), inputs={"x": ((16, 8), "float32"), "y": ((16, 1), "float32")}), "linear"),
+            (lambda: pl.plan(nets.Net()), "inputs"),
+            (lambda: pl.plan(object(), inputs=inputs), "module"),
+            (lambda: pl.plan(nets.Net(), inputs=inputs, optimizer="adamw"), "AdamW"),
+            (lambda: pl.plan(nets.Net(), inputs=inputs, memory_budget="4 gigs"), "budget|4 gigs"),
+            (lambda: pl.plan(nets.Net(), inputs=inputs, device="gpu"), "gpu"),
+            (lambda: pl.plan(nets.Net(), inputs=inputs, settings={"training": {"learing_rate": 1}}), "learning_rate"),
+        ]
+        for make, word in cases:
+            with self.assertRaisesRegex(pl.SettingError, word):
+                make()
+
+    def test_the_loss_is_one_number_and_needs_every_parameter(self):
+        class Wrong(nets.Net):
+            def forward(self, x, y):
+                return self.embed(x)
+
+        class Unused(nets.Net):
+            def __init__(self):
+                super().__init__()
+                self.spare = pl.Linear(3, 3)
+
+        class Nothing(nets.Net):
+            def forward(self, x, y):
+                self.embed(x)
+
+        for net, word in ((Wrong(), "one number"), (Unused(), "spare.weight"), (Nothing(), "NoneType")):
+            with self.assertRaisesRegex(pl.SettingError, word):
+                nets.plan(net=net)
+
+
+if __name__ == "__main__":
+    unittest.main()

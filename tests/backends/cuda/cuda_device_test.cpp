@@ -107,11 +107,26 @@ TEST_F(FakeCard, KernelsAreCompiledOnceAndDamageIsSeen) {
   EXPECT_FALSE(CudaDevice::create({}));
 }
 
+/// Waits for all queues at its end, whichever wait is refused.
+struct Finished {
+  CudaDevice& device;
+  explicit Finished(CudaDevice& of) : device(of) {}
+  Finished(const Finished&) = delete;
+  Finished& operator=(const Finished&) = delete;
+  ~Finished() {
+    for (int i = 0; i < 2; ++i)
+      for (const ir::Queue queue :
+           {ir::Queue::kCompute, ir::Queue::kCopyIn, ir::Queue::kCopyOut, ir::Queue::kHost})
+        (void)device.synchronize(queue);
+  }
+};
+
 /// What a session does with a device: memory, a capture on several queues, replays, work beside it. The first
 /// error.
 Status use(CudaDevice& device) {
   PLIMSOLL_ASSIGN(const auto card, device.allocate(ir::MemorySpace::kDevice, Bytes(4096)));
   PLIMSOLL_ASSIGN(const auto host, device.allocate(ir::MemorySpace::kHostPageable, Bytes(4096)));
+  const Finished finished{device};  // memory outlives the work queued on it
   const runtime::EventId event = device.make_event(), outside = device.make_event();
   const auto captured = [&]() -> Status {
     PLIMSOLL_TRY(device.fill({card.get(), 0}, Bytes(1024), 7, ir::Queue::kCompute));

@@ -1,27 +1,219 @@
-// cuBLASLt without products, for tests.
-#include "backends/cuda/api.h"
+// cuBLASLt for tests: products as its documents define them, on the fake driver's streams. It refuses what
+// they refuse - shapes that do not fit, types that do not go together, less workspace than was agreed,
+// addresses that are aligned to less - and leaves no numbers in the workspace that it was given.
+#include <cstring>
+#include <functional>
 
+#include "driver.h"
+#include "reference_product.h"
+
+using fake::Matrix;
+using fake::MatrixProduct;
 using plimsoll::cuda::Handle;
 
+namespace {
+
+enum { kSuccess = 0, kInvalidValue = 7, kExecutionFailed = 13, kNotSupported = 15 };  // CUBLAS_STATUS_*
+constexpr int kSumsF32 = 68, kSumsTf32 = 77;                    // CUBLAS_COMPUTE_32F, _FAST_TF32
+constexpr uint32_t kInPlace = 1, kOrdered = 2, kAnyScheme = 7;  // CUBLASLT_REDUCTION_SCHEME_*
+constexpr size_t kWorkspaceAlignment = 256;
+
+struct Description {
+  int compute, scale;
+  int32_t transpose_a = 0, transpose_b = 0;
+  uint32_t epilogue = fake::kPlain;
+  void* bias = nullptr;
+  int32_t bias_type = -1;
+};
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t schemes = kAnyScheme;
+  uint32_t alignments[4] = {256, 256, 256, 256};  // of a, b, c, d
+};
+
+/// cublasLtMatmulAlgo_t, which is the library's: the problem that it was chosen for.
+struct Algorithm {
+  uint64_t problem, workspace;
+  uint32_t alignments[4];
+  uint64_t rest[4];
+};
+static_assert(sizeof(Algorithm) == 64);
+/// cublasLtMatmulHeuristicResult_t.
+struct Choice {
+  Algorithm algorithm;
+  size_t workspace;
+  int state;
+  float waves;
+  int reserved[4];
+};
+
+template <typename T>
+int set(T& field, const void* value, size_t bytes) {
+  if (bytes != sizeof(T)) return kInvalidValue;
+  return std::memcpy(&field, value, bytes), kSuccess;
+}
+
+bool is_type(int type) { return type == fake::kF32 || type == fake::kF16 || type == fake::kBf16; }
+
+MatrixProduct product_of(Handle description, Handle a, Handle b, Handle c, Handle d) {
+  const auto& about = *static_cast<Description*>(description);
+  MatrixProduct p;
+  p.a = *static_cast<Matrix*>(a), p.b = *static_cast<Matrix*>(b);
+  p.c = *static_cast<Matrix*>(c), p.d = *static_cast<Matrix*>(d);
+  p.a_transposed = about.transpose_a == 1, p.b_transposed = about.transpose_b == 1;
+  p.rounds_to_tf32 = about.compute == kSumsTf32;
+  p.epilogue = about.epilogue;
+  p.bias = about.bias;
+  p.bias_type = about.bias_type < 0 ? p.d.type : about.bias_type;
+  return p;
+}
+
+bool shapes_fit(const MatrixProduct& p) {
+  const uint64_t m = p.a_transposed ? p.a.columns : p.a.rows, k = p.a_transposed ? p.a.rows : p.a.columns;
+  const uint64_t k_b = p.b_transposed ? p.b.columns : p.b.rows, n = p.b_transposed ? p.b.rows : p.b.columns;
+  bool fit = k == k_b && p.d.rows == m && p.d.columns == n && p.c.rows == m && p.c.columns == n;
+  for (const Matrix& x : {p.a, p.b, p.c, p.d})
+    fit =
+        fit && x.rows > 0 && x.columns > 0 && x.pitch >= static_cast<int64_t>(x.rows) && x.batch == p.d.batch;
+  return fit;
+}
+
+int check(const MatrixProduct& p, const Description& about) {
+  if (!shapes_fit(p)) return kInvalidValue;
+  if (about.compute != kSumsF32 && about.compute != kSumsTf32) return kNotSupported;
+  if (about.scale != fake::kF32 || p.a.type != p.b.type || p.c.type != p.d.type) return kNotSupported;
+  if (!is_type(p.a.type) || (p.d.type != p.a.type && p.d.type != fake::kF32)) return kNotSupported;
+  if (about.compute == kSumsTf32 && p.a.type != fake::kF32) return kNotSupported;
+  const bool known = p.epilogue == fake::kPlain || p.epilogue == fake::kBias ||
+                     p.epilogue == fake::kSumRowsOfA || p.epilogue == fake::kSumColumnsOfB;
+  if (!known || !is_type(p.bias_type)) return kNotSupported;
+  return p.epilogue != fake::kPlain && p.bias == nullptr ? kInvalidValue : kSuccess;
+}
+
+/// Two problems of one number take the same algorithm.
+uint64_t number_of(const MatrixProduct& p) {
+  uint64_t sum = 1469598103934665603u;
+  const auto add = [&](auto value) { sum = (sum ^ static_cast<uint64_t>(value)) * 1099511628211u; };
+  for (const Matrix& x : {p.a, p.b, p.c, p.d})
+    add(x.type), add(x.rows), add(x.columns), add(x.pitch), add(x.batch), add(x.batch_stride);
+  add(p.a_transposed), add(p.b_transposed), add(p.rounds_to_tf32), add(p.epilogue);
+  return sum;
+}
+
+bool is_aligned(const void* at, size_t bytes) { return reinterpret_cast<uintptr_t>(at) % bytes == 0; }
+
+}  // namespace
+
 extern "C" {
+
 int cublasLtCreate(Handle* handle) {
   static int one = 0;
-  return *handle = &one, 0;
+  return *handle = &one, kSuccess;
 }
-int cublasLtDestroy(Handle) { return 0; }
-int cublasLtMatmulDescCreate(Handle*, int, int) { return 15; }
-int cublasLtMatmulDescDestroy(Handle) { return 0; }
-int cublasLtMatmulDescSetAttribute(Handle, int, const void*, size_t) { return 15; }
-int cublasLtMatrixLayoutCreate(Handle*, int, uint64_t, uint64_t, int64_t) { return 15; }
-int cublasLtMatrixLayoutDestroy(Handle) { return 0; }
-int cublasLtMatmulPreferenceCreate(Handle*) { return 15; }
-int cublasLtMatmulPreferenceDestroy(Handle) { return 0; }
-int cublasLtMatmulPreferenceSetAttribute(Handle, int, const void*, size_t) { return 15; }
-int cublasLtMatmulAlgoGetHeuristic(Handle, Handle, Handle, Handle, Handle, Handle, Handle, int, void*, int*) {
-  return 15;
+int cublasLtDestroy(Handle) { return kSuccess; }
+size_t cublasLtGetVersion() { return 130000; }
+
+int cublasLtMatmulDescCreate(Handle* made, int compute, int scale) {
+  return *made = new Description{compute, scale}, kSuccess;
 }
-int cublasLtMatmul(Handle, Handle, const void*, const void*, Handle, const void*, Handle, const void*,
-                   const void*, Handle, void*, Handle, const void*, void*, size_t, Handle) {
-  return 15;
+int cublasLtMatmulDescDestroy(Handle given) { return delete static_cast<Description*>(given), kSuccess; }
+int cublasLtMatmulDescSetAttribute(Handle handle, int attribute, const void* value, size_t bytes) {
+  auto& about = *static_cast<Description*>(handle);
+  switch (attribute) {  // CUBLASLT_MATMUL_DESC_*
+    case 3:
+      return set(about.transpose_a, value, bytes);
+    case 4:
+      return set(about.transpose_b, value, bytes);
+    case 7:
+      return set(about.epilogue, value, bytes);
+    case 8:
+      return set(about.bias, value, bytes);
+    case 26:
+      return set(about.bias_type, value, bytes);
+    default:
+      return kNotSupported;
+  }
 }
+
+int cublasLtMatrixLayoutCreate(Handle* made, int type, uint64_t rows, uint64_t columns, int64_t pitch) {
+  return *made = new Matrix{type, rows, columns, pitch}, kSuccess;
 }
+int cublasLtMatrixLayoutDestroy(Handle given) { return delete static_cast<Matrix*>(given), kSuccess; }
+int cublasLtMatrixLayoutSetAttribute(Handle handle, int attribute, const void* value, size_t bytes) {
+  auto& layout = *static_cast<Matrix*>(handle);
+  switch (attribute) {  // CUBLASLT_MATRIX_LAYOUT_*
+    case 5:
+      return set(layout.batch, value, bytes);
+    case 6:
+      return set(layout.batch_stride, value, bytes);
+    default:
+      return kNotSupported;  // the order of elements, too: columns
+  }
+}
+
+int cublasLtMatmulPreferenceCreate(Handle* made) { return *made = new Preference, kSuccess; }
+int cublasLtMatmulPreferenceDestroy(Handle given) { return delete static_cast<Preference*>(given), kSuccess; }
+int cublasLtMatmulPreferenceSetAttribute(Handle handle, int attribute, const void* value, size_t bytes) {
+  auto& preference = *static_cast<Preference*>(handle);
+  switch (attribute) {  // CUBLASLT_MATMUL_PREF_*
+    case 1:
+      return set(preference.workspace, value, bytes);
+    case 3:
+      return set(preference.schemes, value, bytes);
+    case 5:
+    case 6:
+    case 7:
+    case 8:
+      return set(preference.alignments[attribute - 5], value, bytes);
+    default:
+      return kNotSupported;
+  }
+}
+
+/// One algorithm, which takes a workspace where one is allowed and the sums may be joined out of it.
+int cublasLtMatmulAlgoGetHeuristic(Handle, Handle description, Handle a, Handle b, Handle c, Handle d,
+                                   Handle wishes, int wanted, void* results, int* found) {
+  const MatrixProduct p = product_of(description, a, b, c, d);
+  *found = 0;
+  if (wanted < 1) return kInvalidValue;
+  if (const int error = check(p, *static_cast<Description*>(description)); error != kSuccess) return error;
+  const auto& preference = *static_cast<Preference*>(wishes);
+  Choice choice{};
+  choice.algorithm.problem = number_of(p);
+  const uint64_t partial = 4 * p.d.rows * p.d.columns * 2;
+  if ((preference.schemes & (kInPlace | kOrdered)) != 0 && partial <= preference.workspace)
+    choice.workspace = choice.algorithm.workspace = partial;
+  std::memcpy(choice.algorithm.alignments, preference.alignments, sizeof preference.alignments);
+  std::memcpy(results, &choice, sizeof choice);
+  return *found = 1, kSuccess;
+}
+
+int cublasLtMatmul(Handle, Handle description, const void* alpha, const void* a, Handle a_layout,
+                   const void* b, Handle b_layout, const void* beta, const void* c, Handle c_layout, void* d,
+                   Handle d_layout, const void* chosen, void* workspace, size_t workspace_bytes,
+                   Handle stream) {
+  MatrixProduct p = product_of(description, a_layout, b_layout, c_layout, d_layout);
+  if (const int error = check(p, *static_cast<Description*>(description)); error != kSuccess) return error;
+  Algorithm algorithm{};
+  if (chosen == nullptr) return kInvalidValue;
+  std::memcpy(&algorithm, chosen, sizeof algorithm);
+  if (algorithm.problem != number_of(p) || algorithm.workspace > workspace_bytes) return kInvalidValue;
+  if (algorithm.workspace > 0 && (workspace == nullptr || !is_aligned(workspace, kWorkspaceAlignment)))
+    return kInvalidValue;
+  const void* addresses[] = {a, b, c, d};
+  const int types[] = {p.a.type, p.b.type, p.c.type, p.d.type};
+  for (size_t i = 0; i < 4; ++i)
+    if (addresses[i] == nullptr || !is_aligned(addresses[i], fake::bytes_of(types[i])) ||
+        !is_aligned(addresses[i], algorithm.alignments[i]))
+      return kInvalidValue;
+  p.a_data = a, p.b_data = b, p.c_data = c, p.d_data = d;
+  std::memcpy(&p.alpha, alpha, sizeof p.alpha);
+  std::memcpy(&p.beta, beta, sizeof p.beta);
+  std::function<void()> work = [=] {
+    if (algorithm.workspace > 0) std::memset(workspace, 0xff, algorithm.workspace);
+    fake::multiply(p);
+  };
+  return plimsollFakeQueue(stream, &work) == 0 ? kSuccess : kExecutionFailed;
+}
+
+}  // extern "C"

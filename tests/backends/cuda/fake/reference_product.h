@@ -1,0 +1,37 @@
+// The product that cuBLASLt's documents define, on the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fake {
+
+/// library_types.h.
+enum { kF32 = 0, kF16 = 2, kBf16 = 14 };
+inline size_t bytes_of(int type) { return type == kF32 ? 4 : 2; }
+
+/// Column-major, rows x columns elements with `pitch` from a column to the next; `batch` of them.
+struct Matrix {
+  int type = kF32;
+  uint64_t rows = 0, columns = 0;
+  int64_t pitch = 0, batch_stride = 0;
+  int32_t batch = 1;
+};
+
+/// What is done beside the product.
+enum { kPlain = 1, kBias = 4, kSumRowsOfA = 256, kSumColumnsOfB = 512 };  // CUBLASLT_EPILOGUE_*
+
+/// d = alpha op(a) op(b) + beta c, with sums in f32, then the epilogue. d may be c.
+struct MatrixProduct {
+  Matrix a, b, c, d;
+  bool a_transposed = false, b_transposed = false, rounds_to_tf32 = false;
+  uint32_t epilogue = kPlain;
+  int bias_type = kF32;
+  void* bias = nullptr;
+  float alpha = 1, beta = 0;
+  const void *a_data = nullptr, *b_data = nullptr, *c_data = nullptr;
+  void* d_data = nullptr;
+};
+void multiply(const MatrixProduct& product);
+
+}  // namespace fake

@@ -141,14 +141,28 @@ Status run_command(int argc, char** argv) {
                             "plimsoll " PLIMSOLL_VERSION, kCliFooter});
   Parser app = command_line.parser();
   app.require_subcommand();
-  const std::pair<const char*, Command> commands[] = {
-      {"plan", add_plan(app)},           {"train", add_train(app)},       {"eval", add_eval(app)},
-      {"inspect", add_inspect(app)},     {"generate", add_generate(app)}, {"bench", add_bench(app)},
-      {"data", add_data(app)},           {"predict", add_predict(app)},   {"doctor", add_doctor(app)},
-      {"calibrate", add_calibrate(app)}, {"presets", add_presets(app)},   {"report", add_report(app)},
-      {"watch", add_watch(app)},         {"init", add_init(app)},         {"completion", add_completion(app)},
-      {"manual", add_manual(app)},       {"import", add_import(app)},     {"export", add_export(app)},
-      {"merge", add_merge(app)},         {"quantize", add_quantize(app)}, {"profile", add_profile(app)}};
+  const std::pair<const char*, Command> commands[] = {{"plan", add_plan(app)},
+                                                      {"train", add_train(app)},
+                                                      {"eval", add_eval(app)},
+                                                      {"inspect", add_inspect(app)},
+                                                      {"generate", add_generate(app)},
+                                                      {"bench", add_bench(app)},
+                                                      {"data", add_data(app)},
+                                                      {"predict", add_predict(app)},
+                                                      {"doctor", add_doctor(app)},
+                                                      {"calibrate", add_calibrate(app)},
+                                                      {"presets", add_presets(app)},
+                                                      {"report", add_report(app)},
+                                                      {"watch", add_watch(app)},
+                                                      {"init", add_init(app)},
+                                                      {"completion", add_completion(app)},
+                                                      {"manual", add_manual(app)},
+                                                      {"import", add_import(app)},
+                                                      {"export", add_export(app)},
+                                                      {"merge", add_merge(app)},
+                                                      {"quantize", add_quantize(app)},
+                                                      {"profile", add_profile(app)},
+                                                      {"add-tokens", add_add_tokens(app)}};
   PLIMSOLL_ASSIGN(const bool is_command, command_line.parse(argc, argv));
   if (!is_command) return Ok{};
   for (const auto& [name, command] : commands)

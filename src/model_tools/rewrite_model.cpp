@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include "corpora/pad_token.h"
 #include "io/atomic_directory.h"
@@ -26,6 +27,13 @@ bool goes_along(const fs::path& path) {
   const std::string name = path.filename().string(), suffix = path.extension().string();
   if (name.starts_with('.') || name == "config.json" || name.ends_with(".index.json")) return false;
   return suffix == ".json" || suffix == ".model" || suffix == ".txt" || suffix == ".jinja";
+}
+
+bool is_tokenizer_file(const std::string& name) {
+  constexpr std::string_view kNames[] = {
+      "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+      "merges.txt",     "tokenizer.model",       "chat_template.jinja"};
+  return std::ranges::find(kNames, name) != std::end(kNames);
 }
 
 class ModelRewriter {
@@ -95,11 +103,22 @@ class ModelRewriter {
   }
 
   Status copy_others(const io::AtomicDirectory& directory) const {
+    const std::string& tokenizer = rewrite_.tokenizer_folder();
+    const bool has_own = !tokenizer.empty();
+    PLIMSOLL_TRY(copy_from(weights_.directory(), directory,
+                           [&](const std::string& name) { return !has_own || !is_tokenizer_file(name); }));
+    return has_own ? copy_from(tokenizer, directory, is_tokenizer_file) : Status(Ok{});
+  }
+
+  Status copy_from(const std::string& folder, const io::AtomicDirectory& directory,
+                   const std::function<bool(const std::string&)>& takes) const {
     std::error_code code;
-    for (fs::directory_iterator it(weights_.directory(), code), end; !code && it != end; it.increment(code)) {
-      if (!it->is_regular_file() || !goes_along(it->path())) continue;
-      PLIMSOLL_ASSIGN(const std::string text, io::read_small_file(it->path().string(), kMostSideBytes));
-      PLIMSOLL_TRY(write_text(directory, it->path().filename().string(), text));
+    for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
+      const std::string name = it->path().filename().string();
+      if (!it->is_regular_file() || !goes_along(it->path()) || !takes(name)) continue;
+      PLIMSOLL_ASSIGN(std::string text, io::read_small_file(it->path().string(), kMostSideBytes));
+      PLIMSOLL_ASSIGN(text, rewrite_.beside(name, std::move(text)));
+      PLIMSOLL_TRY(write_text(directory, name, text));
     }
     return Ok{};
   }
@@ -140,6 +159,10 @@ Status TensorRewrite::write(const io::WeightRef& ref, std::span<const int64_t> a
 }
 
 Result<std::string> TensorRewrite::config(const io::ConfigJson& /*config*/, std::string text) const {
+  return text;
+}
+
+Result<std::string> TensorRewrite::beside(const std::string& /*name*/, std::string text) const {
   return text;
 }
 

@@ -25,6 +25,10 @@ class TensorRewrite {
   virtual Status write(const io::WeightRef& ref, std::span<const int64_t> at, io::OutputFile& out);
   /// The text of config.json.
   [[nodiscard]] virtual Result<std::string> config(const io::ConfigJson& config, std::string text) const;
+  /// A folder whose tokenizer's files take the place of the model's; empty: the model's go along.
+  [[nodiscard]] virtual std::string tokenizer_folder() const { return {}; }
+  /// The text of another file beside the weights.
+  [[nodiscard]] virtual Result<std::string> beside(const std::string& name, std::string text) const;
   /// Holds what lies in the folder `written` against what was meant, before it has its name.
   virtual Status prove(const std::string& written);
 };

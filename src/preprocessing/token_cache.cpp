@@ -34,8 +34,8 @@ Error too_large(const tokenizers::Tokenizer& tokenizer, int64_t vocab_size, cons
           fmt::format("the tokenizer has {} ids, the model {}: '{}' is {}", tokenizer.vocab_size(),
                       vocab_size, tokenizer.token(static_cast<int32_t>(id)).substr(0, 60), id),
           path,
-          "set data.tokenizer to the model's own, or give the model rows for its tokens (transformers: "
-          "model.resize_token_embeddings)"};
+          "set data.tokenizer to the model's own, or give the model rows for its tokens: plimsoll add-tokens "
+          "--model DIR --tokenizer DIR2 --output DIR3"};
 }
 
 corpora::TextOptions text_options(const settings::DataSettings& data) {

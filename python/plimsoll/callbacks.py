@@ -51,3 +51,39 @@ class Callback:
 
     def on_train_end(self, run: Run, summary: StepEvent) -> None:
         """The run has ended and the final model is written."""
+
+
+class Progress(Callback):
+    """Shows how far the run has come: a line that is rewritten, in a notebook or in a terminal.
+
+    :param every: steps between two updates.
+    """
+
+    def __init__(self, every: int = 1) -> None:
+        self.every = max(1, int(every))
+        self._display: Any = None
+
+    def on_step_end(self, run: Run, step: StepEvent) -> None:
+        """Rewrites the line."""
+        if step.step % self.every == 0:
+            total = f"/{run.max_steps}" if run.max_steps else ""
+            self._show(f"step {step.step}{total}  loss {step.loss:.4f}  rate {step.learning_rate:.3g}  "
+                       f"{step.step_seconds * 1e3:.0f} ms a step")
+
+    def on_train_end(self, run: Run, summary: StepEvent) -> None:
+        """Ends the line."""
+        if self._display is None:
+            print()
+
+    def _show(self, text: str) -> None:
+        import sys
+
+        if "ipykernel" not in sys.modules:
+            print(f"\r{text}", end="", flush=True)
+            return
+        from IPython.display import display
+
+        if self._display is None:
+            self._display = display({"text/plain": text}, raw=True, display_id=True)
+        else:
+            self._display.update({"text/plain": text}, raw=True)

@@ -15,7 +15,6 @@ Files that are missing or cannot be written raise ``OSError`` with its ``errno``
 """
 from __future__ import annotations
 
-import difflib
 import os
 from typing import Iterable, Optional
 
@@ -81,6 +80,8 @@ def file_error(number: int, message: str, path: str = "", hint: str = "") -> OSE
 
 def nearest(name: str, known: Iterable[str], what: str = "names") -> str:
     """A hint for an unknown name: the nearest known one, and all of them where they are few."""
+    import difflib
+
     names = sorted(known)
     close: Optional[str] = next(iter(difflib.get_close_matches(name, names, n=1, cutoff=0.5)), None)
     if close is not None:

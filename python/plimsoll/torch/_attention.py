@@ -21,7 +21,8 @@ def attention(c: Any, q: Value, k: Value, v: Value, mask: Any, dropout: float, c
         return _written_out(c, q, k, v, mask, dropout, causal, scale)
     swapped = [c.swapped.get(x.id) for x in (q, k, v)]
     if all(known is not None and known[0] == (1, 2) for known in swapped):
-        result = f.attention(*[known[1] for known in swapped], kind[0], scale=scale, dropout=dropout, layout="bthd",
+        straight = [known[1] for known in swapped]
+        result = f.attention(straight[0], straight[1], straight[2], kind[0], scale=scale, dropout=dropout, layout="bthd",
                              window=kind[1])
         return c.swap(result, 1, 2)  # type: ignore[no-any-return]
     return f.attention(q, k, v, kind[0], scale=scale, dropout=dropout, window=kind[1])

@@ -84,7 +84,7 @@ def _export(wrapper: torch.nn.Module, example: Dict[str, Any]) -> Any:
     config = getattr(wrapper.module, "config", None)
     cached = getattr(config, "use_cache", None)
     if cached:
-        config.use_cache = False  # the cache of generation cannot be exported
+        setattr(config, "use_cache", False)  # the cache of generation cannot be exported
     try:
         return torch.export.export(wrapper, (), kwargs=example, strict=False)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -92,4 +92,4 @@ def _export(wrapper: torch.nn.Module, example: Dict[str, Any]) -> Any:
                            "control flow that depends on numbers cannot be planned") from error
     finally:
         if cached:
-            config.use_cache = cached
+            setattr(config, "use_cache", cached)

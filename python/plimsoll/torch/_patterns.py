@@ -64,8 +64,12 @@ def _rms_norm(node: Any) -> Optional[Rewrite]:
         for x, root in (_pair(normed), _pair(normed)[::-1]):
             eps = _eps_of(x, root)
             if eps is not None:
-                return Rewrite([x, weight], lambda c, v, eps=eps: f.rms_norm(v[0], c.value(v[1]), eps))
+                return Rewrite([x, weight], _norm_by(eps))
     return None
+
+
+def _norm_by(eps: float) -> Callable[[Context, List[Any]], Any]:
+    return lambda c, v: f.rms_norm(v[0], c.value(v[1]), eps)
 
 
 def _eps_of(x: Any, root: Any) -> Optional[float]:

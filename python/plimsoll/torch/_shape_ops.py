@@ -39,6 +39,12 @@ def _expand(c: Context, node: Any, x: Any, *others: Any, **options: Any) -> Valu
     return f.value(x) if x.shape == shape else f.expand(x, shape)
 
 
+@op("broadcast_tensors")
+def _broadcast(c: Context, node: Any, items: Sequence[Any]) -> List[Value]:
+    return [item if item.shape == tuple(val.shape) else f.expand(item, val.shape)
+            for item, val in zip(tensors(c, items), node.meta["val"])]
+
+
 @op("repeat")
 def _repeat(c: Context, node: Any, x: Any, times: Sequence[int]) -> Value:
     x = f.reshape(x, [1] * (len(times) - x.ndim) + list(x.shape)) if len(times) > x.ndim else x
@@ -50,12 +56,12 @@ def _repeat(c: Context, node: Any, x: Any, times: Sequence[int]) -> Value:
 @op("slice")
 def _slice(c: Context, node: Any, x: Any, dim: int = 0, start: Optional[int] = None, end: Optional[int] = None,
            step: int = 1) -> Value:
-    return x[(slice(None),) * (dim % x.ndim) + (slice(start, end, step),)]
+    return f.index(x, (slice(None),) * (dim % x.ndim) + (slice(start, end, step),))
 
 
 @op("select")
 def _select(c: Context, node: Any, x: Any, dim: int, index: int) -> Value:
-    return x[(slice(None),) * (dim % x.ndim) + (index,)]
+    return f.index(x, (slice(None),) * (dim % x.ndim) + (index,))
 
 
 @op("cat")

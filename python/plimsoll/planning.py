@@ -108,7 +108,7 @@ def plan(module: Union[Module, str, "os.PathLike[str]"], inputs: Optional[Inputs
     :param memory_budget: bytes, or a text such as "4GiB", of all that a session maps.
     :param loss_scale: of fp16: a number, or a map with init_scale, growth_factor, backoff_factor, growth_interval.
     :param recompute: what to recompute in the backward pass: "auto" (as the budget asks for), "none", "full" …
-    :param budget_scope: "process" counts what the process has mapped already against the budget as well.
+    :param budget_scope: "process" counts what the process holds by now against the budget as well.
     :param settings: more of a run file's words: ``{"training": {…}, "memory": {…}, "runtime": {…}}``.
     :param overrides: of a run file: ``{"memory.budget": "2GiB"}``.
     """
@@ -207,13 +207,12 @@ def run_settings(optimizer: Any, names: List[str], *, clip_norm: Optional[float]
     training = {**optimizer.resolved(names), "max_grad_norm": clip_norm}
     if loss_scale is not None:
         training["loss_scale"] = dict(loss_scale) if isinstance(loss_scale, Mapping) else loss_scale
-    memory: Dict[str, Any] = {"recompute": recompute, "offload": offload}
-    if memory_budget is not None:
-        memory["budget"] = memory_budget
+    memory: Dict[str, Any] = {name: value for name, value in (("recompute", recompute), ("offload", offload))
+                              if value != "auto"}
     if budget_scope not in ("session", "process"):
         raise SettingError(f"budget_scope: {budget_scope!r}", "one of session, process")
-    if budget_scope == "process":
-        memory["budget_scope"] = "process"
+    if memory_budget is not None:
+        memory["budget"] = memory_budget if budget_scope == "session" else max(1, _bytes(memory_budget) - _resident_bytes())
     runtime: Dict[str, Any] = {"device": device}
     if threads is not None:
         runtime["threads"] = threads
@@ -221,3 +220,19 @@ def run_settings(optimizer: Any, names: List[str], *, clip_norm: Optional[float]
     for section, own in (settings or {}).items():
         run[section] = {**run.get(section, {}), **own} if isinstance(own, Mapping) else own
     return run
+
+
+def _bytes(budget: Any) -> int:
+    """4GiB as 4294967296. Errors: SettingError."""
+    import re
+
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)(i?)B?\s*", str(budget))
+    if match is None:
+        raise SettingError(f"memory_budget: {budget!r} is no size", 'bytes, or a text such as "4GiB"')
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2] or " "))
+
+
+def _resident_bytes() -> int:
+    """What the process has mapped and touched by now."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

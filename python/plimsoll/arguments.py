@@ -44,7 +44,7 @@ class TrainingArguments:
             per_device_train_batch_size: int = 8, gradient_accumulation_steps: int = 1, learning_rate: float = 5e-5,
             weight_decay: float = 0.0, adam_beta1: float = 0.9, adam_beta2: float = 0.999, adam_epsilon: float = 1e-8,
             max_grad_norm: Optional[float] = 1.0, num_train_epochs: float = 3.0, max_steps: int = -1,
-            lr_scheduler_type: str = "linear", warmup_steps: int = 0, warmup_ratio: Optional[float] = None, seed: int = 42,
+            lr_scheduler_type: str = "linear", warmup_steps: float = 0, warmup_ratio: Optional[float] = None, seed: int = 42,
             bf16: bool = False, fp16: bool = False, tf32: bool = False, optim: str = "adamw_torch",
             gradient_checkpointing: bool = False, eval_strategy: str = "no", eval_steps: Optional[int] = None,
             save_strategy: str = "steps", save_steps: int = 500, save_total_limit: Optional[int] = None,
@@ -91,10 +91,11 @@ class TrainingArguments:
             run["training.max_steps"] = a["max_steps"]
         else:
             run["training.num_epochs"] = a["num_train_epochs"]
-        if a["warmup_ratio"]:
-            run["training.warmup_ratio"] = a["warmup_ratio"]
+        ratio = a["warmup_ratio"] or (a["warmup_steps"] if 0 < a["warmup_steps"] < 1 else 0)
+        if ratio:
+            run["training.warmup_ratio"] = ratio
         elif a["warmup_steps"]:
-            run["training.warmup_steps"] = a["warmup_steps"]
+            run["training.warmup_steps"] = int(a["warmup_steps"])
         run.update({"training.precision": word for word in ("tf32", "fp16", "bf16") if a[word]})
         run.update(self._memory())
         run.update(self._output())

@@ -12,14 +12,14 @@ _PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "f
                "fp32": "fp32", "float32": "fp32"}
 
 
-def checkpoint(function: Callable[..., Any], *args: Any) -> Any:
+def checkpoint(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """``function(*args)``, whose intermediate values are recomputed in the backward pass and not kept.
 
     As ``torch.utils.checkpoint.checkpoint``. It holds whatever the budget is, and changes no bit of the result. Without
     it the planner itself chooses what to recompute where a budget asks for it.
     """
     with scope("checkpoint"):
-        return function(*args)
+        return function(*args, **named)
 
 
 def checkpoint_sequential(modules: Sequence[Callable[[Any], Any]], segments: int, x: Any) -> Value:

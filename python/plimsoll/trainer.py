@@ -9,9 +9,14 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 from . import _native
 from .arguments import TrainingArguments
 from .callbacks import Callback, Run, StepEvent
-from .errors import SettingError
+from .errors import SettingError, nearest
 from .planning import Plan
 
+# Arguments of transformers' Trainer without a counterpart, with what holds instead.
+_INSTEAD = {"tokenizer": "the tokenizer in the model's directory is read", "data_collator": "rows are packed or padded here",
+            "processing_class": "the tokenizer in the model's directory is read",
+            "compute_metrics": "evaluation gives the loss, and a classifier's metrics",
+            "optimizers": "args.optim and args.lr_scheduler_type say it", "model_init": "give the model's directory"}
 Data = Union[str, "os.PathLike[str]", Sequence[str], Iterable[Mapping[str, Any]], None]
 
 
@@ -38,7 +43,11 @@ class Trainer:
 
     def __init__(self, model: Union[str, "os.PathLike[str]", Mapping[str, Any]], args: Optional[TrainingArguments] = None,
                  train_dataset: Data = None, eval_dataset: Data = None,
-                 callbacks: Optional[Sequence[Callback]] = None) -> None:
+                 callbacks: Optional[Sequence[Callback]] = None, **others: Any) -> None:
+        for name, value in others.items():
+            if value is not None:
+                raise SettingError(f"Trainer: there is no argument {name!r}", _INSTEAD.get(
+                    name, nearest(name, ("model", "args", "train_dataset", "eval_dataset", "callbacks"), "arguments")))
         if args is not None and not isinstance(args, TrainingArguments):
             raise SettingError(f"Trainer: args is a {type(args).__name__}", "plimsoll.TrainingArguments has the same names")
         self.model, self.args = model, args if args is not None else TrainingArguments()

@@ -1,0 +1,163 @@
+// plan(): runs the loss function, writes the settings, asks the library for the plan.
+#pragma once
+
+#include <regex.h>
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plimsoll/plan.h"
+
+namespace plimsoll {
+inline namespace PLIMSOLL_INLINE_NAMESPACE {
+namespace detail {
+
+/// Makes the trace the thread's while the loss function runs.
+class Tracing {
+ public:
+  explicit Tracing(Trace& trace) : outer_(std::exchange(current_trace, &trace)) {}
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+  ~Tracing() { current_trace = outer_; }
+
+ private:
+  Trace* outer_;
+};
+
+/// Names in which the pattern is found and that no group before has taken.
+inline Result<std::string> group_names(const std::string& pattern,
+                                       const std::vector<ParameterInfo>& parameters,
+                                       std::set<std::string>& taken) {
+  regex_t compiled;
+  if (regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
+    return Error(ErrorKind::invalid_argument,
+                 "optimizer group: " + pattern + " is no POSIX extended regular expression");
+  std::string names;
+  bool is_found = false;
+  for (const ParameterInfo& parameter : parameters) {
+    if (regexec(&compiled, parameter.name.c_str(), 0, nullptr, 0) != 0) continue;
+    is_found = true;
+    if (taken.insert(parameter.name).second)
+      names += (names.empty() ? "" : ",") + json_quoted(parameter.name);
+  }
+  regfree(&compiled);
+  if (!is_found)
+    return Error(
+        ErrorKind::invalid_argument, "optimizer group: " + pattern + " matches no parameter",
+        parameters.empty() ? "the model has no parameters" : "one of them is " + parameters.front().name);
+  return names;
+}
+
+inline Result<Json> training_settings(const PlanOptions& options,
+                                      const std::vector<ParameterInfo>& parameters) {
+  Json training = options.optimizer.own_settings();
+  std::string groups;
+  std::set<std::string> taken;
+  for (const Optimizer::Group& group : options.optimizer.groups()) {
+    const Result<std::string> names = group_names(group.pattern, parameters, taken);
+    if (!names) return names.error();
+    if (names->empty()) continue;
+    Json own;
+    own.raw("params", '[' + *names + ']');
+    if (group.options.lr) own.set("learning_rate", *group.options.lr);
+    if (group.options.weight_decay) own.set("weight_decay", *group.options.weight_decay);
+    if (const auto& betas = group.options.betas)
+      own.raw("betas", '[' + number_text(betas->first) + ',' + number_text(betas->second) + ']');
+    groups += (groups.empty() ? "" : ",") + own.text();
+  }
+  if (!groups.empty()) training.raw("param_groups", '[' + groups + ']');
+  if (options.clip_norm) training.set("max_grad_norm", *options.clip_norm);
+  return training;
+}
+
+inline void add_loss_scale(Json& training, const LossScale& scale) {
+  Json own;
+  if (scale.init_scale) own.set("init_scale", *scale.init_scale);
+  if (scale.growth_factor) own.set("growth_factor", *scale.growth_factor);
+  if (scale.backoff_factor) own.set("backoff_factor", *scale.backoff_factor);
+  if (scale.growth_interval) own.set("growth_interval", *scale.growth_interval);
+  if (scale.fixed) {
+    training.set("loss_scale", *scale.fixed);
+  } else if (!own.empty()) {
+    training.raw("loss_scale", own.text());
+  }
+}
+
+/// A run file's sections, as JSON.
+inline Result<std::string> settings_text(const PlanOptions& options,
+                                         const std::vector<ParameterInfo>& parameters) {
+  Result<Json> training = training_settings(options, parameters);
+  if (!training) return training.error();
+  add_loss_scale(*training, options.loss_scale);
+  Json memory, runtime;
+  if (!options.memory_budget.json().empty()) memory.raw("budget", options.memory_budget.json());
+  if (options.recompute != "auto") memory.set("recompute", std::string_view(options.recompute));
+  runtime.set("device", std::string_view(options.device));
+  if (options.threads != 0) runtime.set("threads", options.threads);
+  Json all;
+  all.raw("training", training->text()).raw("memory", memory.text()).raw("runtime", runtime.text());
+  return all.text();
+}
+
+inline Result<Inputs> declare_inputs(Trace& trace, const std::vector<Input>& inputs) {
+  std::map<std::string, Value, std::less<>> values;
+  for (const Input& input : inputs) {
+    pls_value value = PLS_NONE;
+    const Status status = call([&](pls_error** error) {
+      return pls_input(trace.builder.get(), input.name.c_str(), dtype_name(input.dtype), input.shape.data(),
+                       static_cast<int>(input.shape.size()), &value, error);
+    });
+    if (!status) return status.error();
+    values[input.name] = Value(&trace, value);
+  }
+  return Inputs(&trace, std::move(values));
+}
+
+/// Runs the loss function.
+inline Status trace_loss(Trace& trace, const PlanOptions& options) {
+  if (!options.loss)
+    return Error(ErrorKind::invalid_argument, "plan: there is no loss",
+                 "give .loss, a function of the inputs");
+  pls_builder* builder = nullptr;
+  if (Status status = call([&](pls_error** error) { return pls_builder_create(&builder, error); }); !status)
+    return status;
+  trace.builder.reset(builder);
+  const Result<Inputs> inputs = declare_inputs(trace, options.inputs);
+  if (!inputs) return inputs.error();
+  Value loss;
+  {
+    const Tracing tracing(trace);
+    loss = options.loss(*inputs);
+  }
+  if (trace.error) return *trace.error;
+  if (loss.trace() != &trace)
+    return Error(ErrorKind::invalid_argument, "plan: the loss is no value of this plan",
+                 "return what a loss function such as mse() gives");
+  return call([&](pls_error** error) { return pls_loss(builder, loss.id(), error); });
+}
+
+inline Result<Plan> make_plan(const PlanOptions& options) {
+  Trace trace;
+  if (Status status = trace_loss(trace, options); !status) return status.error();
+  const Result<std::string> settings = settings_text(options, trace.declared);
+  if (!settings) return settings.error();
+  pls_plan* plan = nullptr;
+  const Status status = call([&](pls_error** error) {
+    return pls_plan_create(trace.builder.get(), settings->c_str(), &plan, error);
+  });
+  if (!status) return status.error();
+  return Plan(plan, std::move(trace.declared));
+}
+
+}  // namespace detail
+
+/// Plans training steps of the model that the loss function computes. A plan that does not fit its budget is
+/// no error: fits() says so, and a session of it is refused.
+inline Returned<Plan> plan(const PlanOptions& options) {
+  return detail::returned(detail::make_plan(options));
+}
+
+}  // namespace PLIMSOLL_INLINE_NAMESPACE
+}  // namespace plimsoll

@@ -6,7 +6,7 @@ namespace plimsoll::ops {
 namespace {
 
 Result<Types> infer_cross_entropy(const OpTypes& t) {
-  Operands in(t, 3, {"logits", "targets", "grad_scale", "acc"});
+  Operands in(t, 2, {"logits", "targets", "grad_scale", "acc"});
   if (!in) return in.error();
   const Shape rows = without_last(t.inputs[0].shape);
   in.floating({2, 3}, {1}).shaped(1, rows).shaped(2, Shape{1}).shaped(3, Shape{1});
@@ -21,13 +21,14 @@ Result<Types> infer_cross_entropy_grad(const OpTypes& t) {
   return in.results({t.inputs[0]});
 }
 
-/// By contract the loss's cotangent is grad_scale: the op's operand stands for it.
+/// By contract the loss's cotangent is grad_scale: the op's operand stands for it where it has one.
 void vjp_cross_entropy(VjpContext& ctx) {
   const Op op = ctx.op();
   if (!ctx.cotangent(0).valid()) return;
+  const bool has_scale = op.inputs.size() > 2 && op.inputs[2].valid();
+  const ValueId scale = has_scale ? op.inputs[2] : ctx.cotangent(0);
   if (ctx.wants(0))
-    ctx.add(
-        0, ctx.builder().op("cross_entropy_grad", {op.inputs[0], op.inputs[1], op.outputs[1], op.inputs[2]}));
+    ctx.add(0, ctx.builder().op("cross_entropy_grad", {op.inputs[0], op.inputs[1], op.outputs[1], scale}));
   if (op.inputs.size() > 3 && op.inputs[3].valid() && ctx.wants(3)) ctx.add(3, ctx.cotangent(0));
 }
 
@@ -65,7 +66,7 @@ OpGroup cross_entropy_ops() {
       {.name = "cross_entropy",
        .summary = "sum of lse - logit[target]",
        .work = {WorkKind::kReduction},
-       .min_inputs = 3,
+       .min_inputs = 2,
        .max_inputs = 4,
        .infer = infer_cross_entropy,
        .vjp = vjp_cross_entropy,

@@ -20,9 +20,9 @@ struct CrossEntropy {
 /// logits [B, T, V], targets i32[B, T] (kIgnoreTarget: counts nowhere), grad_scale f32[1] (what the loss is
 /// multiplied with before differentiating: 1/targets of the effective batch times the loss scale; vjp only),
 /// acc f32[1] or absent -> loss f32[1] = sum of lse - logit[target], a reduction over rows; lse [B, T].
-/// Op `cross_entropy`(logits, targets, grad_scale, acc?); `cross_entropy_grad`(logits, targets, lse,
+/// Op `cross_entropy`(logits, targets, grad_scale?, acc?); `cross_entropy_grad`(logits, targets, lse,
 /// grad_scale) -> (softmax - onehot) * grad_scale, zero rows where ignored. The cotangent of `loss` is taken
-/// to be grad_scale.
+/// to be grad_scale; where that is absent the loss is a value like others, with the cotangent that it gets.
 CrossEntropy cross_entropy(Builder& b, ValueId logits, ValueId targets, ValueId grad_scale, ValueId acc);
 /// Fused linear + cross_entropy in chunks of tokens, so that all logits are never there at once: loss, dx and
 /// dw in one go. Op `head_loss`(x, weight, targets, grad_scale, acc_loss?, acc_dw?) {grad, only_dx?,

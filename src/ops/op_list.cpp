@@ -16,6 +16,12 @@ OpGroup copy_ops();
 OpGroup rows_ops();
 OpGroup elementwise_ops();
 OpGroup activation_ops();
+OpGroup pointwise_ops();
+OpGroup reduce_ops();
+OpGroup strided_ops();
+OpGroup batched_matmul_ops();
+OpGroup softmax_ops();
+OpGroup gather_ops();
 OpGroup random_ops();
 OpGroup rms_norm_ops();
 OpGroup layer_norm_ops();
@@ -42,13 +48,14 @@ namespace {
 std::vector<const ir::OpDef*> collect() {
   std::vector<const ir::OpDef*> all;
   for (const OpGroup group :
-       {structure_ops(),    views_ops(),       copy_ops(),          rows_ops(),
-        elementwise_ops(),  activation_ops(),  random_ops(),        rms_norm_ops(),
-        layer_norm_ops(),   linear_ops(),      dora_ops(),          embedding_adapters_ops(),
-        embedding_ops(),    positions_ops(),   rope_ops(),          qk_norm_ops(),
-        attention_ops(),    kv_cache_ops(),    cross_entropy_ops(), head_loss_ops(),
-        gather_rows_ops(),  label_loss_ops(),  optimizer_ops(),     loss_scale_ops(),
-        update_rules_ops(), tensor_rules_ops()})
+       {structure_ops(),    views_ops(),          copy_ops(),          rows_ops(),
+        elementwise_ops(),  activation_ops(),     random_ops(),        rms_norm_ops(),
+        layer_norm_ops(),   linear_ops(),         dora_ops(),          embedding_adapters_ops(),
+        embedding_ops(),    positions_ops(),      rope_ops(),          qk_norm_ops(),
+        attention_ops(),    kv_cache_ops(),       cross_entropy_ops(), head_loss_ops(),
+        gather_rows_ops(),  label_loss_ops(),     optimizer_ops(),     loss_scale_ops(),
+        update_rules_ops(), tensor_rules_ops(),   pointwise_ops(),     reduce_ops(),
+        strided_ops(),      batched_matmul_ops(), softmax_ops(),       gather_ops()})
     for (const ir::OpDef& def : group) all.push_back(&def);
   std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
   for (size_t i = 1; i < all.size(); ++i)

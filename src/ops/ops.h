@@ -19,10 +19,16 @@
 #pragma once
 
 #include "ops/attention.h"
+#include "ops/batched_matmul.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
+#include "ops/gather.h"
 #include "ops/linear.h"
 #include "ops/loss.h"
 #include "ops/norm.h"
 #include "ops/optimizer.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
+#include "ops/softmax.h"
+#include "ops/strided.h"
 #include "ops/structure.h"

@@ -125,7 +125,8 @@ void reference_split(RefContext& ctx) {
 
 std::optional<ViewPlace> view_split(const OpTypes& t, const ir::Strides& strides, size_t output) {
   ViewPlace place{0, strides};
-  for (size_t i = 0; i < output; ++i) place.offset += t.outputs[i].shape.dim(-1);
+  const int64_t step = strides[at(t.inputs[0].shape.rank() - 1)];
+  for (size_t i = 0; i < output; ++i) place.offset += t.outputs[i].shape.dim(-1) * step;
   return place;
 }
 

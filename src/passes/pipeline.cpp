@@ -22,6 +22,7 @@
 #include "passes/fusion/fuse_norm_grads.h"
 #include "passes/fusion/fuse_norms.h"
 #include "passes/fusion/fuse_optimizer.h"
+#include "passes/fusion/fuse_pointwise.h"
 #include "passes/fusion/small_m.h"
 #include "passes/offload/chunked_update.h"
 #include "passes/offload/offload_knowledge.h"
@@ -173,6 +174,9 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      run_fusion<fuse_norms>},
     {"fuse-head-loss", kForward, "Logits exist for a chunk of tokens only, forward and backward together.",
      &Options::fuse_head_loss, run_fuse_head_loss},
+    {"fuse-pointwise", kForward,
+     "Arithmetic on elements crosses memory once, and its derivative is one op an operand.",
+     &Options::fuse_pointwise, run_fusion<fuse_pointwise>},
     {"few-rows", kForward, "A decoding step's linear layers read each weight once; other programs have none.",
      nullptr, run_small_m},
     {"autocast", kForward,
@@ -189,6 +193,8 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::dead_code, run_dead_code},
     {"fuse-linear-adds", kTidy, "An adapter's part of a gradient is added to the base's in place.",
      &Options::fuse_linear_adds, run_fusion<fuse_linear_adds>},
+    {"fuse-pointwise-2", kTidy, "Derivatives of neighbours are joined as their ops were.",
+     &Options::fuse_pointwise, run_fusion<fuse_pointwise>},
     {"recompute", kBackward, "Backward recomputes block by block what the policy does not keep of forward.",
      nullptr, run_recompute},
     {"recompute-cheap", kBackward,

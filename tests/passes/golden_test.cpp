@@ -24,6 +24,7 @@
 #include "passes/fusion/fuse_norm_grads.h"
 #include "passes/fusion/fuse_norms.h"
 #include "passes/fusion/fuse_optimizer.h"
+#include "passes/fusion/fuse_pointwise.h"
 #include "passes/fusion/half_precision_norms.h"
 #include "passes/fusion/small_m.h"
 #include "passes/memory/in_place.h"
@@ -142,6 +143,7 @@ const std::map<std::string, RunPass>& runs() {
       {"fuse_norm_grads", plain<passes::fuse_norm_grads>},
       {"fuse_norms", plain<passes::fuse_norms>},
       {"fuse_optimizer", plain<passes::fuse_optimizer>},
+      {"fuse_pointwise", plain<passes::fuse_pointwise>},
       {"in_place", run_in_place},
       {"optimizer_in_backward", run_optimizer_in_backward},
       {"recompute_cheap", run_recompute_cheap},

@@ -12,6 +12,7 @@
 #include "ir/op_def.h"
 #include "ir/op_query.h"
 #include "memory/queue_simulator.h"
+#include "ops/broadcast.h"
 #include "passes/order/issue_order.h"
 
 namespace plimsoll::fixtures {
@@ -83,10 +84,7 @@ class IssueSimulator {
 
   void show(const ir::Op& op) {
     const Contents source = of(op.inputs[0]);
-    if (op.def->name != "split") {
-      of(op.outputs[0]) = source;
-      return;
-    }
+    if (op.def->name != "split") return show_elements(op, source);
     const int64_t width = graph_.type(op.inputs[0]).shape.dim(-1) * element_bytes(op.inputs[0]);
     int64_t column = 0;
     for (const ir::ValueId out : op.outputs) {
@@ -95,6 +93,19 @@ class IssueSimulator {
         of(out).insert(of(out).end(), source.begin() + row * width + column,
                        source.begin() + row * width + column + bytes);
       column += bytes;
+    }
+  }
+
+  /// The elements of a view of one result, where its definition finds them in a dense operand.
+  void show_elements(const ir::Op& op, const Contents& source) {
+    const ir::OpTypes types = ir::op_types(graph_, op);
+    const ir::Shape& shape = types.outputs[0].shape;
+    const auto view = op.def->view(types, ir::dense_strides(types.inputs[0].shape), 0);
+    const int64_t bytes = element_bytes(op.outputs[0]);
+    Contents& shown = of(op.outputs[0]);
+    for (int64_t i = 0; i < shape.num_elements(); ++i) {
+      const auto from = source.begin() + (view->offset + ops::offset_of(shape, i, view->strides)) * bytes;
+      shown.insert(shown.end(), from, from + bytes);
     }
   }
 

@@ -55,7 +55,7 @@ class RandomProgramMaker {
  public:
   /// `batch`: sequences in the batch, 0: as the seed has it. The network is the same for any.
   RandomProgramMaker(uint64_t seed, int64_t batch)
-      : dice_(seed), data_dice_(~seed), b_(program_.graph, ops::find_op) {
+      : dice_(seed), data_dice_(~seed), own_dice_(seed ^ 0x5eed), b_(program_.graph, ops::find_op) {
     kv_heads_ = dice_.range(1, 2);
     heads_ = kv_heads_ * dice_.range(1, 2);
     head_dim_ = 2 * dice_.range(1, 5);
@@ -83,6 +83,7 @@ class RandomProgramMaker {
     for (int64_t i = 0; i < layers; ++i) {
       auto scope = b_.block(static_cast<int32_t>(i), "layers." + std::to_string(i));
       x = layer(x);
+      if (own_dice_.chance(40)) x = own(x);
     }
     auto scope = b_.scope("head");
     if (dice_.chance(80)) x = norm(x, "norm");
@@ -271,8 +272,58 @@ class RandomProgramMaker {
     }
   }
 
+  /// What models of one's own are written with.
+  ValueId own(ValueId x) {
+    auto scope = b_.scope("own");
+    switch (own_dice_.range(0, 3)) {
+      case 0:
+        return ops::add(b_, x, products_attention(x));
+      case 1:
+        return norm_by_hand(x);
+      case 2: {
+        const ValueId highest = ops::reduce(b_, ops::Reduce::kMax, x, {1}, true);
+        const ValueId turned = ops::flip(b_, ops::slice(b_, x, 2, 0, hidden_, 1), 1);
+        return ops::pointwise(b_, "add(x0,mul(0.5,sub(x2,tanh(x1))))", {x, highest, turned});
+      }
+      default: {
+        const ValueId some = ops::slice(b_, x, 2, hidden_ > 2 ? 1 : 0, 1, 2);
+        const ValueId gate =
+            ops::expand(b_, ops::pointwise(b_, "sigmoid(x0)", {some}), {batch_, tokens_, hidden_});
+        const ValueId bent =
+            ops::pointwise(b_, "where(gt(x0,0),x0,mul(x0,x1))", {x, param("bend", Shape{hidden_})});
+        return ops::mul(b_, bent, gate);
+      }
+    }
+  }
+
+  ValueId products_attention(ValueId x) {
+    const int64_t q = heads_ * head_dim_;
+    const auto parts = ops::split(b_, ops::linear(b_, x, param("qkv", Shape{3 * q, hidden_}), {}), {q, q, q});
+    std::vector<ValueId> heads;
+    for (const ValueId part : parts)
+      heads.push_back(
+          ops::permute(b_, ops::reshape(b_, part, {batch_, tokens_, heads_, head_dim_}), {0, 2, 1, 3}));
+    const ValueId scores =
+        ops::pointwise(b_, "mul(x0,0.3)", {ops::batched_matmul(b_, heads[0], heads[1], false, true)});
+    const ValueId mixed = ops::batched_matmul(b_, ops::softmax(b_, scores), heads[2]);
+    const ValueId joined = ops::reshape(b_, ops::permute(b_, mixed, {0, 2, 1, 3}), {batch_, tokens_, q});
+    return ops::linear(b_, joined, param("out", Shape{hidden_, q}), {});
+  }
+
+  ValueId norm_by_hand(ValueId x) {
+    const ValueId mean = ops::reduce(b_, ops::Reduce::kMean, x, {2}, true);
+    const ValueId centred = ops::pointwise(b_, "sub(x0,x1)", {x, mean});
+    const ValueId squares = ops::pointwise(b_, "mul(x0,x0)", {centred});
+    const ValueId variance = ops::reduce(b_, ops::Reduce::kMean, squares, {2}, true);
+    const ValueId scale = ops::pointwise(b_, "rsqrt(add(x0,1e-5))", {variance});
+    const ValueId normed = ops::pointwise(b_, "mul(x0,x1)", {centred, scale});
+    return ops::pointwise(b_, "add(mul(x0,x1),x2)",
+                          {normed, param("gain", Shape{hidden_}), param("shift", Shape{hidden_})});
+  }
+
   Dice dice_;       // the network
   Dice data_dice_;  // what its states hold
+  Dice own_dice_;   // where it has layers of one's own
   RandomProgram program_;
   Builder b_;
   int64_t heads_ = 1, kv_heads_ = 1, head_dim_ = 2, hidden_ = 2, batch_ = 1, tokens_ = 1, vocabulary_ = 2;

@@ -120,7 +120,7 @@ inline passes::PipelineOptions no_passes() {
                     &passes::PipelineOptions::fuse_attention, &passes::PipelineOptions::fuse_head_loss,
                     &passes::PipelineOptions::fuse_linear_adds, &passes::PipelineOptions::fuse_norm_grads,
                     &passes::PipelineOptions::fuse_embedding_grads, &passes::PipelineOptions::fuse_optimizer,
-                    &passes::PipelineOptions::optimizer_in_backward,
+                    &passes::PipelineOptions::fuse_pointwise, &passes::PipelineOptions::optimizer_in_backward,
                     &passes::PipelineOptions::second_backward, &passes::PipelineOptions::recompute_cheap,
                     &passes::PipelineOptions::schedule, &passes::PipelineOptions::in_place})
     o.*flag = false;

@@ -31,18 +31,25 @@ std::span<const Kernel> random_kernels();
 std::span<const Kernel> reduce_kernels();
 std::span<const Kernel> rope_kernels();
 std::span<const Kernel> structure_kernels();
+std::span<const Kernel> batched_matmul_kernels();
+std::span<const Kernel> pointwise_kernels();
+std::span<const Kernel> reduce_axes_kernels();
+std::span<const Kernel> softmax_kernels();
+std::span<const Kernel> strided_kernels();
 
 std::span<const Kernel> all_kernels() {
   static const std::vector<Kernel> all = runtime::join_kernels<Kernel>(
-      {activation_kernels(), adafactor_kernels(),   adamw_8bit_kernels(),
-       attention_kernels(),  cast_kernels(),        cross_entropy_kernels(),
-       dora_kernels(),       elementwise_kernels(), embedding_adapters_kernels(),
-       embedding_kernels(),  gather_rows_kernels(), grad_norm_kernels(),
-       muon_kernels(),       head_loss_kernels(),   kv_cache_kernels(),
-       label_loss_kernels(), linear_few_kernels(),  linear_kernels(),
-       loss_scale_kernels(), norm_kernels(),        optimizer_kernels(),
-       positions_kernels(),  qk_norm_kernels(),     random_kernels(),
-       reduce_kernels(),     rope_kernels(),        structure_kernels()});
+      {activation_kernels(),     adafactor_kernels(),   adamw_8bit_kernels(),
+       attention_kernels(),      cast_kernels(),        cross_entropy_kernels(),
+       dora_kernels(),           elementwise_kernels(), embedding_adapters_kernels(),
+       embedding_kernels(),      gather_rows_kernels(), grad_norm_kernels(),
+       muon_kernels(),           head_loss_kernels(),   kv_cache_kernels(),
+       label_loss_kernels(),     linear_few_kernels(),  linear_kernels(),
+       loss_scale_kernels(),     norm_kernels(),        optimizer_kernels(),
+       positions_kernels(),      qk_norm_kernels(),     random_kernels(),
+       reduce_kernels(),         rope_kernels(),        structure_kernels(),
+       batched_matmul_kernels(), pointwise_kernels(),   reduce_axes_kernels(),
+       softmax_kernels(),        strided_kernels()});
   return all;
 }
 

@@ -32,7 +32,8 @@ std::vector<bool> learning(const ir::Graph& graph, const FuseHeadLossOptions& op
 bool fuse(Rewriter& rw, ir::OpId id, const FuseHeadLossOptions& options, const std::vector<bool>& learns) {
   if (rw.op(id).def->name != "cross_entropy") return false;
   const ir::Op loss = rw.op(id);
-  if (!rw.unused(loss.outputs[1]) || !rw.only_use(loss.inputs[0], id)) return false;
+  const bool has_scale = loss.inputs.size() > 2 && loss.inputs[2].valid();
+  if (!has_scale || !rw.unused(loss.outputs[1]) || !rw.only_use(loss.inputs[0], id)) return false;
   const ir::OpId head_id = rw.producer_id(loss.inputs[0]);
   const ir::Op head = rw.op(head_id);
   const bool biased = head.inputs.size() > 2 && head.inputs[2].valid();

@@ -22,6 +22,32 @@ using ir::OpId;
 using ir::Strides;
 using ir::ValueId;
 
+/// Whether the last `row_axes` axes are rows without gaps, all rows one stride apart: what kernels that take
+/// views can read.
+bool is_rows(const ir::Shape& shape, const Strides& strides, int row_axes) {
+  int64_t row = 1, next = 0;  // elements of a row; the stride that the next axis is to have
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    if (shape.dim(i) == 1) continue;
+    const int64_t stride = strides[at(i)];
+    if (i >= shape.rank() - row_axes) {
+      if (stride != row) return false;
+      row *= shape.dim(i);
+    } else {
+      if (next == 0 ? stride < row : stride != next) return false;
+      next = stride * shape.dim(i);
+    }
+  }
+  return true;
+}
+
+/// A row of four axes is the heads of a token and their size, but where rows are summed or multiplied.
+int row_axes_of(const Op& op, const ir::Shape& shape) {
+  using enum ir::WorkKind;
+  const bool of_last_axis = op.def->work.kind == kProduct || op.def->work.kind == kLossHead ||
+                            op.def->is_loss || op.def->columns_to_rows != nullptr;
+  return shape.rank() == 4 && !of_last_axis ? 2 : 1;
+}
+
 class Binder {
  public:
   Binder(Graph& graph, const BindOptions& options, ir::OpLookup lookup)
@@ -83,7 +109,7 @@ class Binder {
       if (!in.valid() || is_dense(in)) continue;
       if (op.def->is_view) {
         if (op.def->view(op_types(graph_, op), place(in).strides, 0)) continue;
-      } else if (const auto& accepts = traits_of(op).accepts_strided; accepts && accepts(op.def->name, i)) {
+      } else if (takes_view(op, i)) {
         continue;
       }
       Op dense{.def = lookup_("copy"), .inputs = {in}, .layer = op.layer, .block = op.block};
@@ -93,6 +119,14 @@ class Binder {
       place_results(copy);
       graph_.op(id).inputs[i] = graph_.op(copy).outputs[0];
     }
+  }
+
+  /// Whether the op's kernel reads its operand i as the view that it is.
+  bool takes_view(const Op& op, size_t i) {
+    const auto& accepts = traits_of(op).accepts_strided;
+    const ir::Shape& shape = graph_.type(op.inputs[i]).shape;
+    return accepts && accepts(op.def->name, i) &&
+           is_rows(shape, place(op.inputs[i]).strides, row_axes_of(op, shape));
   }
 
   void place_results(OpId id) {

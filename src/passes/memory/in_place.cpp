@@ -22,7 +22,9 @@ bool fits(const ir::Graph& graph, const StorageGroups& s, const ir::Op& op, size
   if (to.owner != out || from.is_state || from.assigned || to.assigned || from.last_use != place)
     return false;
   if (graph.value(in).space != graph.value(out).space) return false;
-  if (!s.whole[static_cast<size_t>(in.index)] || graph.type(in).bytes() != graph.type(out).bytes())
+  const ir::TensorType &taken = graph.type(in), &made = graph.type(out);
+  if (!s.whole[static_cast<size_t>(in.index)] || taken.bytes() != made.bytes() ||
+      taken.num_elements() != made.num_elements())
     return false;
   return std::count_if(op.inputs.begin(), op.inputs.end(),
                        [&](ValueId v) { return v.valid() && s.index(v) == s.index(in); }) == 1;

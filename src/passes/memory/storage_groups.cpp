@@ -9,7 +9,17 @@
 namespace plimsoll::passes {
 namespace {
 
-void add_results(StorageGroups& s, const ir::Op& op, size_t place) {
+/// Whether a view shows all elements of its operand, in their order.
+bool shows_all(const ir::Graph& graph, const ir::Op& view) {
+  if (view.outputs.size() != 1) return false;
+  const ir::OpTypes types = ir::op_types(graph, view);
+  const ir::Shape& shape = types.outputs[0].shape;
+  const auto place = view.def->view(types, ir::dense_strides(types.inputs[0].shape), 0);
+  return place && place->offset == 0 && place->strides == ir::dense_strides(shape) &&
+         shape.num_elements() == types.inputs[0].num_elements();
+}
+
+void add_results(const ir::Graph& graph, StorageGroups& s, const ir::Op& op, size_t place) {
   const auto consumes = op.def->is_view ? std::vector<ir::Alias>{} : ir::op_consumes(op);
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     const ir::ValueId out = op.outputs[i];
@@ -18,7 +28,7 @@ void add_results(StorageGroups& s, const ir::Op& op, size_t place) {
     if (op.def->is_view || alias != consumes.end()) {
       const ir::ValueId source = op.inputs[op.def->is_view ? 0 : static_cast<size_t>(alias->input)];
       s.group_of[at(out)] = s.index(source);
-      s.whole[at(out)] = s.whole[at(source)] && (!op.def->is_view || op.outputs.size() == 1);
+      s.whole[at(out)] = s.whole[at(source)] && (!op.def->is_view || shows_all(graph, op));
     } else {
       s.group_of[at(out)] = static_cast<int32_t>(s.groups.size());
       s.whole[at(out)] = true;
@@ -50,7 +60,7 @@ StorageGroups storage_groups(const ir::Graph& graph, std::span<const ir::OpId> o
       group.last_use = place;
       group.assigned = group.assigned || op.def->state == ir::StateAccess::kAssign;
     }
-    add_results(s, op, place);
+    add_results(graph, s, op, place);
   }
   for (const ir::ValueId v : keep)
     if (v.valid() && s.index(v) >= 0) s.groups[static_cast<size_t>(s.index(v))].last_use = order.size();

@@ -174,16 +174,16 @@ class Deriver {
     return path(shape, place(v).strides) == path(shape, ir::dense_strides(shape));
   }
 
-  /// A view shows all elements of its operand, or each result columns of it.
+  /// A view lies within its operand as its definition says.
   Status check_view(const Op& op) const {
-    const ir::TensorType& source = graph_.type(op.inputs[0]);
-    Place expected = place(op.inputs[0]);
-    for (const ValueId out : op.outputs) {
-      const ir::Shape& shape = graph_.type(out).shape;
-      const bool is_all = shape.num_elements() == source.num_elements();
-      if (!lies_as(out, expected, is_all ? source.shape : shape))
+    const ir::OpTypes types = ir::op_types(graph_, op);
+    const Place& source = place(op.inputs[0]);
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      const auto view = op.def->view(types, source.strides, i);
+      const int64_t offset = view ? view->offset * ir::bits(types.inputs[0].dtype) / 8 : 0;
+      if (!view || !lies_as(op.outputs[i], {source.storage, source.offset_bytes + offset, view->strides},
+                            types.outputs[i].shape))
         return broken(op, "a view does not lie where its operand does");
-      expected.offset_bytes += shape.dim(-1) * ir::bits(source.dtype) / 8;
     }
     return Ok{};
   }

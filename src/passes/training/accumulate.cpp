@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "base/at.h"
 #include "ir/builder.h"
 #include "ir/op_def.h"
 #include "ops/op_list.h"
@@ -27,11 +28,51 @@ Status check(const ir::Graph& graph, const Accumulation& a) {
     return Error{.what = fmt::format("accumulator '{}' is not declared as {}", a.state,
                                      ir::to_string(graph.type(a.contribution))),
                  .where = op.layer};
-  const auto output = static_cast<size_t>(graph.value(a.contribution).result_index);
-  if (!a.first && ir::accumulator_operand(op, output) < 0)
-    return Error{.what = fmt::format("result {} of '{}' cannot be accumulated", output, op.def->name),
-                 .where = op.layer};
   return Ok{};
+}
+
+/// Whether ops that are needed read each value: those that have an effect, or that contributions come from.
+std::vector<bool> read_elsewhere(const ir::Graph& graph, std::span<const Accumulation> accumulations) {
+  std::vector<bool> needed(graph.num_values(), false), read(graph.num_values(), false);
+  for (const Accumulation& a : accumulations) {
+    if (needed[at(a.contribution)]) read[at(a.contribution)] = true;  // of two parameters
+    needed[at(a.contribution)] = true;
+  }
+  for (auto id = graph.order().rbegin(); id != graph.order().rend(); ++id) {
+    const ir::Op& op = graph.op(*id);
+    const bool is_live =
+        op.def->has_effect || std::ranges::any_of(op.outputs, [&](ir::ValueId v) { return needed[at(v)]; });
+    for (const ir::ValueId v : op.inputs)
+      if (is_live && v.valid()) needed[at(v)] = read[at(v)] = true;
+  }
+  return read;
+}
+
+/// The operand through which the contribution's op may go on from the accumulator; -1 where it has none, or
+/// where others read what it gives.
+int own_accumulator(const ir::Graph& graph, ir::ValueId contribution, const std::vector<bool>& read) {
+  const ir::Op& op = graph.op(graph.value(contribution).producer);
+  return read[at(contribution)]
+             ? -1
+             : ir::accumulator_operand(op, static_cast<size_t>(graph.value(contribution).result_index));
+}
+
+/// The accumulator's next value: the contribution, whose op goes on from what is held, or a sum of both.
+ir::ValueId continued(ir::Builder& builder, const Accumulation& a, int operand, Edits& edits) {
+  ir::Graph& graph = builder.graph();
+  const ir::ValueId held = builder.read(a.state);
+  if (operand < 0) {
+    edits.after.push_back(graph.order().back());
+    const ir::Attrs nothing{{"kind", std::string("sum")}, {"axes", std::vector<int64_t>{}}, {"keep", true}};
+    const ir::ValueId sum = builder.op("reduce", {a.contribution, held}, nothing);
+    edits.after.push_back(graph.order().back());
+    return sum;
+  }
+  edits.before.push_back(graph.order().back());
+  auto& inputs = graph.op(graph.value(a.contribution).producer).inputs;
+  inputs.resize(std::max(inputs.size(), at(operand) + 1));
+  inputs[at(operand)] = held;
+  return a.contribution;
 }
 
 }  // namespace
@@ -40,20 +81,15 @@ Status accumulate(ir::Graph& graph, std::span<const Accumulation> accumulations)
   const std::vector<OpId> order = graph.order();
   ir::Builder builder(graph, ops::find_op);
   std::map<OpId, Edits> edits;
+  const std::vector<bool> read = read_elsewhere(graph, accumulations);
   for (const Accumulation& a : accumulations) {
     PLIMSOLL_TRY(check(graph, a));
     const OpId id = graph.value(a.contribution).producer;
     builder.stand_with(graph.op(id));
-    if (!a.first) {
-      const ir::ValueId held = builder.read(a.state);
-      auto& inputs = graph.op(id).inputs;
-      const auto operand = static_cast<size_t>(ir::accumulator_operand(
-          graph.op(id), static_cast<size_t>(graph.value(a.contribution).result_index)));
-      inputs.resize(std::max(inputs.size(), operand + 1));
-      inputs[operand] = held;
-      edits[id].before.push_back(graph.order().back());
-    }
-    builder.assign(a.state, a.contribution);
+    const ir::ValueId value =
+        a.first ? a.contribution
+                : continued(builder, a, own_accumulator(graph, a.contribution, read), edits[id]);
+    builder.assign(a.state, value);
     PLIMSOLL_TRY(builder.status());
     edits[id].after.push_back(graph.order().back());
   }

@@ -4,7 +4,8 @@
 //   state_assign "g"
 //
 // Not an addition after the fact: ((acc + g1) + g2) differs from acc + (g1 + g2), and results must not
-// depend on the split of the effective batch.
+// depend on the split of the effective batch. The families' parameters are all used by ops that can go on so;
+// of a model of one's own, whose parameters may be used by any op, those that cannot are added.
 #pragma once
 
 #include <span>
@@ -16,14 +17,15 @@
 namespace plimsoll::passes {
 
 struct Accumulation {
-  ir::ValueId contribution = {};  ///< a result of an op with an acc operand for it
-  std::string state = {};         ///< the accumulator, declared, of the contribution's type
-  bool first = true;              ///< assigns; else continues from what the state holds
+  ir::ValueId contribution = {};
+  std::string state = {};  ///< the accumulator, declared, of the contribution's type
+  bool first = true;       ///< assigns; else continues from what the state holds
 };
 
-/// Gives each contribution's op its accumulator and assigns the result. Later uses see the accumulated value.
-/// Errors: kInvalidArgument where the op cannot accumulate that result (a view, a sum) or the state does not
-/// fit.
+/// Gives each contribution's op its accumulator and assigns the result; later uses see the accumulated value.
+/// Where the op has no operand for an accumulator (a view, an activation's gradient), or needed ops read the
+/// contribution itself, the contribution is added to the accumulator behind it. Errors: kInvalidArgument
+/// where the state does not fit.
 Status accumulate(ir::Graph& graph, std::span<const Accumulation> accumulations);
 
 }  // namespace plimsoll::passes

@@ -77,6 +77,53 @@ TEST_F(BindStorageTest, CopiesAViewForAKernelThatNeedsItDense) {
   EXPECT_EQ(other.order().size(), graph.order().size() + 1);
 }
 
+int copies_in(const ir::Graph& graph) {
+  int copies = 0;
+  for (const ir::OpId id : graph.order()) copies += graph.op(id).def->name == "copy" ? 1 : 0;
+  return copies;
+}
+
+/// Kernels that take views take rows one stride apart, of the last axis or of heads and their size.
+TEST(BindStorage, CopiesViewsThatAreNoRows) {
+  const auto copies_for = [](const std::function<ValueId(ir::Builder&)>& build) {
+    ir::Graph graph;
+    ir::Builder b(graph, ops::find_op);
+    const ValueId y = build(b);
+    graph.declare_state({.name = "y", .type = graph.type(y), .state_class = StateClass::kOutput});
+    b.assign("y", y);
+    EXPECT_TRUE(b.status().ok());
+    bind(graph);
+    return copies_in(graph);
+  };
+  const auto part = [](ir::Builder& b, ir::Shape shape, int64_t axis, int64_t size) {
+    return ops::slice(b, b.state(decl("x", shape)), axis, 1, size);
+  };
+  EXPECT_EQ(copies_for([&](auto& b) { return ops::silu(b, part(b, {2, 3, 8}, 2, 4)); }), 0);
+  EXPECT_EQ(copies_for([&](auto& b) {
+              return ops::silu(b, part(b, {2, 3, 8}, 1, 2));
+            }),
+            1)
+      << "not one stride";
+  EXPECT_EQ(copies_for([&](auto& b) { return ops::silu(b, part(b, {4, 3, 8}, 0, 2)); }), 0) << "dense";
+  const auto turned = [](ir::Builder& b) { return ops::permute(b, b.state(decl("x", {4, 3})), {1, 0}); };
+  EXPECT_EQ(copies_for([&](auto& b) { return ops::silu(b, turned(b)); }), 1);
+  EXPECT_EQ(copies_for([&](auto& b) { return ops::pointwise(b, "exp(x0)", {turned(b)}); }), 0);
+  EXPECT_EQ(copies_for([&](auto& b) {
+              return ops::silu(b, ops::expand(b, b.state(decl("x", {1, 3})), {4, 3}));
+            }),
+            1);
+  EXPECT_EQ(copies_for([&](auto& b) { return turned(b); }), 1) << "a state is dense";
+  const auto heads = [&](ir::Builder& b) {
+    return ops::reshape(b, part(b, {2, 3, 24}, 2, 16), {2, 3, 4, 4});
+  };
+  EXPECT_EQ(copies_for([&](auto& b) { return ops::silu(b, heads(b)); }), 0);
+  EXPECT_EQ(copies_for([&](auto& b) {
+              return ops::linear(b, heads(b), b.state(decl("w", {5, 4})), {});
+            }),
+            1)
+      << "rows of the last axis are in groups";
+}
+
 TEST_F(BindStorageTest, AnAssignedValueIsWrittenToItsStateFromTheStart) {
   const ValueId x = b.state(decl("x", {4}));
   const ValueId y = ops::add(b, x, x);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernels/operands.h"
+#include "backends/cpu/kernels/strided_runs.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -20,11 +21,16 @@ void copy_elements(T* to, const T* from, int64_t elements) {
 
 template <typename T>
 void copy_of(const KernelCall& call, ThreadPool& pool) {
-  const Walk<2> walk({&call.inputs[0], &call.outputs[0]});
-  const T* x = call.inputs[0].as<const T>();
+  const TensorRef& from = call.inputs[0];
+  const StridedRuns runs(from.shape(), from.strides);
+  const T* x = from.as<const T>();
   T* y = call.outputs[0].as<T>();
-  for_blocks(pool, walk.total(), kBlockElements, [&](int64_t begin, int64_t end) {
-    walk.for_runs(begin, end, [&](const auto& at, int64_t n) { copy_elements(y + at[1], x + at[0], n); });
+  const int64_t step = runs.stride();
+  for_blocks(pool, from.num_elements(), kBlockElements, [&](int64_t begin, int64_t end) {
+    runs.for_runs(begin, end, [&](int64_t offset, int64_t first, int64_t n) {
+      if (step == 1) return copy_elements(y + first, x + offset, n);
+      for (int64_t i = 0; i < n; ++i) y[first + i] = x[offset + i * step];
+    });
   });
 }
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, List
 from ._module import Module, ModuleList, Parameter, Sequential
 from ._values import Value
 from .errors import (DataError, Diverged, DoesNotFit, InternalError, PlimsollError, SettingError, UnsupportedOp)
-from .functional import (abs, add, arange, attention, binary_cross_entropy_with_logits, cast, cat, chunk, cross_entropy, detach,
+from .functional import (abs, add, arange, attention, binary_cross_entropy_with_logits, cast, cat, chunk, clamp, cross_entropy, detach,
                          div, dropout, embedding, eq, exp, expand, flatten, flip, full, gather, ge, gelu, gt, index_select,
                          layer_norm, le, log, log_softmax, lt, matmul, max, maximum, mean, minimum, mse, mul, ne, neg,
                          ones, permute, pow, relu, reshape, rms_norm, rsqrt, sigmoid, silu, softmax, split, sqrt, square,
@@ -50,7 +50,7 @@ _MODULES = ("callbacks", "schedules", "torch")
 
 __all__ = [
     "Module", "ModuleList", "Sequential", "Parameter", "Value", "Linear", "Embedding", "RMSNorm", "LayerNorm", "Dropout",
-    "abs", "add", "arange", "attention", "binary_cross_entropy_with_logits", "cast", "cat", "chunk", "cross_entropy", "detach",
+    "abs", "add", "arange", "attention", "binary_cross_entropy_with_logits", "cast", "cat", "chunk", "clamp", "cross_entropy", "detach",
     "div", "dropout", "embedding", "eq", "exp", "expand", "flatten", "flip", "full", "gather", "ge", "gelu", "gt",
     "index_select", "layer_norm", "le", "log", "log_softmax", "lt", "matmul", "max", "maximum", "mean", "minimum", "mse",
     "mul", "ne", "neg", "ones", "permute", "pow", "relu", "reshape", "rms_norm", "rsqrt", "sigmoid", "silu", "softmax",

@@ -17,7 +17,8 @@ from ._trace import append, operand
 from ._values import Axes, Value
 from .errors import SettingError
 
-__all__ = ["abs", "add", "arange", "attention", "binary_cross_entropy_with_logits", "cast", "cat", "chunk", "cross_entropy",
+__all__ = ["abs", "add", "arange", "attention", "binary_cross_entropy_with_logits", "cast", "cat", "chunk", "clamp",
+           "cross_entropy",
            "detach", "div", "dropout", "embedding", "eq", "exp", "expand", "flatten", "flip", "full", "gather", "ge", "gelu",
            "gt", "index", "index_select", "layer_norm", "le", "linear", "log", "log_softmax", "lt", "matmul", "max", "maximum",
            "mean", "minimum", "mse", "mul", "ne", "neg", "ones", "permute", "pow", "relu", "reshape", "rms_norm", "rsqrt",
@@ -123,6 +124,11 @@ def gt(a: Any, b: Any) -> Value:
 def ge(a: Any, b: Any) -> Value:
     """1.0 where a >= b, else 0.0."""
     return _binary("ge", a, b)
+
+
+def clamp(x: Any, min: Optional[float] = None, max: Optional[float] = None) -> Value:
+    """x, not below ``min`` and not above ``max``."""
+    return append("clamp", [x], min=min, max=max)
 
 
 def where(condition: Any, a: Any, b: Any) -> Value:
@@ -278,7 +284,8 @@ def rms_norm(x: Any, weight: Any, eps: float = 1.1920928955078125e-07) -> Value:
 
 def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Value:
     """x […, dim], weight [dim], bias [dim] → […, dim]: mean 0 and variance 1, then weight and bias."""
-    return append("layer_norm", [x, weight, bias], eps=float(eps))
+    weight = operand(weight)
+    return append("layer_norm", [x, weight, zeros(weight.shape) if bias is None else bias], eps=float(eps))
 
 
 def attention(q: Any, k: Any, v: Any, causal: Optional[bool] = None, *, is_causal: Optional[bool] = None,

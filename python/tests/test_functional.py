@@ -29,6 +29,8 @@ CASES = {
     "softmax": both(lambda n, t: n.softmax(t.a, dim=-1) * t.b + n.softmax(t.b, dim=0)),
     "log_softmax": both(lambda n, t: n.log_softmax(t.a, dim=-1) * t.b),
     "where": both(lambda n, t: n.where(t.a > t.b, t.a * 2, t.b * t.b) + n.where(t.a <= 0, 0.5, t.b)),
+    "clamp": both(lambda n, t: n.clamp(t.a, -0.5, 0.7) * t.b + n.clamp(t.b, min=0.1)),
+    "layer_norm_without_bias": both(lambda n, t: pl.layer_norm(t.p, t.r), lambda n, t: F.layer_norm(t.p, (6,), t.r)),
     "maximum": both(lambda n, t: n.maximum(t.a, t.b) + n.minimum(t.a, t.r)),
     "reductions": both(lambda n, t: n.sum(t.p, dim=(0, 2)).sum() + n.mean(t.p, dim=1, keepdim=True) * t.p + t.p.mean()),
     "max": both(lambda n, t: pl.max(t.p, dim=-1), lambda n, t: torch.amax(t.p, dim=-1)),

@@ -126,6 +126,14 @@ def _masked_fill(c: Context, node: Any, x: Any, mask: Any, fill: Any) -> Value:
     return f.where(c.value(mask), c.value(max(float(fill), lowest)), c.value(x))
 
 
+@op("clamp", "clamp_min", "clamp_max")
+def _clamp(c: Context, node: Any, x: Any, first: Optional[float] = None, second: Optional[float] = None,
+           min: Optional[float] = None, max: Optional[float] = None) -> Value:
+    if op_name(node.target) == "clamp_max":
+        return f.clamp(x, None, first if max is None else max)
+    return f.clamp(x, first if min is None else min, second if max is None else max)
+
+
 @op("gelu")
 def _gelu(c: Context, node: Any, x: Any, approximate: str = "none") -> Value:
     return f.gelu(x, approximate)

@@ -19,7 +19,9 @@ INCLUDE = re.compile(r'#include "([^"]+)"')
 CAPABILITIES = ["80", "86", "89", "90a", "100", "120"]
 # Macros that a module is compiled with, by the beginning of its name; every other module has one form, without.
 FORMS = {"attention/mma_": [f"MMA_WIDTH={width} MMA_TYPE={dtype} MMA_DROPS={drops}"
-                            for width in (64, 128, 256) for dtype, drops in ((1, 0), (2, 1))]}
+                            for width, dtype, drops in ((64, 2, 0), (128, 1, 0), (256, 1, 1))]}
+# Attention on FMA units holds as many sums as 128 registers do, with two blocks on a multiprocessor: bytes that may spill.
+MAY_SPILL = re.compile(r"^attention_(dq_|dkv_)?\d+$"), 128
 # Kernels that the memory's rate decides: wide loads and stores.
 WIDE = {"norm_rows", "norm_grad_rows", "rope_rows", "swiglu", "swiglu_grad", "activate", "binary", "scaled", "cast_rows",
         "bias_add_rows", "loss_rows", "update_tensors", "embedding", "copy_strided"}
@@ -106,9 +108,10 @@ def faults(log, ptx):
         yield f"the compiler tells nothing of {sorted(set(texts) - set(used))}"
     for name, text in texts.items():
         one = used.get(name, {})
-        if one.get("stores") or one.get("loads"):
+        allowed = MAY_SPILL[1] if MAY_SPILL[0].match(name) else 0
+        if one.get("stores", 0) > allowed or one.get("loads", 0) > allowed:
             yield f"{name} spills: {one['stores']} bytes stored, {one['loads']} loaded"
-        if one.get("stack"):
+        if one.get("stack", 0) > allowed:
             yield f"{name} keeps {one['stack']} bytes in local memory"
         if name in WIDE and not (WIDE_LOAD.search(text) and WIDE_STORE.search(text)):
             yield f"{name} does not move 16 bytes at once"

@@ -269,7 +269,9 @@ Result<Handle> Modules::module(const ModuleId& id) {
   if (!modules_.contains(id)) {
     if (!images_.contains(id)) {
       const bool has_siblings = is_cached_ && !id.defines.empty();
-      PLIMSOLL_TRY(find_images(has_siblings ? family(id.defines) : std::vector{id}));
+      std::vector<ModuleId> ids = has_siblings ? family(id.defines) : std::vector<ModuleId>{};
+      if (std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
+      PLIMSOLL_TRY(find_images(ids));
     }
     PLIMSOLL_TRY(load(id, images_[id]));
     images_.erase(id);

@@ -3,8 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <mutex>
+
 #include "backends/cuda/source.h"
 #include "card.h"
+#include "io/temporary_folder.h"
 
 namespace plimsoll::cuda {
 namespace {
@@ -25,7 +31,11 @@ Compiler recording() {
     return *program = &one, 0;
   };
   c.destroy = [](Handle*) { return 0; };
-  c.compile = [](Handle, int count, const char** texts) { return given.assign(texts, texts + count), 0; };
+  c.compile = [](Handle, int count, const char** texts) {
+    static std::mutex turn;  // modules are compiled side by side
+    const std::lock_guard lock(turn);
+    return given.assign(texts, texts + count), 0;
+  };
   c.log_size = [](Handle, size_t* bytes) { return *bytes = 0, 0; };
   c.log = [](Handle, char*) { return 0; };
   c.cubin_size = c.ptx_size = [](Handle, size_t* bytes) { return *bytes = 1, 0; };
@@ -57,6 +67,77 @@ TEST(CompileModule, MakesPtxOfTheNextOlderForCardsThatItDoesNot) {
 TEST(CompileModule, GivesItsMacrosToTheCompiler) {
   ASSERT_TRUE(compile_module(recording(), {"norm/norm", "HEAD_DIM=128 CAUSAL=1"}, 80));
   EXPECT_THAT(given, ElementsAre("-DHEAD_DIM=128", "-DCAUSAL=1", "--gpu-architecture=sm_80", "--std=c++17"));
+}
+
+/// A driver that loads what it is given; the names of functions that were looked up.
+std::vector<std::string> looked_up;
+Driver loading() {
+  static int one = 0;
+  Driver d;
+  d.error_name = d.error_text = [](int, const char** text) { return *text = "refused", 0; };
+  d.module_load = [](Handle* module, const void*) { return *module = &one, 0; };
+  d.module_unload = [](Handle) { return 0; };
+  d.module_function = [](Handle* function, Handle, const char* name) {
+    looked_up.emplace_back(name);
+    return *function = &one, 0;
+  };
+  d.function_set = [](Handle, int, int bytes) { return bytes > 200 << 10 ? 1 : 0; };
+  return d;
+}
+
+class ModulesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1);
+    looked_up.clear();
+  }
+  void TearDown() override { unsetenv("XDG_CACHE_HOME"); }
+  [[nodiscard]] size_t num_cached() const {
+    std::error_code none;
+    const std::filesystem::directory_iterator files(cache_.path() + "/plimsoll/cuda", none);
+    return static_cast<size_t>(std::distance(begin(files), end(files)));
+  }
+  const io::TemporaryFolder cache_;
+  const Driver driver_ = loading();
+  const Compiler compiler_ = recording();
+};
+
+TEST_F(ModulesTest, FindsAFunctionOnce) {
+  Modules modules(driver_, compiler_, 80, true);
+  ASSERT_TRUE(modules.find_images());
+  ASSERT_TRUE(modules.load());
+  EXPECT_EQ(num_cached(), module_names().size());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(modules.function("norm/norm", "", "norm_rows", 0));
+  EXPECT_THAT(looked_up, ElementsAre("norm_rows"));
+  const auto too_much = modules.function("norm/norm", "", "norm_rows", 300 << 10);
+  ASSERT_FALSE(too_much);
+  EXPECT_THAT(too_much.error().message(), HasSubstr("shared memory of CUDA kernel norm_rows"));
+  modules.unload();
+}
+
+TEST_F(ModulesTest, CompilesAFormWhenItIsNeededAndKeepsIt) {
+  Modules modules(driver_, compiler_, 80, true);
+  given.clear();
+  ASSERT_TRUE(modules.function("norm/norm", "WIDTH=64", "norm_rows", 0));
+  EXPECT_THAT(given, Contains("-DWIDTH=64"));
+  EXPECT_EQ(num_cached(), 1U);
+  given.clear();
+  ASSERT_TRUE(modules.function("norm/norm", "WIDTH=64", "norm_rows", 0));
+  EXPECT_TRUE(given.empty()) << "it was compiled again";
+  ASSERT_TRUE(modules.function("norm/norm", "WIDTH=128", "norm_rows", 0));
+  EXPECT_THAT(given, Contains("-DWIDTH=128"));
+  EXPECT_THAT(looked_up, ElementsAre("norm_rows", "norm_rows"));
+  modules.unload();
+}
+
+TEST_F(ModulesTest, CompilesTogetherWhatReadsTheSameMacros) {
+  Modules modules(driver_, compiler_, 80, true);
+  ASSERT_TRUE(modules.function("norm/norm_parts", "add_parts=add_parts", "add_parts",
+                               0));  // a word of that module alone
+  EXPECT_EQ(num_cached(), 1U);
+  ASSERT_TRUE(modules.function("norm/sums", "granule_begin=granule_begin", "sum_columns", 0));
+  EXPECT_GT(num_cached(), 3U) << "those that sum by granules";
+  modules.unload();
 }
 
 // Without a card: the compiler alone.

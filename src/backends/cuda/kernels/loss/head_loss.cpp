@@ -36,8 +36,10 @@ struct Form {
     if (has_dw) dw = results[num_results - 1];
   }
   [[nodiscard]] DType d_dtype() const { return ops::stored_dtype(precision); }
-  /// Elements from a row of the logits' gradient to the next, in the logits' place.
-  [[nodiscard]] int64_t d_stride() const { return classes * 32 / ir::bits(d_dtype()); }
+  /// Elements from a row of the logits to the next, a multiple of what a thread moves at once; of their
+  /// gradient, which lies in their place.
+  [[nodiscard]] int64_t stride() const { return round_up(classes, kEach); }
+  [[nodiscard]] int64_t d_stride() const { return stride() * 32 / ir::bits(d_dtype()); }
   /// Whether dw needs no f32 beside it: it is that, or a single product's result.
   [[nodiscard]] bool is_dw_direct() const {
     return dw == DType::kF32 || (!adds_dw && chunks.max_rows() >= rows && is_direct(dw, precision));
@@ -51,7 +53,7 @@ struct HeadScratch {
       : product(scratch.take<std::byte>(kProductWorkspace)),
         x(scratch.take<std::byte>(rounded_bytes(f.x, f.chunks.max_rows() * f.width, f.precision))),
         weight(scratch.take<std::byte>(rounded_bytes(f.weight, f.width * f.classes, f.precision))),
-        logits(scratch.take<float>(f.chunks.max_rows() * f.classes)),
+        logits(scratch.take<float>(f.chunks.max_rows() * f.stride())),
         losses(scratch.take<float>(f.rows)),
         dw(scratch.take<float>(f.has_dw && !f.is_dw_direct() ? f.width * f.classes : 0)),
         dx(scratch.take<float>(f.has_dx && !is_direct(f.dx, f.precision) ? f.chunks.max_rows() * f.width
@@ -118,7 +120,8 @@ class HeadLoss {
   Status chunk(int64_t begin, int64_t rows) {
     PLIMSOLL_ASSIGN(const Matrix x, rounded_for(matrix_of(call_.inputs[0]).from(begin, rows), form_.precision,
                                                 scratch_.x, stream_));
-    const Matrix logits = f32_matrix(scratch_.logits, rows, form_.classes);
+    Matrix logits = f32_matrix(scratch_.logits, rows, form_.classes);
+    logits.stride = form_.stride();
     PLIMSOLL_TRY(multiply(x, false, weight_, !form_.transposed, logits, false, form_.precision,
                           scratch_.product, stream_));
     PLIMSOLL_TRY(loss_rows(loss_of(begin), rows, stream_));
@@ -149,7 +152,8 @@ class HeadLoss {
     loss.targets = call_.inputs[2].as<const int32_t>() + begin;
     loss.loss = scratch_.losses + begin;
     loss.scale = call_.inputs[3].as<const float>();
-    loss.cols = loss.stride = form_.classes;
+    loss.cols = form_.classes;
+    loss.stride = form_.stride();
     loss.d_stride = form_.d_stride();
     loss.tf32 = form_.precision == Precision::kTf32 ? 1 : 0;
     return loss;

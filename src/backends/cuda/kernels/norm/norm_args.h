@@ -5,6 +5,9 @@
 
 namespace plimsoll::cuda {
 
+/// Of a block that takes a row, eight elements a thread at a time.
+constexpr int kMostRowThreads = 512;
+
 struct NormRows {
   Operand x, residual, weight, bias, sum,
       y;  // residual and sum where an addition goes before; bias of layer_norm

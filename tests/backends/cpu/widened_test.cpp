@@ -20,6 +20,23 @@ TEST(Cast, EachWay) {
   }
 }
 
+// Every sign, exponent and upper mantissa, below, at and above the middle to the next number.
+TEST(Cast, HasTheCpusBitsOnACard) {
+  if (cuda::fixtures::card() == nullptr) GTEST_SKIP() << "no card";
+  Tensor x{{DType::kF32, Shape{1 << 16, 5}}, {}};
+  for (uint32_t upper = 0; upper < 1U << 16; ++upper)
+    for (const uint32_t lower : {0U, 0x7FFFU, 0x8000U, 0x8001U, 0xFFFFU})
+      x.bits.push_back(upper << 16 | lower);
+  for (const char* dtype : {"bf16", "f16"}) {
+    const OpRun run{"cast", {x}, {{"out", std::string(dtype)}}};
+    const Tensor card = run_on_card(*cuda::fixtures::card(), run)[0], cpu = run_cpu(run)[0];
+    int64_t apart = 0;
+    for (size_t i = 0; i < cpu.bits.size(); ++i)
+      if (card.bits[i] != cpu.bits[i] && !(std::isnan(card.value(i)) && std::isnan(cpu.value(i)))) ++apart;
+    EXPECT_EQ(apart, 0) << dtype;
+  }
+}
+
 TEST(Cast, RoundsTiesToEven) {
   const Tensor x = floats(Shape{3}, {1.0F + 0x1p-8F, 1.0F + 0x3p-8F, -1.0F - 0x1p-8F});
   for_each_isa([&](const std::string&) {

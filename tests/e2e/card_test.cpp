@@ -1,0 +1,142 @@
+// Training on a card against training on the CPU: the same losses and weights but for rounding, the memory
+// that was planned, and the same bits in whatever order the card does what may be done in any order. The card
+// is the fake one of backends/cuda/fake, which runs the kernels on the host (docs/card-tests.md).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "program.h"
+#include "tensors.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+constexpr const char* kData =
+    "data: {train: train.txt, eval: eval.txt, sequence_length: 40}\noutput: {dir: out}\n"
+    "training: {global_batch_size: 4, max_steps: 3, learning_rate: 1.0e-3, lr_scheduler: constant, "
+    "eval_steps: 3}\n";
+
+/// Nothing divides anything.
+std::string model(const std::string& type, const std::string& more = "") {
+  return "model:\n  config: {model_type: " + type +
+         ", vocab_size: 259, hidden_size: 60, intermediate_size: 70, num_hidden_layers: 2, "
+         "num_attention_heads: "
+         "3,\n    num_key_value_heads: 1, head_dim: 20, max_position_embeddings: 64, rms_norm_eps: 1.0e-5" +
+         more + "}\n  init: random\n" + kData;
+}
+std::string gpt2(const std::string& dropout) {
+  return "model:\n  config: {model_type: gpt2, vocab_size: 259, n_embd: 48, n_layer: 2, n_head: 3, "
+         "n_positions: 64, "
+         "resid_pdrop: " +
+         dropout + ", embd_pdrop: " + dropout + ", attn_pdrop: " + dropout + "}\n  init: random\n" + kData;
+}
+
+struct Case {
+  const char* name;
+  std::string run;  ///< the run file
+  std::string overrides = "";
+  double tolerance = 1e-4;  ///< of losses and norms, relative
+  /// Of weights, of the root of their mean square: AdamW makes steps of what is rounding alone.
+  double weights = 2e-3;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+struct Trained {
+  Outcome outcome;
+  Tensors weights;
+};
+
+Trained train(const Case& c, const std::string& device, const std::string& environment = "") {
+  const Folder folder;
+  folder.write("train.txt", some_text(4'000));
+  folder.write("eval.txt", some_text(300));
+  folder.write("run.yaml", c.run);
+  Trained trained{folder.run("train run.yaml --json " + c.overrides + " " + device, environment), {}};
+  EXPECT_EQ(trained.outcome.exit_code, 0) << trained.outcome.err;
+  const std::string whole = folder.read("out/final/model.safetensors");
+  if (trained.outcome.exit_code == 0)
+    trained.weights =
+        read_tensors(whole.empty() ? folder.read("out/final/adapter_model.safetensors") : whole);
+  return trained;
+}
+Trained train_on_card(const Case& c, int seed) {
+  return train(
+      c, "runtime.device=cuda",
+      "PLIMSOLL_CUDA_LIBRARIES=" PLIMSOLL_FAKE_CARD " PLIMSOLL_FAKE_CUDA_SEED=" + std::to_string(seed));
+}
+
+/// The numbers behind each `"key": ` of the output, in order.
+std::vector<double> numbers(const std::string& out, const std::string& key) {
+  std::vector<double> found;
+  const std::string mark = "\"" + key + "\": ";
+  for (size_t at = out.find(mark); at != out.npos; at = out.find(mark, at + 1))
+    found.push_back(std::strtod(out.c_str() + at + mark.size(), nullptr));
+  return found;
+}
+
+std::vector<float> values_of(const Tensor& tensor) {
+  if (tensor.dtype == "F32") return tensor.values();
+  EXPECT_EQ(tensor.dtype, "BF16");
+  std::vector<uint16_t> bits(tensor.bytes.size() / 2);
+  std::memcpy(bits.data(), tensor.bytes.data(), tensor.bytes.size());
+  std::vector<float> values;
+  for (const uint16_t b : bits) values.push_back(std::bit_cast<float>(uint32_t{b} << 16));
+  return values;
+}
+
+void expect_near(const Tensor& card, const Tensor& cpu, double tolerance, const std::string& name) {
+  const std::vector<float> a = values_of(card), b = values_of(cpu);
+  ASSERT_EQ(a.size(), b.size()) << name;
+  double apart = 0, size = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = double{a[i]} - double{b[i]};
+    apart += difference * difference;
+    size += double{b[i]} * double{b[i]};
+  }
+  EXPECT_LE(std::sqrt(apart), tolerance * std::sqrt(size)) << name;
+}
+
+class OnCard : public testing::TestWithParam<Case> {};
+
+TEST_P(OnCard, TrainsAsOnTheCpu) {
+  const Case& c = GetParam();
+  const Trained card = train_on_card(c, 1), cpu = train(c, "runtime.device=cpu");
+  for (const char* key : {"loss", "grad_norm"}) {
+    const std::vector<double> a = numbers(card.outcome.out, key), b = numbers(cpu.outcome.out, key);
+    ASSERT_EQ(a.size(), b.size());
+    ASSERT_GE(a.size(), 3U);
+    for (size_t i = 0; i < a.size(); ++i)
+      EXPECT_NEAR(a[i], b[i], c.tolerance * std::abs(b[i])) << key << " " << i;
+  }
+  ASSERT_EQ(card.weights.size(), cpu.weights.size());
+  for (const auto& [name, tensor] : cpu.weights) expect_near(card.weights.at(name), tensor, c.weights, name);
+  EXPECT_EQ(number(card.outcome.out, "measured_peak_bytes"), number(card.outcome.out, "planned_peak_bytes"));
+  EXPECT_TRUE(train_on_card(c, 2).weights == card.weights) << "in another order of what has none";
+}
+
+const Case kCases[] = {
+    {"Llama", model("llama", ", attention_bias: true, tie_word_embeddings: true")},
+    {"Qwen3", model("qwen3", ", use_sliding_window: true, sliding_window: 9, max_window_layers: 1")},
+    {"Gpt2", gpt2("0")},
+    {"Dropout", gpt2("0.1")},
+    {"MicroBatches", model("llama"), "training.micro_batch_size=1 memory.recompute=full"},
+    {"Tf32", model("llama"), "training.precision=tf32", 3e-3, 3e-3},
+    {"Bf16", model("llama"), "training.precision=bf16", 2e-2, 2e-2},
+    {"Bf16States", model("llama"),
+     "training.precision=bf16 training.state.weights=bf16 training.state.gradients=bf16 "
+     "training.optimizer=sgd",
+     2e-2, 2e-2},
+    {"Fp16", model("llama"), "training.precision=fp16 training.loss_scale.growth_interval=2", 3e-3, 3e-3},
+    {"Lion", model("llama"), "training.optimizer=lion training.learning_rate=1.0e-4"},
+    {"Lora", model("llama"),
+     "'lora={r: 4, lora_alpha: 16, target_modules: all-linear, init_lora_weights: false}'"},
+    {"Offloaded", model("llama"), "'memory.offload={optimizer: host}'"},
+    {"UpdatedOnHost", model("llama"), "'memory.offload={optimizer: host}' memory.update_on_host=true"},
+};
+INSTANTIATE_TEST_SUITE_P(Runs, OnCard, testing::ValuesIn(kCases),
+                         [](const auto& each) { return each.param.name; });
+
+}  // namespace
+}  // namespace plimsoll::e2e

@@ -173,5 +173,36 @@ TEST(Autocast, DerivativesInheritIt) {
   }
 }
 
+/// Attention as models of one's own write it: its products are short, its softmax is not, arithmetic between
+/// follows its operands; derivatives multiply in the same precision.
+TEST(Autocast, GeneralOpsFollowPyTorchsLists) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  const ValueId q = b.state({"q", {DType::kF32, {2, 3, 4}}, StateClass::kParameter});
+  const ValueId k = b.state({"k", {DType::kF32, {2, 5, 4}}, StateClass::kParameter});
+  const ValueId scores = ops::pointwise(b, "mul(x0,0.5)", {ops::batched_matmul(b, q, k, false, true)});
+  const ValueId mixed = ops::batched_matmul(b, ops::softmax(b, scores), ops::pointwise(b, "tanh(x0)", {k}));
+  const ValueId loss = ops::reduce(b, ops::Reduce::kMean, mixed, {0, 1, 2}, false);
+  const ValueId seed = ops::fill(b, {1}, 1);
+  ASSERT_TRUE(autocast(graph, {.precision = ops::Precision::kBf16}).ok());
+  ASSERT_TRUE(autodiff(graph, {.loss = loss, .wrt = {q, k}, .seed = seed}).ok());
+  const Status valid = ir::verify(graph);
+  ASSERT_TRUE(valid.ok()) << (valid ? "" : valid.error().message()) << ir::print(graph);
+  EXPECT_EQ(to_string(graph.type(scores)), "bf16[2,3,5]");
+  EXPECT_EQ(to_string(graph.type(mixed)), "bf16[2,3,4]");
+  EXPECT_EQ(to_string(graph.type(loss)), "f32[1]");
+  int products = 0;
+  for (const ir::OpId id : graph.order()) {
+    const ir::Op& op = graph.op(id);
+    const std::string type = op.outputs.empty() ? "" : to_string(graph.type(op.outputs[0]));
+    EXPECT_TRUE(op.def->name != "softmax" || type == "f32[2,3,5]") << type;
+    EXPECT_TRUE(op.def->name != "softmax_grad" || type == "bf16[2,3,5]") << type;
+    if (op.def->rounded_operands == 0) continue;
+    EXPECT_EQ(op.attrs.str("precision"), "bf16");
+    ++products;
+  }
+  EXPECT_EQ(products, 6) << "two, and two derivatives of each";
+}
+
 }  // namespace
 }  // namespace plimsoll::passes

@@ -215,10 +215,11 @@ class AxesReduction {
   /// Results [result, result + n), all rows of them.
   void reduce_columns(int64_t result, int64_t n) const {
     alignas(64) std::array<float, kSumColumns> total, granule, room;
+    const float* const first = columns_at(result, n);
     int64_t row = 0;
     gone_.for_runs(0, axes_.gone.num_elements(), [&](int64_t offset, int64_t, int64_t count) {
-      for (int64_t i = 0; i < count; ++i, ++row) {
-        const float* x = row_at(result, n, offset + i * gone_.stride(), room.data());
+      for (int64_t i = 0; i < count; ++i, ++row, offset += gone_.stride()) {
+        const float* x = first != nullptr ? first + offset : gathered_row(result, n, offset, room.data());
         if (row % ops::kGranule == 0) {
           if (row > 0) add_granule(result, granule.data(), total.data(), n, row == ops::kGranule);
           std::copy_n(x, n, granule.data());
@@ -228,11 +229,10 @@ class AxesReduction {
       }
     });
     add_granule(result, granule.data(), total.data(), n, row <= ops::kGranule);
-    for (int64_t i = 0; i < n; ++i) {
-      const bool is_mean = kind_ == ops::Reduce::kMean;
+    const bool is_mean = kind_ == ops::Reduce::kMean;
+    for (int64_t i = 0; i < n; ++i)
       store(result + i,
             is_mean ? total[at(i)] / static_cast<float>(axes_.gone.num_elements()) : total[at(i)]);
-    }
   }
 
   void add_granule(int64_t result, const float* granule, float* total, int64_t n, bool is_first) const {
@@ -241,16 +241,22 @@ class AxesReduction {
     if (!is_first) row_(granule, total, n);
   }
 
-  /// The row at `offset` of results [result, result + n): where it lies, or gathered in `room`.
-  [[nodiscard]] const float* row_at(int64_t result, int64_t n, int64_t offset, float* room) const {
-    const float* direct = nullptr;
-    kept_.for_runs(result, result + n, [&](int64_t kept, int64_t first, int64_t count) {
+  /// Where results [result, result + n) have their first row, if it can be read there; else null.
+  [[nodiscard]] const float* columns_at(int64_t result, int64_t n) const {
+    const float* found = nullptr;
+    kept_.for_runs(result, result + n, [&](int64_t offset, int64_t, int64_t count) {
       if (count == n && kept_.stride() == 1 && x_.type.dtype == ir::DType::kF32)
-        direct = x_.as<float>() + kept + offset;
-      else
-        read_as_f32(address(kept + offset), x_.type.dtype, kept_.stride(), count, room + first - result);
+        found = x_.as<float>() + offset;
     });
-    return direct != nullptr ? direct : room;
+    return found;
+  }
+
+  /// The row at `offset` of those results, gathered in `room`.
+  const float* gathered_row(int64_t result, int64_t n, int64_t offset, float* room) const {
+    kept_.for_runs(result, result + n, [&](int64_t kept, int64_t first, int64_t count) {
+      read_as_f32(address(kept + offset), x_.type.dtype, kept_.stride(), count, room + first - result);
+    });
+    return room;
   }
 
   const TensorRef& x_;

@@ -145,11 +145,11 @@ TEST_P(TenCards, EightQuestionsHaveOneAnswerEach) {
                                 "memory.offload=none", "data.sequence_length=65536"}),
               HasSubstr("\"fits\": false"));
   EXPECT_THAT(questions.answer({"memory.host_budget=64MiB"}), HasSubstr("\"fits\": false"));
-  EXPECT_THAT(questions.answer({"training.optimizer=adamw_8bit"}),
-              HasSubstr("training.optimizer adamw_8bit"));
-  EXPECT_THAT(questions.answer({"training.optimizer=muon"}), HasSubstr("training.optimizer muon"));
-  EXPECT_THAT(questions.answer({"lora={r: 8, target_modules: all-linear}", "quantization.load_in_4bit=true"}),
-              HasSubstr("no products with quantized weights"));
+  EXPECT_THAT(questions.answer({"training.optimizer=adamw_8bit"}), HasSubstr("\"fits\": true"));
+  EXPECT_THAT(questions.answer({"training.optimizer=muon"}), HasSubstr("\"fits\": true"));
+  EXPECT_THAT(questions.answer({"lora={r: 8, target_modules: all-linear, use_dora: true}",
+                                "quantization={load_in_4bit: true, bnb_4bit_use_double_quant: true}"}),
+              HasSubstr("\"fits\": true"));
 }
 
 TEST_P(TenCards, WhatALeastSaysHoldsByItself) {
@@ -195,7 +195,6 @@ TEST(Cards, WhatASweepAFrontierAndARemedySayHoldsByItself) {
     SettingTexts all = tight;
     all.insert(all.end(), remedy.settings.begin(), remedy.settings.end());
     EXPECT_TRUE(questions.plan(all).fits) << remedy.text();
-    EXPECT_THAT(remedy.text(), testing::Not(HasSubstr("adamw_8bit"))) << "a card has no kernel for it";
   }
 }
 

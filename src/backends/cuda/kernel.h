@@ -25,6 +25,8 @@ struct Kernel {
   int64_t (*workspace_bytes)(const ir::OpTypes& types) = nullptr;
   /// Bit i: input i may be a view whose last axis is contiguous and whose other axes collapse to one stride.
   uint32_t strided_inputs = 0;
+  /// Bit i: input i may be of a block type (ir::is_block).
+  uint32_t block_inputs = 0;
   /// Whether it runs with these types, on a card of that compute capability (90; 0: it is not known); null:
   /// with all. Errors: as runtime::Target::accepts.
   Status (*accepts)(const ir::OpTypes& types, int capability) = nullptr;

@@ -4,29 +4,51 @@
 namespace plimsoll::cuda {
 
 std::span<const Kernel> activation_kernels();
+std::span<const Kernel> adafactor_kernels();
+std::span<const Kernel> adamw_8bit_kernels();
 std::span<const Kernel> attention_kernels();
+std::span<const Kernel> dora_kernels();
 std::span<const Kernel> elementwise_kernels();
+std::span<const Kernel> embedding_adapter_kernels();
 std::span<const Kernel> embedding_kernels();
 std::span<const Kernel> grad_norm_kernels();
-std::span<const Kernel> linear_kernels();
-std::span<const Kernel> loss_kernels();
-std::span<const Kernel> norm_kernels();
-std::span<const Kernel> optimizer_kernels();
-std::span<const Kernel> random_kernels();
+std::span<const Kernel> head_loss_kernels();
 std::span<const Kernel> kv_cache_kernels();
 std::span<const Kernel> label_loss_kernels();
+std::span<const Kernel> linear_kernels();
+std::span<const Kernel> loss_kernels();
+std::span<const Kernel> muon_kernels();
+std::span<const Kernel> norm_kernels();
+std::span<const Kernel> optimizer_kernels();
 std::span<const Kernel> qk_norm_kernels();
+std::span<const Kernel> random_kernels();
 std::span<const Kernel> rope_kernels();
 std::span<const Kernel> row_kernels();
 std::span<const Kernel> sum_kernels();
-std::span<const Kernel> head_loss_kernels();
 
 std::span<const Kernel> all_kernels() {
-  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>(
-      {activation_kernels(), attention_kernels(), elementwise_kernels(), embedding_kernels(),
-       grad_norm_kernels(), head_loss_kernels(), kv_cache_kernels(), label_loss_kernels(), linear_kernels(),
-       loss_kernels(), norm_kernels(), optimizer_kernels(), qk_norm_kernels(), random_kernels(),
-       rope_kernels(), row_kernels(), sum_kernels()});
+  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>({activation_kernels(),
+                                                                        adafactor_kernels(),
+                                                                        adamw_8bit_kernels(),
+                                                                        attention_kernels(),
+                                                                        dora_kernels(),
+                                                                        elementwise_kernels(),
+                                                                        embedding_adapter_kernels(),
+                                                                        embedding_kernels(),
+                                                                        grad_norm_kernels(),
+                                                                        head_loss_kernels(),
+                                                                        kv_cache_kernels(),
+                                                                        label_loss_kernels(),
+                                                                        linear_kernels(),
+                                                                        loss_kernels(),
+                                                                        muon_kernels(),
+                                                                        norm_kernels(),
+                                                                        optimizer_kernels(),
+                                                                        qk_norm_kernels(),
+                                                                        random_kernels(),
+                                                                        rope_kernels(),
+                                                                        row_kernels(),
+                                                                        sum_kernels()});
   return all;
 }
 

@@ -36,7 +36,8 @@ inline std::vector<Tensor> run_cpu(const OpRun& run, const RunOptions& options =
   std::vector<runtime::TensorRef> in(run.inputs.size()), out;
   for (size_t i = 0; i < in.size(); ++i) {
     if (!op.inputs[i].valid()) continue;
-    const bool viewable = run.inputs[i].type.shape.rank() >= 2 && cpu.target().accepts_strided(run.op, i);
+    const bool viewable = run.inputs[i].type.shape.rank() >= 2 && cpu.target().accepts_strided(run.op, i) &&
+                          !ir::is_block(run.inputs[i].type.dtype);
     in[i] = place(run.inputs[i], options.strided && viewable, memory, static_cast<size_t>(options.wider));
   }
   for (const auto& type : types.outputs) out.push_back(place(Tensor{type, {}}, false, memory));
@@ -67,6 +68,14 @@ void for_each_isa(F body) {
     if (isa_name(*chosen) == isa) body(std::string(isa));
   }
   ASSERT_TRUE(select_isa(nullptr).ok());
+}
+
+/// body(results, where) of every instruction set, and of the card where there is one.
+template <typename F>
+void for_each_backend(const OpRun& run, F body) {
+  if (cuda::fixtures::card() != nullptr) body(run_on_card(*cuda::fixtures::card(), run), "card");
+  if (on_card_alone()) return;
+  for_each_isa([&](const std::string& isa) { body(run_cpu(run), isa); });
 }
 
 /// The whole test of an op on one set of operands.

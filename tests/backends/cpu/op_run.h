@@ -106,6 +106,11 @@ using Memories = std::vector<std::unique_ptr<Guarded>>;
 /// axis, or the heads and their size.
 inline runtime::TensorRef place(const Tensor& t, bool strided, Memories& memory, size_t wider = 5) {
   const Shape& shape = t.type.shape;
+  if (ir::is_block(t.type.dtype)) {
+    memory.push_back(std::make_unique<Guarded>((t.storage.size() + 3) / 4));
+    std::memcpy(memory.back()->data(), t.storage.data(), t.storage.size());
+    return {reinterpret_cast<std::byte*>(memory.back()->data()), t.type, ir::dense_strides(shape)};
+  }
   const int rank = shape.rank(), lead = std::max(0, rank - (rank == 4 ? 2 : 1));
   size_t cols = 1;
   for (int a = lead; a < rank; ++a) cols *= static_cast<size_t>(shape.dim(a));

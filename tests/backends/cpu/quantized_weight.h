@@ -12,50 +12,37 @@ namespace plimsoll::cpu::fixtures {
 
 /// A value of a block type and the numbers that it stands for.
 struct QuantizedWeight {
-  ir::TensorType type;
-  std::vector<std::byte> storage;
-  Tensor numbers;
+  Tensor coded, numbers;
 };
 
 inline QuantizedWeight quantized_weight(ir::DType dtype, int64_t rows, int64_t cols) {
-  QuantizedWeight w{{dtype, {rows, cols}}, {}, normal({rows, cols}, 7)};
+  QuantizedWeight w{{{dtype, {rows, cols}}, {}}, normal({rows, cols}, 7)};
+  const ir::TensorType& type = w.coded.type;
+  std::vector<std::byte>& storage = w.coded.storage;
   const auto n = static_cast<size_t>(rows * cols);
-  const auto block = static_cast<size_t>(ops::quantized_block(w.type));
+  const auto block = static_cast<size_t>(ops::quantized_block(type));
   std::vector<float> x(n), scales((n + block - 1) / block);
   for (size_t i = 0; i < n; ++i) x[i] = static_cast<float>(w.numbers.value(i));
-  w.storage.resize(static_cast<size_t>(w.type.bytes().count));
-  ops::quantize(w.type, x, std::span(w.storage).first((n * static_cast<size_t>(ir::bits(dtype)) + 7) / 8),
+  storage.resize(static_cast<size_t>(type.bytes().count));
+  ops::quantize(type, x, std::span(storage).first((n * static_cast<size_t>(ir::bits(dtype)) + 7) / 8),
                 scales);
-  const std::vector<std::byte> tail = ops::stored_scales(w.type, scales);
-  std::copy(tail.begin(), tail.end(), w.storage.begin() + ops::scales_offset(w.type));
-  ops::dequantize(w.type, w.storage.data(), 0, std::span(x));
+  const std::vector<std::byte> tail = ops::stored_scales(type, scales);
+  std::copy(tail.begin(), tail.end(), storage.begin() + ops::scales_offset(type));
+  ops::dequantize(type, storage.data(), 0, std::span(x));
   for (size_t i = 0; i < n; ++i) w.numbers.bits[i] = std::bit_cast<uint32_t>(x[i]);
   return w;
 }
 
-/// The bits of the op's first result where input `at` is the weight, whose tensor in `run` has its type
-/// alone.
-inline std::vector<uint32_t> run_with_quantized(const OpRun& run, size_t at, const QuantizedWeight& w,
-                                                int threads) {
-  const ir::Op op = make_op(run);
-  const ir::OpTypes types = types_of(run, op);
-  Memories memory;
-  std::vector<std::byte> storage = w.storage;
-  storage.reserve(storage.size() + 64);
-  std::vector<runtime::TensorRef> in;
-  for (size_t i = 0; i < run.inputs.size(); ++i)
-    in.push_back(i == at ? runtime::TensorRef{storage.data(), w.type, ir::dense_strides(w.type.shape)}
-                         : place(run.inputs[i], false, memory));
-  std::vector<runtime::TensorRef> out = {place(Tensor{types.outputs[0], {}}, false, memory)};
-  CpuDevice& cpu = device(threads);
-  const auto bytes = static_cast<size_t>(cpu.target().workspace_bytes(types));
-  Guarded workspace((bytes + 3) / 4);
-  EXPECT_TRUE(
-      cpu.launch({&op, in, out, {reinterpret_cast<std::byte*>(workspace.data()), bytes}}, ir::Queue::kCompute)
-          .ok());
-  EXPECT_TRUE(workspace.intact());
-  for (const auto& each : memory) EXPECT_TRUE(each->intact());
-  return {out[0].as<uint32_t>(), out[0].as<uint32_t>() + out[0].num_elements()};
+/// `run` with the weight as input `at`: on the CPU the same bits as with its numbers, on the card their
+/// product within the tolerance.
+inline void expect_as_numbers(OpRun run, size_t at, const QuantizedWeight& w, double tolerance,
+                              const std::string& what) {
+  OpRun with_codes = run;
+  run.inputs[at] = w.numbers;
+  with_codes.inputs[at] = w.coded;
+  const std::vector<Tensor> plain = run_cpu(run);
+  for (const int threads : {1, 3}) expect_same_bits(run_cpu(with_codes, {.threads = threads}), plain, what);
+  expect_op_on_card(with_codes, run_reference(run), tolerance);
 }
 
 }  // namespace plimsoll::cpu::fixtures

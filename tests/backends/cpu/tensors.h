@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -18,6 +19,8 @@ using ir::Shape;
 struct Tensor {
   ir::TensorType type;
   std::vector<uint32_t> bits;
+  std::vector<std::byte> storage =
+      {};  ///< of a block type: codes and scales as they lie, in the place of bits
 
   [[nodiscard]] float f32(size_t i) const { return std::bit_cast<float>(bits[i]); }
   [[nodiscard]] double value(size_t i) const {

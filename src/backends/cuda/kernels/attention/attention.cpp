@@ -60,6 +60,15 @@ Operand shifted(const TensorRef& ref, int64_t elements) {
   return operand_at(ref.data + elements * (ir::bits(ref.type.dtype) / 8), ref.type.dtype);
 }
 
+/// Elements from a token to the next where a row is the last `row_axes` axes; the others collapse to one
+/// stride.
+int64_t token_stride(const TensorRef& ref, int row_axes) {
+  const ir::Shape& shape = ref.shape();
+  for (int axis = shape.rank() - row_axes - 1; axis >= 0; --axis)
+    if (shape.dim(axis) != 1) return ref.strides[static_cast<size_t>(axis)];
+  return row_axes == 2 ? shape.dim(-2) * shape.dim(-1) : shape.dim(-1);
+}
+
 /// Mask and dropout; documents are operand `doc`, what is drawn from the one behind it.
 void bind_masks(Attention& a, const KernelCall& call, size_t doc) {
   const ir::Attrs& attrs = call.op->attrs;
@@ -68,7 +77,6 @@ void bind_masks(Attention& a, const KernelCall& call, size_t doc) {
   a.window = attrs.i64("window");
   a.doc_start = data_or_null<const int32_t>(input_or_none(call, doc));
   a.random = data_or_null<const uint32_t>(input_or_none(call, doc + 1));
-  a.out_stride = int64_t{a.heads} * a.head_dim;
   if (a.random == nullptr) return;
   const double p = attrs.f64("p");
   a.threshold = ops::dropout_threshold(p);
@@ -86,8 +94,9 @@ Attention separate(const KernelCall& call, size_t doc) {
   a.heads = static_cast<int32_t>(q.dim(2));
   a.kv_heads = static_cast<int32_t>(k.dim(2));
   a.head_dim = static_cast<int32_t>(q.dim(3));
-  a.q_stride = q.dim(2) * q.dim(3);
-  a.kv_stride = k.dim(2) * k.dim(3);
+  a.q_stride = token_stride(call.inputs[0], 2);
+  a.k_stride = token_stride(call.inputs[1], 2);
+  a.v_stride = token_stride(call.inputs[2], 2);
   bind_masks(a, call, doc);
   return a;
 }
@@ -103,32 +112,36 @@ Attention packed(const KernelCall& call, size_t doc) {
   a.q = operand(qkv);
   a.k = shifted(qkv, int64_t{a.heads} * a.head_dim);
   a.v = shifted(qkv, int64_t{a.heads + a.kv_heads} * a.head_dim);
-  a.q_stride = a.kv_stride = row_stride(qkv);
+  a.q_stride = a.k_stride = a.v_stride = row_stride(qkv);
   bind_masks(a, call, doc);
   return a;
 }
 
+/// What the forward pass gives is dense.
 Status queue_forward(const KernelCall& call, Attention& a, Stream& stream) {
   const Size* size = size_of(a.head_dim, stream.capability());
   if (size == nullptr) return cannot(call, "heads of more elements than a block holds");
   const int64_t batch = call.inputs[0].shape().dim(0);
   if (batch > kMostSequences) return cannot(call, "more than 65535 sequences");
   a.out = operand(call.outputs[0]);
+  a.out_stride = int64_t{a.heads} * a.head_dim;
   a.lse = call.outputs[1].as<float>();
   const Dim grid{static_cast<uint32_t>(ceil_div(a.tokens, size->forward_tile)),
                  static_cast<uint32_t>(a.heads), static_cast<uint32_t>(batch)};
   return stream.launch(size->forward, grid, {256}, size->forward_bytes(), a);
 }
 
-/// `saved`: the operand out; lse and dout follow it.
-Status queue_backward(const KernelCall& call, Attention& a, size_t saved, Stream& stream) {
+/// `saved`: the operand out, whose rows are the last `row_axes` axes; lse and dout follow it.
+Status queue_backward(const KernelCall& call, Attention& a, size_t saved, int row_axes, Stream& stream) {
   const Size* size = size_of(a.head_dim, stream.capability());
   if (size == nullptr) return cannot(call, "heads of more elements than a block holds");
   const int64_t batch = call.inputs[0].shape().dim(0), heads = batch * a.tokens * a.heads;
   if (batch > kMostSequences) return cannot(call, "more than 65535 sequences");
   a.out = operand(call.inputs[saved]);
+  a.out_stride = token_stride(call.inputs[saved], row_axes);
   a.lse = call.inputs[saved + 1].as<float>();
   a.dout = operand(call.inputs[saved + 2]);
+  a.dout_stride = token_stride(call.inputs[saved + 2], row_axes);
   a.delta = Scratch(call).take<float>(heads);
   PLIMSOLL_TRY(stream.launch(kAttentionDelta, blocks(heads, 8), {256}, 0, {.attention = a, .count = heads}));
   const auto tiles = static_cast<uint32_t>(ceil_div(a.tokens, size->backward_tile));
@@ -156,7 +169,9 @@ Status attention_grad(const KernelCall& call, Stream& stream) {
   a.dq = operand(call.outputs[0]);
   a.dk = operand(call.outputs[1]);
   a.dv = operand(call.outputs[2]);
-  return queue_backward(call, a, 3, stream);
+  a.dq_stride = int64_t{a.heads} * a.head_dim;
+  a.dkv_stride = int64_t{a.kv_heads} * a.head_dim;
+  return queue_backward(call, a, 3, 2, stream);
 }
 
 Status attention_packed(const KernelCall& call, Stream& stream) {
@@ -170,22 +185,28 @@ Status attention_packed_grad(const KernelCall& call, Stream& stream) {
   a.dq = operand(dqkv);
   a.dk = shifted(dqkv, int64_t{a.heads} * a.head_dim);
   a.dv = shifted(dqkv, int64_t{a.heads + a.kv_heads} * a.head_dim);
-  return queue_backward(call, a, 1, stream);
+  a.dq_stride = a.dkv_stride = dqkv.shape().dim(-1);
+  return queue_backward(call, a, 1, 1, stream);
 }
 
 }  // namespace
 
 std::span<const Kernel> attention_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "attention", .run = attention, .accepts = accepts_attention},
+      {.op = "attention", .run = attention, .strided_inputs = 0b111, .accepts = accepts_attention},
       {.op = "attention_grad",
        .run = attention_grad,
        .workspace_bytes = backward_bytes<4>,
+       .strided_inputs = 0b101111,
        .accepts = accepts_attention},
-      {.op = "attention_packed", .run = attention_packed, .accepts = accepts_attention},
+      {.op = "attention_packed",
+       .run = attention_packed,
+       .strided_inputs = 0b1,
+       .accepts = accepts_attention},
       {.op = "attention_packed_grad",
        .run = attention_packed_grad,
        .workspace_bytes = backward_bytes<2>,
+       .strided_inputs = 0b1011,
        .accepts = accepts_attention},
   };
   return kernels;

@@ -141,20 +141,20 @@ __device__ __forceinline__ void attn_forward(const Attention& a) {
   const i64 q0 = (i64)(gridDim.x - 1 - blockIdx.x) * B, head = blockIdx.y, batch = blockIdx.z;
   const i64 group = head / (a.heads / a.kv_heads), row0 = batch * a.tokens;
   const int* start = a.doc_start != nullptr ? a.doc_start + row0 : nullptr;
-  const i64 q_first = row0 * a.q_stride + head * a.head_dim,
-            kv_first = row0 * a.kv_stride + group * a.head_dim;
+  const i64 q_first = row0 * a.q_stride + head * a.head_dim, k_first = row0 * a.k_stride + group * a.head_dim,
+            v_first = row0 * a.v_stride + group * a.head_dim;
   attn_load<B, D>(q, a.q, q_first, a.q_stride, q0, a.tokens, a.head_dim);
   float o[R][D / 64][4] = {}, most[R], total[R];
   for (int r = 0; r < R; ++r) most[r] = __int_as_float(0xff800000), total[r] = 0;
   const i64 last = attn_last_key<B>(a, q0);
   for (i64 k0 = attn_first_key<B>(a, start, q0); k0 < last; k0 += B) {
     __syncthreads();
-    attn_load<B, D>(kv, a.k, kv_first, a.kv_stride, k0, a.tokens, a.head_dim);
+    attn_load<B, D>(kv, a.k, k_first, a.k_stride, k0, a.tokens, a.head_dim);
     __syncthreads();
     float s[R][R];
     attn_dots<R, D>(q, kv, s);
     __syncthreads();
-    attn_load<B, D>(kv, a.v, kv_first, a.kv_stride, k0, a.tokens, a.head_dim);
+    attn_load<B, D>(kv, a.v, v_first, a.v_stride, k0, a.tokens, a.head_dim);
 #pragma unroll
     for (int r = 0; r < R; ++r) {
       const i64 i = q0 + ty + 16 * r;
@@ -206,10 +206,11 @@ extern "C" __global__ void attention_delta(AttentionDelta args) {
   const Attention& a = args.attention;
   const i64 at = blockIdx.x * 8ll + (threadIdx.x >> 5);
   if (at >= args.count) return;
-  const i64 token = at / a.heads, head = at % a.heads, first = token * a.out_stride + head * a.head_dim;
+  const i64 token = at / a.heads, head = at % a.heads;
+  const i64 out = token * a.out_stride + head * a.head_dim, dout = token * a.dout_stride + head * a.head_dim;
   float sum = 0;
   for (int d = threadIdx.x & 31; d < a.head_dim; d += 32)
-    sum += load(a.dout, first + d) * load(a.out, first + d);
+    sum += load(a.dout, dout + d) * load(a.out, out + d);
   sum = warp_sum(sum);
   if ((threadIdx.x & 31) == 0)
     a.delta[(token / a.tokens * a.heads + head) * a.tokens + token % a.tokens] = sum;
@@ -225,10 +226,10 @@ __device__ __forceinline__ void attn_dq(const Attention& a) {
   const i64 q0 = (i64)(gridDim.x - 1 - blockIdx.x) * B, head = blockIdx.y, batch = blockIdx.z;
   const i64 group = head / (a.heads / a.kv_heads), row0 = batch * a.tokens;
   const int* start = a.doc_start != nullptr ? a.doc_start + row0 : nullptr;
-  const i64 q_first = row0 * a.q_stride + head * a.head_dim,
-            kv_first = row0 * a.kv_stride + group * a.head_dim;
+  const i64 q_first = row0 * a.q_stride + head * a.head_dim, k_first = row0 * a.k_stride + group * a.head_dim,
+            v_first = row0 * a.v_stride + group * a.head_dim;
   attn_load<B, D>(q, a.q, q_first, a.q_stride, q0, a.tokens, a.head_dim);
-  attn_load<B, D>(dout, a.dout, row0 * a.out_stride + head * a.head_dim, a.out_stride, q0, a.tokens,
+  attn_load<B, D>(dout, a.dout, row0 * a.dout_stride + head * a.head_dim, a.dout_stride, q0, a.tokens,
                   a.head_dim);
   float o[R][D / 64][4] = {}, lse[R], delta[R];
   for (int r = 0; r < R; ++r) {
@@ -239,8 +240,8 @@ __device__ __forceinline__ void attn_dq(const Attention& a) {
   const i64 last = attn_last_key<B>(a, q0);
   for (i64 k0 = attn_first_key<B>(a, start, q0); k0 < last; k0 += B) {
     __syncthreads();
-    attn_load<B, D>(k, a.k, kv_first, a.kv_stride, k0, a.tokens, a.head_dim);
-    attn_load<B, D>(v, a.v, kv_first, a.kv_stride, k0, a.tokens, a.head_dim);
+    attn_load<B, D>(k, a.k, k_first, a.k_stride, k0, a.tokens, a.head_dim);
+    attn_load<B, D>(v, a.v, v_first, a.v_stride, k0, a.tokens, a.head_dim);
     __syncthreads();
     float s[R][R], dp[R][R];
     attn_dots<R, D>(q, k, s);
@@ -260,7 +261,7 @@ __device__ __forceinline__ void attn_dq(const Attention& a) {
     __syncthreads();
     attn_add<B, D>(p, k, o);
   }
-  attn_store<B, D>(a.dq, q_first, a.q_stride, q0, a.tokens, a.head_dim, o);
+  attn_store<B, D>(a.dq, row0 * a.dq_stride + head * a.head_dim, a.dq_stride, q0, a.tokens, a.head_dim, o);
 }
 
 template <int B, int D>
@@ -272,9 +273,10 @@ __device__ __forceinline__ void attn_dkv(const Attention& a) {
   const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
   const i64 k0 = (i64)blockIdx.x * B, group = blockIdx.y, batch = blockIdx.z, row0 = batch * a.tokens;
   const int* start = a.doc_start != nullptr ? a.doc_start + row0 : nullptr;
-  const i64 kv_first = row0 * a.kv_stride + group * a.head_dim;
-  attn_load<B, D>(k, a.k, kv_first, a.kv_stride, k0, a.tokens, a.head_dim);
-  attn_load<B, D>(v, a.v, kv_first, a.kv_stride, k0, a.tokens, a.head_dim);
+  const i64 k_first = row0 * a.k_stride + group * a.head_dim,
+            v_first = row0 * a.v_stride + group * a.head_dim;
+  attn_load<B, D>(k, a.k, k_first, a.k_stride, k0, a.tokens, a.head_dim);
+  attn_load<B, D>(v, a.v, v_first, a.v_stride, k0, a.tokens, a.head_dim);
   float dk[R][D / 64][4] = {}, dv[R][D / 64][4] = {};
   const int each = a.heads / a.kv_heads;
   const i64 last_key = k0 + B < a.tokens ? k0 + B - 1 : a.tokens - 1;
@@ -286,7 +288,7 @@ __device__ __forceinline__ void attn_dkv(const Attention& a) {
       const bool may = start == nullptr || (threadIdx.x < B && mine < a.tokens && start[mine] <= last_key);
       if (!__syncthreads_or(may)) continue;  // also: the tiles of the last turn have been read
       attn_load<B, D>(q, a.q, row0 * a.q_stride + head * a.head_dim, a.q_stride, q0, a.tokens, a.head_dim);
-      attn_load<B, D>(dout, a.dout, row0 * a.out_stride + head * a.head_dim, a.out_stride, q0, a.tokens,
+      attn_load<B, D>(dout, a.dout, row0 * a.dout_stride + head * a.head_dim, a.dout_stride, q0, a.tokens,
                       a.head_dim);
       if (threadIdx.x < B) {
         const i64 at = (batch * a.heads + head) * a.tokens + mine;
@@ -323,8 +325,9 @@ __device__ __forceinline__ void attn_dkv(const Attention& a) {
       attn_add<B, D>(p, q, dk);
     }
   }
-  attn_store<B, D>(a.dk, kv_first, a.kv_stride, k0, a.tokens, a.head_dim, dk);
-  attn_store<B, D>(a.dv, kv_first, a.kv_stride, k0, a.tokens, a.head_dim, dv);
+  const i64 first = row0 * a.dkv_stride + group * a.head_dim;
+  attn_store<B, D>(a.dk, first, a.dkv_stride, k0, a.tokens, a.head_dim, dk);
+  attn_store<B, D>(a.dv, first, a.dkv_stride, k0, a.tokens, a.head_dim, dv);
 }
 
 // A block of Turing has 64 KiB of shared memory: smaller tiles, and no heads of more than 128 elements.

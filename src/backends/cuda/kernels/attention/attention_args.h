@@ -7,8 +7,9 @@ namespace plimsoll::cuda {
 
 struct Attention {
   Operand q, k, v, out, dout, dq, dk, dv;
-  i64 q_stride = 0, kv_stride = 0,
-      out_stride = 0;                      // elements from a token to the next; dq as q, dk and dv as k and v
+  // Elements from a token to the next, and so from the last of a sequence to the first of the next one.
+  i64 q_stride = 0, k_stride = 0, v_stride = 0, out_stride = 0;
+  i64 dout_stride = 0, dq_stride = 0, dkv_stride = 0;
   float *lse = nullptr, *delta = nullptr;  // [B, H, T]
   const int* doc_start = nullptr;
   const u32* random = nullptr;  // null: nothing is dropped

@@ -1,4 +1,7 @@
 // The cache of generation, and attention over it.
+#include <algorithm>
+#include <span>
+
 #include "backends/cuda/kernels/attention/kv_cache_args.h"
 #include "backends/cuda/kernels/operands.h"
 
@@ -23,6 +26,43 @@ Status accepts_cached(const ir::OpTypes& types, int /*capability*/) {
   return accepts_head(types.inputs[0].shape.dim(3), kMostCachedHead, "generation");
 }
 
+/// A kernel, and how many heads of queries that share keys a block of it takes.
+struct CachedForm {
+  const DeviceKernel<CachedAttention>& kernel;
+  int64_t heads;
+};
+constexpr CachedForm kUpTo128[] = {
+    {kAttentionCached128x1, 1}, {kAttentionCached128x4, 4}, {kAttentionCached128x8, 8}};
+constexpr CachedForm kUpTo256[] = {{kAttentionCached256x1, 1}, {kAttentionCached256x4, 4}};
+const CachedForm& cached_form(int64_t head_dim, int64_t group) {
+  const auto forms = head_dim <= 128 ? std::span<const CachedForm>(kUpTo128) : kUpTo256;
+  for (const CachedForm& form : forms)
+    if (group <= form.heads) return form;
+  return forms.back();
+}
+
+/// How a launch is cut up: its blocks along its grid's second axis, and stretches of the cache that are parts
+/// of their own where blocks are too few for a card; 1: there are none.
+struct CachedCut {
+  int64_t blocks, parts;
+  CachedCut(const ir::Shape& q, const ir::Shape& k) {
+    constexpr int64_t kFew = 132;  // one a multiprocessor of large cards
+    const int64_t group = q.dim(2) / k.dim(2);
+    blocks = k.dim(2) * ceil_div(group, cached_form(q.dim(3), group).heads);
+    parts = q.dim(0) * q.dim(1) * blocks < kFew ? ceil_div(k.dim(1), int64_t{kCachedStretch}) : 1;
+  }
+};
+
+int64_t parts_elements(const ir::Shape& q, const CachedCut& cut) {
+  return cut.parts == 1 ? 0 : q.num_rows() * cut.parts * (2 + q.dim(3));
+}
+int64_t cached_bytes(const ir::OpTypes& types) {
+  const ir::Shape& q = types.inputs[0].shape;
+  Scratch scratch;
+  scratch.take<float>(parts_elements(q, CachedCut(q, types.inputs[1].shape)));
+  return scratch.bytes();
+}
+
 Status attention_cached(const KernelCall& call, Stream& stream) {
   const ir::Shape &q = call.inputs[0].shape(), &k = call.inputs[1].shape();
   CachedAttention a;
@@ -38,14 +78,25 @@ Status attention_cached(const KernelCall& call, Stream& stream) {
   a.kv_heads = static_cast<int32_t>(k.dim(2));
   a.head_dim = static_cast<int32_t>(q.dim(3));
   a.scale = static_cast<float>(call.op->attrs.f64("scale"));
-  return stream.launch(kAttentionCached, blocks(q.num_rows(), 1), {256}, 0, a);
+  const CachedCut cut(q, k);
+  a.stretches = static_cast<int32_t>(cut.parts);
+  if (cut.parts > 1) a.parts = Scratch(call).take<float>(parts_elements(q, cut));
+  const Dim grid{static_cast<uint32_t>(q.dim(0) * q.dim(1)), static_cast<uint32_t>(cut.blocks),
+                 static_cast<uint32_t>(cut.parts)};
+  PLIMSOLL_TRY(
+      stream.launch(cached_form(a.head_dim, a.heads / a.kv_heads).kernel, grid, {kCachedThreads}, 0, a));
+  if (a.parts == nullptr) return Ok{};
+  return stream.launch(kAttentionCachedJoin, blocks(q.num_rows(), 1), {128}, 0, a);
 }
 
 }  // namespace
 
 std::span<const Kernel> kv_cache_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "attention_cached", .run = attention_cached, .accepts = accepts_cached},
+      {.op = "attention_cached",
+       .run = attention_cached,
+       .workspace_bytes = cached_bytes,
+       .accepts = accepts_cached},
       {.op = "cache_update", .run = cache_update},
   };
   return kernels;

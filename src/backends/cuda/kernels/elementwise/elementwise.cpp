@@ -42,8 +42,10 @@ Status bias_add(const KernelCall& call, Stream& stream) {
 }
 
 Status cast(const KernelCall& call, Stream& stream) {
-  return cast_elements(operand(call.inputs[0]), operand(call.outputs[0]), call.outputs[0].num_elements(),
-                       stream);
+  const Operand x = operand(call.inputs[0]), out = operand(call.outputs[0]);
+  const int64_t n = call.outputs[0].num_elements();
+  if (x.dtype != kU8) return cast_elements(x, out, n, stream);
+  return stream.launch(kCastBytes, blocks(n, kThreads), {kThreads}, 0, {.x = x, .out = out, .n = n});
 }
 
 Status fill(const KernelCall& call, Stream& stream) {
@@ -149,17 +151,11 @@ Status cast_to_rows(const Operand& from, int64_t stride, const Operand& to, int6
       {.x = from, .stride = stride, .out = to, .rows = rows, .cols = cols, .tf32 = tf32 ? 1 : 0});
 }
 
-Status accepts_cast(const ir::OpTypes& types, int /*capability*/) {
-  if (types.inputs[0].dtype != ir::DType::kU8) return Ok{};
-  return Error{ErrorCode::kInvalidArgument, "a batch of bytes (u8) has no cast on a CUDA card",
-               "runtime.device", "set runtime.device=cpu"};
-}
-
 std::span<const Kernel> elementwise_kernels() {
   static constexpr Kernel kernels[] = {
       {.op = "add", .run = binary<BinaryOp::kAdd>},
       {.op = "bias_add", .run = bias_add},
-      {.op = "cast", .run = cast, .accepts = accepts_cast},
+      {.op = "cast", .run = cast},
       {.op = "concat", .run = concat, .strided_inputs = ~0U},
       {.op = "concat_rows", .run = concat_rows},
       {.op = "copy", .run = copy, .strided_inputs = 0b1},

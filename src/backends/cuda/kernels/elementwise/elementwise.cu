@@ -41,6 +41,11 @@ extern "C" __global__ void scaled(Scaled args) {
   }
 }
 
+extern "C" __global__ void cast_bytes(Scaled args) {
+  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (i < args.n) store(args.out, i, (float)((const unsigned char*)args.x.data)[i]);
+}
+
 extern "C" __global__ void bias_add_rows(BiasAddRows args) {
   const bool vec = aligned16(args.x) && aligned16(args.bias) && aligned16(args.out);
   const i64 i = first_of_8();

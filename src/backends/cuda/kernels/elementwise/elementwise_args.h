@@ -40,6 +40,8 @@ struct CopyStrided {
 
 inline constexpr DeviceKernel<Binary> kBinary{"elementwise/elementwise", "binary"};
 inline constexpr DeviceKernel<Scaled> kScaled{"elementwise/elementwise", "scaled"};
+/// x of bytes, without a factor.
+inline constexpr DeviceKernel<Scaled> kCastBytes{"elementwise/elementwise", "cast_bytes"};
 inline constexpr DeviceKernel<BiasAddRows> kBiasAddRows{"elementwise/elementwise", "bias_add_rows"};
 inline constexpr DeviceKernel<CastRows> kCastRows{"elementwise/elementwise", "cast_rows"};
 inline constexpr DeviceKernel<CopyStrided> kCopyStrided{"elementwise/elementwise", "copy_strided"};

@@ -67,7 +67,7 @@ extern "C" __global__ void add_tokens(AddTokens args) {
   if (key == ~0ull || c >= args.cols) return;
   const u32 id = (u32)(key >> 32);
   if (p > 0 && (u32)(args.keys[p - 1] >> 32) == id) return;
-  const i64 at = id * args.cols + c;
+  const i64 at = id * args.id_stride + c * args.col_stride;
   const float held = load(args.out, at);
   float sum = args.from_zero ? -0.0f : held;
   i64 k = p;

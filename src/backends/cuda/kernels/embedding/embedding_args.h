@@ -29,13 +29,14 @@ struct SortTokens {
   int all_sizes = 0;
 };
 /// Tokens' rows of dy by sorted keys onto out, or `from_zero` summed from -0.0 first, which is then added.
+/// Column c of the row of an id lies at id * id_stride + c * col_stride.
 struct AddTokens {
   Operand dy;
   i64 stride = 0;
   const u64* keys = nullptr;
   i64 tokens = 0;
   Operand out;
-  i64 cols = 0;
+  i64 cols = 0, id_stride = 0, col_stride = 1;
   int from_zero = 0;
 };
 struct FillShort {

@@ -3,21 +3,29 @@
 #include "backends/cuda/kernels/elementwise/elementwise_args.h"
 #include "backends/cuda/kernels/gemm/linear_args.h"
 #include "backends/cuda/kernels/gemm/matrices.h"
+#include "backends/cuda/kernels/gemm/quantized.h"
 #include "base/check.h"
 
 namespace plimsoll::cuda {
 namespace {
 
-/// Scratch of a map: what cuBLASLt wants, the operands rounded, the product in f32.
+/// Bytes of a weight's numbers as they are multiplied: of a quantised one a band.
+int64_t weight_bytes(const ir::TensorType& weight, bool transposed, Precision precision) {
+  return ir::is_block(weight.dtype) ? Band(weight, transposed, precision).bytes()
+                                    : rounded_bytes(weight.dtype, weight.num_elements(), precision);
+}
+
+/// Scratch of a map: what cuBLASLt wants, the operands rounded, the product in f32, a weight's scales.
 struct LinearScratch {
   std::byte *product, *a, *b;
-  float* sums;
+  float *sums, *scales;
   LinearScratch(Scratch& scratch, const ir::TensorType& x, const ir::TensorType& y, int64_t sums_elements,
-                Precision precision)
+                Precision precision, bool transposed = false)
       : product(scratch.take<std::byte>(kProductWorkspace)),
         a(scratch.take<std::byte>(rounded_bytes(x.dtype, x.num_elements(), precision))),
-        b(scratch.take<std::byte>(rounded_bytes(y.dtype, y.num_elements(), precision))),
-        sums(scratch.take<float>(sums_elements)) {}
+        b(scratch.take<std::byte>(weight_bytes(y, transposed, precision))),
+        sums(scratch.take<float>(sums_elements)),
+        scales(scratch.take<float>(scales_elements(y))) {}
 };
 
 /// Whether the product is stored as f32 before it is the result; `bias` dtype where there is one.
@@ -34,13 +42,33 @@ int64_t linear_bytes(const ir::OpTypes& types) {
                 needs_sums(out.dtype, types.has(2) ? &types.inputs[2].dtype : nullptr, precision)
                     ? out.num_elements()
                     : 0,
-                precision);
+                precision, types.attrs.flag("transposed"));
   return scratch.bytes();
 }
 
 /// Whether the product itself adds the bias (Product::bias).
 bool adds_in_product(const TensorRef& bias, const TensorRef& out) {
   return bias.type.dtype == out.type.dtype && reinterpret_cast<uintptr_t>(bias.data) % 16 == 0;
+}
+
+/// d = x weight, whichever way the weight is stored. `bias`: as Product::bias; absent: none.
+Status multiply_weight(const Matrix& x, const TensorRef& weight, bool transposed, const Matrix& d, bool adds,
+                       const TensorRef& bias, Precision precision, const LinearScratch& scratch,
+                       Stream& stream) {
+  if (ir::is_block(weight.type.dtype))
+    return multiply_quantized({.x = x,
+                               .d = d,
+                               .weight = weight,
+                               .bias = bias,
+                               .transposed = transposed,
+                               .adds = adds,
+                               .precision = precision,
+                               .numbers = scratch.b,
+                               .product = scratch.product,
+                               .scales = scratch.scales},
+                              stream);
+  PLIMSOLL_ASSIGN(const Matrix b, rounded_for(matrix_of(weight), precision, scratch.b, stream));
+  return multiply(x, false, b, !transposed, d, adds, precision, scratch.product, stream, bias.data);
 }
 
 /// The product adds the bias. Where it cannot, the bias lies in the result before the product is added to it,
@@ -52,9 +80,9 @@ Status linear(const KernelCall& call, Stream& stream) {
   const bool sums_first = needs_sums(out.type.dtype, bias ? &bias.type.dtype : nullptr, precision);
   const int64_t n = out.num_elements();
   Scratch memory(call);
-  const LinearScratch scratch(memory, x.type, weight.type, sums_first ? n : 0, precision);
+  const bool transposed = call.op->attrs.flag("transposed");
+  const LinearScratch scratch(memory, x.type, weight.type, sums_first ? n : 0, precision, transposed);
   PLIMSOLL_ASSIGN(const Matrix a, rounded_for(matrix_of(x), precision, scratch.a, stream));
-  PLIMSOLL_ASSIGN(const Matrix b, rounded_for(matrix_of(weight), precision, scratch.b, stream));
   Matrix d = matrix_of(out);
   if (sums_first) d = {reinterpret_cast<std::byte*>(scratch.sums), ir::DType::kF32, d.rows, d.cols, d.cols};
   const Dim grid = blocks(n, kEach * kThreads);
@@ -63,8 +91,8 @@ Status linear(const KernelCall& call, Stream& stream) {
   if (lies_before)
     PLIMSOLL_TRY(stream.launch(kBroadcastRow, grid, {kThreads}, 0,
                                {.row = operand(bias), .out = operand(out), .n = n, .cols = d.cols}));
-  PLIMSOLL_TRY(multiply(a, false, b, !call.op->attrs.flag("transposed"), d, lies_before, precision,
-                        scratch.product, stream, in_product ? bias.data : nullptr));
+  PLIMSOLL_TRY(multiply_weight(a, weight, transposed, d, lies_before, in_product ? bias : TensorRef{},
+                               precision, scratch, stream));
   if (!sums_first) return Ok{};
   const Operand sums{scratch.sums, static_cast<int32_t>(ir::DType::kF32), 0};
   if (!bias) return cast_elements(sums, operand(out), n, stream);
@@ -196,6 +224,7 @@ std::span<const Kernel> linear_kernels() {
        .run = linear,
        .workspace_bytes = linear_bytes,
        .strided_inputs = 0b11,
+       .block_inputs = 0b10,
        .accepts = accepts_product},
       {.op = "linear_add",
        .run = linear_add,
@@ -211,6 +240,7 @@ std::span<const Kernel> linear_kernels() {
        .run = linear,
        .workspace_bytes = linear_bytes,
        .strided_inputs = 0b11,
+       .block_inputs = 0b10,
        .accepts = accepts_product},
   };
   return kernels;

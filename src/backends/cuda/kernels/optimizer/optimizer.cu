@@ -1,8 +1,8 @@
 // The update rules (ops/update_rules.h), element by element, in their order of operations: where the
 // definition rounds between a multiplication and an addition, nothing is contracted. Tensors lie side by side
 // in a launch.
-#include "backends/cuda/device/philox.cuh"
 #include "backends/cuda/device/vector.cuh"
+#include "backends/cuda/kernels/optimizer/draws.cuh"
 #include "backends/cuda/kernels/optimizer/optimizer_args.h"
 
 namespace plimsoll::cuda {
@@ -26,13 +26,6 @@ __device__ __forceinline__ void update_element(Rule rule, const float* f, float 
     p = __fsub_rn(__fmul_rn(p, f[0]), step);
     s[0] = __fmaf_rn(f[5], g, __fmul_rn(s[0], f[4]));
   }
-}
-// bf16 by the random bits of result `result`; NaN and infinities are kept.
-__device__ __forceinline__ float drawn(float v, u32 word, int result) {
-  const u32 upper = word >> 16, bits = (result == 0 ? upper : result == 1 ? word : upper ^ word) & 0xffffu;
-  const u32 value = __float_as_uint(v);
-  if ((value & 0x7f800000u) == 0x7f800000u) return v;
-  return __uint_as_float((value + bits) & 0xffff0000u);
 }
 
 // Blocks of 256 threads of eight elements.
@@ -77,8 +70,7 @@ extern "C" __global__ void update_tensors(const __grid_constant__ UpdateBatch b)
     if (draws_p || draws_s0 || draws_s1)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const uint4 words =
-            philox4((u32)(((t.first + i) >> 2) + half), 0, b.random[2], t.key, b.random[0], b.random[1]);
+        const uint4 words = update_words(b.random, t.key, (u32)(((t.first + i) >> 2) + half));
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
           const u32 word = word_of(words, k);

@@ -104,6 +104,23 @@ TEST(AttentionCached, ARowsBitsDependNeitherOnBatchNorOnTheCachesSize) {
         run_cpu(cached(sequences(q, 1, 1 + 1), shortened(k, 291), shortened(v, 291), ints({1}, {290})))[0];
     expect_same_bits(alone, sequences(all, 1, 1 + 1), isa);
   });
+  if (cuda::fixtures::card() == nullptr) return;
+  const auto on_card = [](const OpRun& run) { return run_on_card(*cuda::fixtures::card(), run)[0]; };
+  const Tensor all = on_card(cached(q, k, v, ints({3}, {399, 290, 2})));
+  expect_same_bits(
+      on_card(cached(sequences(q, 1, 1 + 1), shortened(k, 291), shortened(v, 291), ints({1}, {290}))),
+      sequences(all, 1, 1 + 1), "card");
+}
+
+/// Heads in several chunks of a block's, over several stretches: in parts and, of many tokens, in a block.
+TEST(AttentionCached, LongCachesAndLargeGroupsAgainstReference) {
+  for (const auto& [heads, d] : {std::pair<int64_t, int64_t>{9, 64}, {6, 128}, {6, 200}})
+    for (const int64_t window : {0, 300}) {
+      const Tensor k = bf16(normal({1, 600, 1, d}, 2)), v = bf16(normal({1, 600, 1, d}, 3));
+      expect_op(cached(normal({1, 1, heads, d}, 1), k, v, ints({1}, {599}), window), 1e-5);
+    }
+  const Tensor k = normal({1, 300, 1, 20}, 2), v = normal({1, 300, 1, 20}, 3);
+  expect_op(cached(normal({1, 140, 3, 20}, 1), k, v, ints({1}, {160})), 1e-5);
 }
 
 }  // namespace

@@ -53,17 +53,18 @@ TEST(TensorRules, AgainstTheirReferences) {
 }
 
 TEST(TensorRules, AFactorThatIsNoNumberSkipsTheStep) {
-  for_each_isa([&](const std::string& isa) {
-    for (const ops::TensorRule& rule : ops::tensor_rules()) {
-      const auto in = operands_of(rule, kTensors[2], std::nanf(""));
-      Attrs attrs = attrs_of(kTensors[2]);
-      attrs.set("copy", std::string("bf16"));
-      const auto out = run_cpu({std::string(rule.name), in, attrs});
-      expect_same_bits(out[0], in[0], isa);
-      for (size_t s = 0; s < rule.states.size(); ++s) expect_same_bits(out[1 + s], in[2 + s], isa);
-      expect_same_bits(out.back(), bf16(in[0]), isa);
-    }
-  });
+  for (const ops::TensorRule& rule : ops::tensor_rules()) {
+    const auto in = operands_of(rule, kTensors[2], std::nanf(""));
+    Attrs attrs = attrs_of(kTensors[2]);
+    attrs.set("copy", std::string("bf16"));
+    for_each_backend({std::string(rule.name), in, attrs},
+                     [&](const std::vector<Tensor>& out, const std::string& where) {
+                       expect_same_bits(out[0], in[0], where);
+                       for (size_t s = 0; s < rule.states.size(); ++s)
+                         expect_same_bits(out[1 + s], in[2 + s], where);
+                       expect_same_bits(out.back(), bf16(in[0]), where);
+                     });
+  }
 }
 
 /// Gradients and parameters of 16 bits, a master's copy, draws: the reference's to a rounding.
@@ -107,11 +108,11 @@ TEST(TensorRules, Adamw8bitsCodesAreTheMapsOwn) {
   auto in = operands_of(rule, tensor, 1.0F);
   in[1] = floats({n}, g);
   in.back() = floats({1, ops::kAdamwFields}, {1, 0, 1, 0, 1, 1e-3F, 0.02F, 1});
-  for_each_isa([&](const std::string& isa) {
-    const auto out = run_cpu({"adamw_8bit", in, attrs_of(tensor, 0)});
+  for_each_backend({"adamw_8bit", in, attrs_of(tensor, 0)}, [&](const std::vector<Tensor>& out,
+                                                                const std::string& where) {
     for (size_t i = 0; i < g.size(); ++i) {
-      ASSERT_EQ(out[1].bits[i], numerics::signed_dynamic_map().code(g[i])) << isa << ", " << g[i];
-      ASSERT_EQ(out[2].bits[i], numerics::unsigned_dynamic_map().code(g[i] * g[i])) << isa << ", " << g[i];
+      ASSERT_EQ(out[1].bits[i], numerics::signed_dynamic_map().code(g[i])) << where << ", " << g[i];
+      ASSERT_EQ(out[2].bits[i], numerics::unsigned_dynamic_map().code(g[i] * g[i])) << where << ", " << g[i];
     }
   });
 }

@@ -1,0 +1,245 @@
+// Adafactor (ops/tensor_rules.h). Of a matrix:
+//
+//   rows              g ─► squares' sums over columns ─► row    p ─► its squares
+//   columns           g ─► squares' sums over a tile's rows ─► column_moments ─► col, 1 / sqrt(col)
+//   row_mean          row ─► its mean
+//   updates           g, row, col ─► squares of the update
+//   settle            squares ─► rate, and rate over the clip
+//   step              g, row, col ─► p
+//
+// A vector goes vector ─► settle ─► vector_step. Sums have an order of their own that shapes alone decide:
+// threads of a block, warps in order, rows or tiles in order.
+#include "backends/cuda/device/reduce.cuh"
+#include "backends/cuda/kernels/optimizer/adafactor_args.h"
+#include "backends/cuda/kernels/optimizer/tensor_update.cuh"
+
+namespace plimsoll::cuda {
+namespace {
+
+enum {
+  kRate,
+  kDecay,
+  kBeta2,
+  kOneMinusBeta2,
+  kEpsilon1,
+  kEpsilon2,
+  kThreshold,
+  kScale,
+  kBeta1,
+  kOneMinusBeta1
+};
+enum { kRowMean, kSettledRate, kStepRate };
+
+// As block_sum, in double. `shared`: 32.
+__device__ __forceinline__ double block_total(double value, double* shared) {
+  value = warp_sum(value);
+  const int warp = threadIdx.x >> 5, warps = (blockDim.x + 31) >> 5;
+  __syncthreads();
+  if ((threadIdx.x & 31) == 0) shared[warp] = value;
+  __syncthreads();
+  double sum = 0;
+  for (int w = 0; w < warps; ++w) sum += shared[w];
+  return sum;
+}
+// Of an array, by one block.
+__device__ __forceinline__ double array_total(const double* values, i64 n, double* shared) {
+  double sum = 0;
+  for (i64 i = threadIdx.x; i < n; i += blockDim.x) sum += values[i];
+  return block_total(sum, shared);
+}
+
+__device__ __forceinline__ float sum_of_squares(const float* v) {
+  float sum = 0;
+#pragma unroll
+  for (int e = 0; e < 8; ++e) sum = fmaf(v[e], v[e], sum);
+  return sum;
+}
+__device__ __forceinline__ float param_squares(const Adafactor& a, i64 i, int n, bool vec) {
+  float p[8];
+  load_some(a.t.param, i, n, p, vec);
+  return sum_of_squares(p);
+}
+// 1 / sqrt of a row's moment relative to their mean.
+__device__ __forceinline__ float row_factor(const Adafactor& a, i64 row) {
+  return (float)(1.0 / sqrt((double)a.row[row] / a.scalars[kRowMean]));
+}
+__device__ __forceinline__ float next_moment(const Adafactor& a, float before, float mean_square) {
+  const float mean = mean_square + a.t.group[kEpsilon1];
+  return fmaf(before, a.t.group[kBeta2], a.t.group[kOneMinusBeta2] * mean);
+}
+
+// The steps of up to eight elements, into the first moment where there is one, and the parameter's.
+__device__ __forceinline__ void finish(const Adafactor& a, i64 i, int n, float* step, bool vec) {
+  if (given(a.m)) {
+    float m[8];
+    load_some(a.m, i, n, m, vec);
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+      step[e] = fmaf(m[e], a.t.group[kBeta1], __fmul_rn(a.t.group[kOneMinusBeta1], step[e]));
+    float stored[8];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) stored[e] = step[e];
+    store_drawn(a.t, a.m, i, n, stored, a.m_result, vec);
+  }
+  const float decay = (float)(1.0 - (double)a.t.group[kDecay] * a.scalars[kSettledRate]);
+  step_param(a.t, i, n, decay, step, vec);
+}
+
+}  // namespace
+
+// A block a row.
+extern "C" __global__ void adafactor_rows(const __grid_constant__ Adafactor a) {
+  __shared__ double shared[32];
+  if (is_skipped(a.t)) return;
+  const i64 row = blockIdx.x, first = row * a.cols;
+  const bool vec = a.cols % 8 == 0, scales = a.t.group[kScale] != 0.0f;
+  double squares = 0, params = 0;
+  for (i64 c = 8 * (i64)threadIdx.x; c < a.cols; c += 8 * blockDim.x) {
+    const int n = some_of(c, a.cols);
+    float g[8];
+    load_gradient(a.t, first + c, n, g, vec);
+    squares += (double)sum_of_squares(g);
+    if (scales) params += (double)param_squares(a, first + c, n, vec);
+  }
+  squares = block_total(squares, shared);
+  params = block_total(params, shared);
+  if (threadIdx.x != 0) return;
+  a.row[row] = next_moment(a, a.row[row], (float)(squares / (double)a.cols));
+  a.param_squares[row] = params;
+}
+
+// Block (columns, tile): a thread a column.
+extern "C" __global__ void adafactor_columns(const __grid_constant__ Adafactor a) {
+  const i64 c = blockIdx.x * (i64)blockDim.x + threadIdx.x, tile = blockIdx.y;
+  if (is_skipped(a.t) || c >= a.cols) return;
+  const i64 begin = tile * a.tile_rows, end = begin + a.tile_rows < a.rows ? begin + a.tile_rows : a.rows;
+  const float clip = a.t.clip[0];
+  float total = 0;
+  for (i64 from = begin; from < end; from += 64) {  // few terms a sum
+    float sum = 0;
+    for (i64 row = from; row < end && row < from + 64; ++row) {
+      const float g = __fmul_rn(rounded_to(load(a.t.grad, row * a.cols + c), a.t.rounded), clip);
+      sum = fmaf(g, g, sum);
+    }
+    total += sum;
+  }
+  a.col_sums[tile * a.cols + c] = total;
+}
+extern "C" __global__ void adafactor_column_moments(const __grid_constant__ Adafactor a) {
+  const i64 c = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (is_skipped(a.t) || c >= a.cols) return;
+  float sum = 0;
+  for (i64 tile = 0; tile < a.tiles; ++tile) sum += a.col_sums[tile * a.cols + c];
+  const float next = next_moment(a, a.col[c], sum / (float)a.rows);
+  a.col[c] = next;
+  a.col_factors[c] = __fdiv_rn(1.0f, __fsqrt_rn(next));
+}
+
+// One block.
+extern "C" __global__ void adafactor_row_mean(const __grid_constant__ Adafactor a) {
+  __shared__ double shared[32];
+  if (is_skipped(a.t)) return;
+  double sum = 0;
+  for (i64 row = threadIdx.x; row < a.rows; row += blockDim.x) sum += (double)a.row[row];
+  sum = block_total(sum, shared);
+  if (threadIdx.x == 0) a.scalars[kRowMean] = sum / (double)a.rows;
+}
+
+// A block a row.
+extern "C" __global__ void adafactor_updates(const __grid_constant__ Adafactor a) {
+  __shared__ double shared[32];
+  if (is_skipped(a.t)) return;
+  const i64 row = blockIdx.x, first = row * a.cols;
+  const bool vec = a.cols % 8 == 0;
+  const Operand col_factors = {a.col_factors, kF32, 0};
+  double squares = 0;
+  for (i64 c = 8 * (i64)threadIdx.x; c < a.cols; c += 8 * blockDim.x) {
+    const int n = some_of(c, a.cols);
+    float g[8], f[8];
+    load_gradient(a.t, first + c, n, g, vec);
+    load_some(col_factors, c, n, f, vec);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) g[e] *= f[e];
+    squares += (double)sum_of_squares(g);
+  }
+  squares = block_total(squares, shared);
+  const double factor = (double)row_factor(a, row);
+  if (threadIdx.x == 0) a.update_squares[row] = factor * factor * squares;
+}
+
+// Blocks of kAdafactorBlock elements: the moment, squares of the parameter and of the update.
+extern "C" __global__ void adafactor_vector(const __grid_constant__ Adafactor a) {
+  __shared__ double shared[32];
+  if (is_skipped(a.t)) return;
+  const i64 i = blockIdx.x * (i64)kAdafactorBlock + 8 * (i64)threadIdx.x;
+  const int n = some_of(i, a.t.n);
+  const Operand moment = {a.v, kF32, 0};
+  double params = 0, updates = 0;
+  if (n > 0) {
+    float g[8], v[8];
+    load_gradient(a.t, i, n, g, true);
+    load_some(moment, i, n, v, true);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      v[e] = next_moment(a, v[e], g[e] * g[e]);
+      g[e] = e < n ? g[e] * __fdiv_rn(1.0f, __fsqrt_rn(v[e])) : 0.0f;
+    }
+    store_some(moment, i, n, v, true);
+    updates = (double)sum_of_squares(g);
+    if (a.t.group[kScale] != 0.0f) params = (double)param_squares(a, i, n, true);
+  }
+  params = block_total(params, shared);
+  updates = block_total(updates, shared);
+  if (threadIdx.x != 0) return;
+  a.param_squares[blockIdx.x] = params;
+  a.update_squares[blockIdx.x] = updates;
+}
+
+// One block.
+extern "C" __global__ void adafactor_settle(const __grid_constant__ Adafactor a) {
+  __shared__ double shared[32];
+  if (is_skipped(a.t)) return;
+  const double elements = (double)a.t.n;
+  const double param = sqrt(array_total(a.param_squares, a.sums, shared) / elements);
+  const double update = sqrt(array_total(a.update_squares, a.sums, shared) / elements);
+  if (threadIdx.x != 0) return;
+  double rate = (double)a.t.group[kRate];
+  if (a.t.group[kScale] != 0.0f) rate *= fmax((double)a.t.group[kEpsilon2], param);
+  a.scalars[kSettledRate] = rate;
+  a.scalars[kStepRate] = rate / fmax(1.0, update / (double)a.t.group[kThreshold]);
+}
+
+// Blocks of a row's columns, 8 a thread: gridDim.x is rows times blocks of a row.
+extern "C" __global__ void adafactor_step(const __grid_constant__ Adafactor a) {
+  const i64 blocks = gridDim.x / a.rows, row = blockIdx.x / blocks;
+  const i64 c = 8 * (blockIdx.x % blocks * (i64)blockDim.x + threadIdx.x), i = row * a.cols + c;
+  const int n = some_of(c, a.cols);
+  const bool vec = a.cols % 8 == 0;
+  if (n == 0) return;
+  if (is_skipped(a.t)) return copy_param(a.t, i, n, vec);
+  const Operand col_factors = {a.col_factors, kF32, 0};
+  const float factor = (float)((double)row_factor(a, row) * a.scalars[kStepRate]);
+  float step[8], f[8];
+  load_gradient(a.t, i, n, step, vec);
+  load_some(col_factors, c, n, f, vec);
+#pragma unroll
+  for (int e = 0; e < 8; ++e) step[e] = __fmul_rn(__fmul_rn(step[e], f[e]), factor);
+  finish(a, i, n, step, vec);
+}
+extern "C" __global__ void adafactor_vector_step(const __grid_constant__ Adafactor a) {
+  const i64 i = blockIdx.x * (i64)kAdafactorBlock + 8 * (i64)threadIdx.x;
+  const int n = some_of(i, a.t.n);
+  if (n == 0) return;
+  if (is_skipped(a.t)) return copy_param(a.t, i, n, true);
+  const Operand moment = {a.v, kF32, 0};
+  const float rate = (float)a.scalars[kStepRate];
+  float step[8], v[8];
+  load_gradient(a.t, i, n, step, true);
+  load_some(moment, i, n, v, true);
+#pragma unroll
+  for (int e = 0; e < 8; ++e)
+    step[e] = e < n ? __fmul_rn(__fmul_rn(step[e], __fdiv_rn(1.0f, __fsqrt_rn(v[e]))), rate) : 0.0f;
+  finish(a, i, n, step, true);
+}
+
+}  // namespace plimsoll::cuda

@@ -7,10 +7,11 @@ std::span<const Kernel> activation_kernels();
 std::span<const Kernel> adafactor_kernels();
 std::span<const Kernel> adamw_8bit_kernels();
 std::span<const Kernel> attention_kernels();
+std::span<const Kernel> batched_matmul_kernels();
 std::span<const Kernel> dora_kernels();
 std::span<const Kernel> elementwise_kernels();
-std::span<const Kernel> embedding_adapter_kernels();
 std::span<const Kernel> embedding_kernels();
+std::span<const Kernel> embedding_adapter_kernels();
 std::span<const Kernel> grad_norm_kernels();
 std::span<const Kernel> head_loss_kernels();
 std::span<const Kernel> kv_cache_kernels();
@@ -20,35 +21,27 @@ std::span<const Kernel> loss_kernels();
 std::span<const Kernel> muon_kernels();
 std::span<const Kernel> norm_kernels();
 std::span<const Kernel> optimizer_kernels();
+std::span<const Kernel> pointwise_kernels();
 std::span<const Kernel> qk_norm_kernels();
 std::span<const Kernel> random_kernels();
+std::span<const Kernel> reduce_axes_kernels();
 std::span<const Kernel> rope_kernels();
 std::span<const Kernel> row_kernels();
+std::span<const Kernel> softmax_kernels();
+std::span<const Kernel> strided_kernels();
 std::span<const Kernel> sum_kernels();
 
 std::span<const Kernel> all_kernels() {
-  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>({activation_kernels(),
-                                                                        adafactor_kernels(),
-                                                                        adamw_8bit_kernels(),
-                                                                        attention_kernels(),
-                                                                        dora_kernels(),
-                                                                        elementwise_kernels(),
-                                                                        embedding_adapter_kernels(),
-                                                                        embedding_kernels(),
-                                                                        grad_norm_kernels(),
-                                                                        head_loss_kernels(),
-                                                                        kv_cache_kernels(),
-                                                                        label_loss_kernels(),
-                                                                        linear_kernels(),
-                                                                        loss_kernels(),
-                                                                        muon_kernels(),
-                                                                        norm_kernels(),
-                                                                        optimizer_kernels(),
-                                                                        qk_norm_kernels(),
-                                                                        random_kernels(),
-                                                                        rope_kernels(),
-                                                                        row_kernels(),
-                                                                        sum_kernels()});
+  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>(
+      {activation_kernels(),  adafactor_kernels(),      adamw_8bit_kernels(),
+       attention_kernels(),   batched_matmul_kernels(), dora_kernels(),
+       elementwise_kernels(), embedding_kernels(),      embedding_adapter_kernels(),
+       grad_norm_kernels(),   head_loss_kernels(),      kv_cache_kernels(),
+       label_loss_kernels(),  linear_kernels(),         loss_kernels(),
+       muon_kernels(),        norm_kernels(),           optimizer_kernels(),
+       pointwise_kernels(),   qk_norm_kernels(),        random_kernels(),
+       reduce_axes_kernels(), rope_kernels(),           row_kernels(),
+       softmax_kernels(),     strided_kernels(),        sum_kernels()});
   return all;
 }
 

@@ -29,17 +29,27 @@ TEST(CudaTarget, IsWhatItIsMadeOf) {
   EXPECT_FALSE(CudaTarget(75, 1_GiB, 1).has_matrix_units(DType::kBf16)) << "Turing";
 }
 
-/// Ops of models that are written with the library's functions. A card refuses them by name.
-constexpr std::string_view kOfTheCpuAlone[] = {"batched_matmul", "flip",      "gather",
-                                               "gather_grad",    "pointwise", "reduce",
-                                               "slice_grad",     "softmax",   "softmax_grad"};
-
 /// What a plan for the CPU has kernels for, a plan for a card has too.
-TEST(CudaTarget, HasAKernelForEveryOpOfTheCpuButTheLibrarysOwn) {
-  std::vector<std::string_view> ops(std::begin(kOfTheCpuAlone), std::end(kOfTheCpuAlone)), of_cpu;
+TEST(CudaTarget, HasAKernelForEveryOpOfTheCpu) {
+  std::vector<std::string_view> ops, of_cpu;
   for (const Kernel& kernel : all_kernels()) ops.push_back(kernel.op);
   for (const cpu::Kernel& kernel : cpu::all_kernels()) of_cpu.push_back(kernel.op);
   EXPECT_THAT(ops, testing::UnorderedElementsAreArray(of_cpu));
+}
+
+/// Steps and slots of an expression are held in a launch's arguments.
+TEST(CudaTarget, RefusesExpressionsBeyondALaunch) {
+  const CudaTarget target(90, 1_GiB, 1);
+  const ir::TensorType x = matrix(DType::kF32, 8, 64);
+  const auto accepts = [&](const std::string& text) {
+    const ir::Attrs attrs{{"expr", text}};
+    return target.accepts({"pointwise", {x}, {x}, attrs}).ok();
+  };
+  std::string parts = "t0=exp(x0);";
+  for (int i = 1; i < 300; ++i) parts += "t" + std::to_string(i) + "=exp(t" + std::to_string(i - 1) + ");";
+  EXPECT_TRUE(accepts("exp(x0)"));
+  EXPECT_TRUE(accepts(parts.substr(0, parts.find("t50=")) + "t49"));
+  EXPECT_FALSE(accepts(parts + "t299")) << "steps";
 }
 
 TEST(CudaTarget, WhatHasNoKernelIsRefused) {

@@ -1,6 +1,9 @@
 // Layer normalisation, alone and fused with the residual stream's addition before it.
 // Source: Ba, Kiros & Hinton 2016, arXiv:1607.06450.
+#include <array>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "ops/operands.h"
@@ -37,6 +40,7 @@ Result<Types> infer_grad(const OpTypes& t, size_t required, std::vector<std::str
   if (required == 6) in.shaped(5, x);
   in.shaped(required, row).shaped(required + 1, row);
   const DType dw = dw_dtype(in, t, t.inputs[2].dtype);
+  if (t.attrs.flag(kFrozen)) return in.results({t.inputs[1]});
   in.same_dtype(required, dw).same_dtype(required + 1, dw);
   return in.results({t.inputs[1], {dw, row}, {dw, row}});
 }
@@ -54,7 +58,8 @@ void vjp_layer_norm(VjpContext& ctx) {
                  "layer_norm: statistics have no derivative");
   if (!dy.valid() || (!ctx.wants(0) && !ctx.wants(1) && !ctx.wants(2))) return;
   const auto grads =
-      ctx.builder().ops("layer_norm_grad", {dy, op.inputs[0], op.inputs[1], op.outputs[1], op.outputs[2]});
+      ctx.builder().ops("layer_norm_grad", {dy, op.inputs[0], op.inputs[1], op.outputs[1], op.outputs[2]},
+                        frozen_unless(ctx.wants(1) || ctx.wants(2)));
   for (size_t i = 0; i < 3; ++i)
     if (ctx.wants(i)) ctx.add(i, grads[i]);
 }
@@ -69,8 +74,8 @@ void vjp_add_layer_norm(VjpContext& ctx) {
   if (dy.valid()) {
     std::vector<ValueId> inputs = {dy, op.outputs[0], op.inputs[2], op.outputs[2], op.outputs[3]};
     if (dsum.valid()) inputs.push_back(dsum);
-    const auto grads =
-        ctx.builder().ops(dsum.valid() ? "layer_norm_grad_add" : "layer_norm_grad", std::move(inputs));
+    const auto grads = ctx.builder().ops(dsum.valid() ? "layer_norm_grad_add" : "layer_norm_grad",
+                                         std::move(inputs), frozen_unless(ctx.wants(2) || ctx.wants(3)));
     dx = grads[0];
     if (ctx.wants(2)) ctx.add(2, grads[1]);
     if (ctx.wants(3)) ctx.add(3, grads[2]);
@@ -127,10 +132,10 @@ void differentiate(RefContext& ctx, const RefTensor* d_residual, size_t acc) {
   const auto& weight = ctx.inputs[2]->data;
   const auto& mean = ctx.inputs[3]->data;
   const auto& rstd = ctx.inputs[4]->data;
-  for (size_t k = 0; k < 2; ++k)
-    if (acc + k < ctx.inputs.size() && ctx.inputs[acc + k] != nullptr)
-      ctx.outputs[1 + k]->data = ctx.inputs[acc + k]->data;
   const size_t width = weight.size();
+  std::array<std::vector<double>, 2> sums = {std::vector<double>(width), std::vector<double>(width)};
+  for (size_t k = 0; k < 2; ++k)
+    if (acc + k < ctx.inputs.size() && ctx.inputs[acc + k] != nullptr) sums[k] = ctx.inputs[acc + k]->data;
   const double share = 1.0 / static_cast<double>(width);
   for (size_t row = 0; row < rstd.size(); ++row) {
     double mean_g = 0;
@@ -145,10 +150,11 @@ void differentiate(RefContext& ctx, const RefTensor* d_residual, size_t acc) {
       const double xhat = (x[e] - mean[row]) * rstd[row];
       const double dx = rstd[row] * (dy[e] * weight[i] - mean_g - xhat * mean_gx);
       ctx.outputs[0]->data[e] = d_residual != nullptr ? d_residual->data[e] + dx : dx;
-      ctx.outputs[1]->data[i] += dy[e] * xhat;
-      ctx.outputs[2]->data[i] += dy[e];
+      sums[0][i] += dy[e] * xhat;
+      sums[1][i] += dy[e];
     }
   }
+  for (size_t k = 0; k < 2 && ctx.outputs.size() > 1; ++k) ctx.outputs[1 + k]->data = std::move(sums[k]);
 }
 
 void reference_layer_norm_grad(RefContext& ctx) { differentiate(ctx, nullptr, 5); }
@@ -179,7 +185,7 @@ OpGroup layer_norm_ops() {
        .work = {WorkKind::kReduction},
        .min_inputs = 5,
        .max_inputs = 7,
-       .attrs = {dw_attr()},
+       .attrs = {dw_attr(), bool_attr(kFrozen)},
        .infer = infer_layer_norm_grad,
        .cost = elementwise_cost<14>,
        .reference = reference_layer_norm_grad,
@@ -210,7 +216,7 @@ OpGroup layer_norm_ops() {
        .work = {WorkKind::kReduction},
        .min_inputs = 6,
        .max_inputs = 8,
-       .attrs = {dw_attr()},
+       .attrs = {dw_attr(), bool_attr(kFrozen)},
        .infer = infer_layer_norm_grad_add,
        .cost = elementwise_cost<15>,
        .reference = reference_layer_norm_grad_add,

@@ -94,8 +94,15 @@ std::optional<DType> dtype_attr(const ir::Attrs& attrs, std::string_view name);
 void check_short(Operands& in, const OpTypes& types, std::string_view name);
 /// `attrs` with {out} where that is not f32.
 ir::Attrs with_out(ir::Attrs attrs, DType dtype);
-AttrSpec out_attr();        ///< optional: the dtype of the result
-AttrSpec dw_attr();         ///< optional: the dtype of the parameters' gradients
+AttrSpec out_attr();  ///< optional: the dtype of the result
+AttrSpec dw_attr();   ///< optional: the dtype of the parameters' gradients
+/// bool_attr of norms' gradients: the parameters do not learn, and dx is the one result.
+inline constexpr std::string_view kFrozen = "frozen";
+inline ir::Attrs frozen_unless(bool learns) {
+  ir::Attrs attrs;
+  if (!learns) attrs.set(kFrozen, true);
+  return attrs;
+}
 AttrSpec precision_attr();  ///< optional: what the products' operands are rounded to, see rounding.h
 /// An error in `in` where attribute `precision` says none that there is.
 void check_precision(Operands& in, const OpTypes& types);

@@ -1,6 +1,8 @@
 // Root-mean-square normalisation, alone and fused with the residual stream's addition before it.
 // Source: Zhang & Sennrich 2019, arXiv:1910.07467.
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "ops/operands.h"
@@ -33,6 +35,7 @@ Result<Types> infer_rms_norm_grad(const OpTypes& t) {
   const Shape row{x.dim(-1)};
   in.floating({3}).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(4, row);
   const DType dw = dw_dtype(in, t, t.inputs[2].dtype);
+  if (t.attrs.flag(kFrozen)) return in.results({t.inputs[1]});
   return in.same_dtype(4, dw).results({t.inputs[1], {dw, row}});
 }
 
@@ -43,6 +46,7 @@ Result<Types> infer_rms_norm_grad_add(const OpTypes& t) {
   const Shape row{x.dim(-1)};
   in.floating({3}).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(4, x).shaped(5, row);
   const DType dw = dw_dtype(in, t, t.inputs[2].dtype);
+  if (t.attrs.flag(kFrozen)) return in.results({t.inputs[1]});
   return in.same_dtype(5, dw).results({t.inputs[1], {dw, row}});
 }
 
@@ -51,7 +55,8 @@ void vjp_rms_norm(VjpContext& ctx) {
   const ValueId dy = ctx.cotangent(0);
   PLIMSOLL_CHECK(!ctx.cotangent(1).valid(), "rms_norm: rstd is kept for the derivative and has none itself");
   if (!dy.valid() || (!ctx.wants(0) && !ctx.wants(1))) return;
-  const auto grads = ctx.builder().ops("rms_norm_grad", {dy, op.inputs[0], op.inputs[1], op.outputs[1]});
+  const auto grads = ctx.builder().ops("rms_norm_grad", {dy, op.inputs[0], op.inputs[1], op.outputs[1]},
+                                       frozen_unless(ctx.wants(1)));
   if (ctx.wants(0)) ctx.add(0, grads[0]);
   if (ctx.wants(1)) ctx.add(1, grads[1]);
 }
@@ -67,7 +72,8 @@ void vjp_add_rms_norm(VjpContext& ctx) {
     const bool add = dsum.valid();
     std::vector<ValueId> inputs = {dy, op.outputs[0], op.inputs[2], op.outputs[2]};
     if (add) inputs.push_back(dsum);
-    const auto grads = ctx.builder().ops(add ? "rms_norm_grad_add" : "rms_norm_grad", std::move(inputs));
+    const auto grads = ctx.builder().ops(add ? "rms_norm_grad_add" : "rms_norm_grad", std::move(inputs),
+                                         frozen_unless(ctx.wants(2)));
     dx = grads[0];
     if (ctx.wants(2)) ctx.add(2, grads[1]);
   }
@@ -115,9 +121,9 @@ void differentiate(RefContext& ctx, const RefTensor* d_residual, const RefTensor
   const auto& x = ctx.inputs[1]->data;
   const auto& weight = ctx.inputs[2]->data;
   const auto& rstd = ctx.inputs[3]->data;
-  RefTensor& dw = *ctx.outputs[1];
-  if (acc != nullptr) dw.data = acc->data;
   const size_t width = weight.size();
+  std::vector<double> dw(width);
+  if (acc != nullptr) dw = acc->data;
   for (size_t row = 0; row < rstd.size(); ++row) {
     double mean = 0;
     for (size_t i = 0; i < width; ++i)
@@ -127,9 +133,10 @@ void differentiate(RefContext& ctx, const RefTensor* d_residual, const RefTensor
       const double xhat = x[e] * rstd[row];
       const double dx = rstd[row] * (dy[e] * weight[i] - xhat * mean);
       ctx.outputs[0]->data[e] = d_residual != nullptr ? d_residual->data[e] + dx : dx;
-      dw.data[i] += dy[e] * xhat;
+      dw[i] += dy[e] * xhat;
     }
   }
+  if (ctx.outputs.size() > 1) ctx.outputs[1]->data = std::move(dw);
 }
 
 const RefTensor* optional(const RefContext& ctx, size_t i) {
@@ -163,7 +170,7 @@ OpGroup rms_norm_ops() {
        .work = {WorkKind::kReduction},
        .min_inputs = 4,
        .max_inputs = 5,
-       .attrs = {dw_attr()},
+       .attrs = {dw_attr(), bool_attr(kFrozen)},
        .infer = infer_rms_norm_grad,
        .cost = elementwise_cost<10>,
        .reference = reference_rms_norm_grad,
@@ -194,7 +201,7 @@ OpGroup rms_norm_ops() {
        .work = {WorkKind::kReduction},
        .min_inputs = 5,
        .max_inputs = 6,
-       .attrs = {dw_attr()},
+       .attrs = {dw_attr(), bool_attr(kFrozen)},
        .infer = infer_rms_norm_grad_add,
        .cost = elementwise_cost<11>,
        .reference = reference_rms_norm_grad_add,

@@ -91,6 +91,39 @@ TEST(Frozen, AFrozenHeadGivesDxAlone) {
   EXPECT_EQ(p.count("linear_dw"), 2);
 }
 
+TEST(Frozen, ANormThatDoesNotLearnGivesDxAlone) {
+  for (const bool learns : {true, false}) {
+    ir::Graph graph;
+    ir::Builder b(graph, ops::find_op);
+    const auto state = [&](const std::string& name, ir::Shape shape, ir::StateClass c) {
+      return b.state({name, {DType::kF32, std::move(shape)}, c});
+    };
+    const ValueId x = state("x", {3, 4}, ir::StateClass::kParameter);
+    const ValueId w = state("w", {4}, ir::StateClass::kParameter);
+    const ValueId v = state("v", {4}, ir::StateClass::kParameter);
+    const ValueId bias = state("bias", {4}, ir::StateClass::kParameter);
+    const ValueId y = ops::layer_norm(b, ops::rms_norm(b, ops::silu(b, x), w, 1e-5).y, v, bias, 1e-5).y;
+    ValueId loss = b.op("squared_error", {y, state("labels", {3, 4}, ir::StateClass::kInput),
+                                          state("scale", {1}, ir::StateClass::kScalars)});
+    ASSERT_TRUE(b.status().ok()) << b.status().error().message();
+    Pipeline pipeline(
+        {.frozen = learns ? std::vector<std::string>{} : std::vector<std::string>{"w", "v", "bias"}});
+    ASSERT_TRUE(pipeline.forward(graph, {&loss, 1}).ok());
+    const auto report = pipeline.differentiate(
+        graph, {loss, learns ? std::vector<ValueId>{x, w, v, bias} : std::vector<ValueId>{x}});
+    ASSERT_TRUE(report.ok()) << report.error().message();
+    for (const ir::OpId id : graph.order()) {
+      const ir::Op& op = graph.op(id);
+      if (op.def->name == "rms_norm_grad") {
+        EXPECT_EQ(op.outputs.size(), learns ? 2U : 1U);
+      }
+      if (op.def->name == "layer_norm_grad") {
+        EXPECT_EQ(op.outputs.size(), learns ? 3U : 1U);
+      }
+    }
+  }
+}
+
 TEST(Frozen, BackwardStopsBelowTheLowestThatLearns) {
   const FrozenProgram p({"table", "w0", "head"});
   EXPECT_EQ(p.count("linear_dw"), 1);

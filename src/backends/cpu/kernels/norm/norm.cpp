@@ -191,8 +191,8 @@ void forward(const KernelCall& call, ThreadPool& pool) {
 template <bool kLayer>
 int64_t backward_workspace_bytes(const ir::OpTypes& types, int /*num_threads*/) {
   const ir::Shape& shape = types.inputs[0].shape;
-  const int64_t rows =
-      Granules(shape).count() * (kLayer ? 2 : 1) + (ir::is_half_precision(types.outputs[1].dtype) ? 1 : 0);
+  const bool converts = types.outputs.size() > 1 && ir::is_half_precision(types.outputs[1].dtype);
+  const int64_t rows = Granules(shape).count() * (kLayer ? 2 : 1) + (converts ? 1 : 0);
   return rows * shape.dim(-1) * static_cast<int64_t>(sizeof(float));
 }
 
@@ -239,6 +239,7 @@ void backward(const KernelCall& call, ThreadPool& pool) {
     pool.run(count, granule);
   else
     for (int64_t g = 0; g < count; ++g) granule(g, 0);  // too little to wake anyone
+  if (call.outputs.size() == 1) return;                 // frozen
   add_shares(dw, count, acc_dw, call.outputs[1], row, pool);
   if (kLayer) add_shares(db, count, acc_db, call.outputs[2], row, pool);
 }

@@ -47,6 +47,26 @@ TEST(Norm, Layer) {
   }
 }
 
+/// Where the parameters do not learn dx is the one result, with the same bits.
+TEST(Norm, FrozenGivesDxAlone) {
+  const Attrs frozen{{"frozen", true}};
+  for (const Norm& c : kCases) {
+    const auto rms = run_cpu({"rms_norm", {c.rows(), c.weight()}, kEps});
+    const auto layer = run_cpu({"layer_norm", {c.rows(), c.weight(), c.bias()}, kEps});
+    const std::vector<std::pair<std::string, std::vector<Tensor>>> runs = {
+        {"rms_norm_grad", {c.dy(), c.rows(), c.weight(), rms[1]}},
+        {"rms_norm_grad_add", {c.dy(), c.rows(), c.weight(), rms[1], c.residual()}},
+        {"layer_norm_grad", {c.dy(), c.rows(), c.weight(), layer[1], layer[2]}},
+        {"layer_norm_grad_add", {c.dy(), c.rows(), c.weight(), layer[1], layer[2], c.residual()}}};
+    for (const auto& [op, operands] : runs) {
+      expect_op({op, operands, frozen}, 3e-6);
+      const auto alone = run_cpu({op, operands, frozen});
+      ASSERT_EQ(alone.size(), 1U) << op;
+      expect_same_bits(alone[0], run_cpu({op, operands})[0], op);
+    }
+  }
+}
+
 TEST(Norm, FusedGivesTheBitsOfItsParts) {
   for (const Norm& c : kCases)
     for_each_isa([&](const std::string& isa) {

@@ -78,17 +78,16 @@ Result<Driver> find_driver() {
   return d;
 }
 
-/// A library of the toolkit works with drivers of its major version and later ones, so that a driver of CUDA
-/// 12 gets that of CUDA 12 where it is there. Without a driver: the newest.
-void* open_toolkit_library(const char* of_13, const char* of_12) {
-  constexpr int kCuda13 = 13000;
-  int version = kCuda13;
+/// "libnvrtc.so." or another library of the toolkit.
+void* open_toolkit_library(const std::string& stem) {
+  int version = 0;
   if (const auto driver = load_driver()) (void)(*driver)->version(&version);
-  return version < kCuda13 ? open_library({of_12, of_13}) : open_library({of_13, of_12});
+  const std::array<std::string, 2> names = toolkit_names(stem, version);
+  return open_library({names[0].c_str(), names[1].c_str()});
 }
 
 Result<Compiler> find_compiler() {
-  void* library = open_toolkit_library("libnvrtc.so.13", "libnvrtc.so.12");
+  void* library = open_toolkit_library("libnvrtc.so.");
   if (library == nullptr)
     return absent("CUDA's runtime compiler is not found: there is no libnvrtc.so.13 or .12",
                   "install CUDA's toolkit or the wheel nvidia-cuda-nvrtc, and name its folder in "
@@ -107,7 +106,7 @@ Result<Compiler> find_compiler() {
 }
 
 Result<Blas> find_blas() {
-  void* library = open_toolkit_library("libcublasLt.so.13", "libcublasLt.so.12");
+  void* library = open_toolkit_library("libcublasLt.so.");
   if (library == nullptr)
     return absent("cuBLASLt is not found: there is no libcublasLt.so.13 or .12",
                   "install CUDA's toolkit or the wheel nvidia-cublas, and name its folder in "
@@ -156,6 +155,12 @@ Result<const Api*> load_api() {
     return api;
   }();
   return pointer_to(found);
+}
+
+std::array<std::string, 2> toolkit_names(const std::string& stem, int driver_version) {
+  constexpr int kCuda13 = 13000;
+  const bool older = driver_version > 0 && driver_version < kCuda13;
+  return {stem + (older ? "12" : "13"), stem + (older ? "13" : "12")};
 }
 
 std::string error_text(const Driver& driver, int error) {

@@ -4,6 +4,7 @@
 // since CUDA 12.0.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -123,6 +124,11 @@ Result<const Api*> load_api();
 Result<const Driver*> load_driver();
 /// The compiler alone, which needs no card.
 Result<const Compiler*> load_compiler();
+
+/// The names of a library of the toolkit, "libnvrtc.so." with the versions that will do, the best first. A
+/// library works with drivers of its major version and later ones, so that a driver of CUDA 12 (12080) gets
+/// that of CUDA 12 where both are there; 0: no driver is known.
+std::array<std::string, 2> toolkit_names(const std::string& stem, int driver_version);
 
 /// "CUDA_ERROR_OUT_OF_MEMORY: out of memory".
 std::string error_text(const Driver& driver, int error);

@@ -136,7 +136,7 @@ void vjp_slice(VjpContext& ctx) {
 std::optional<ViewPlace> view_slice(const OpTypes& t, const ir::Strides& strides, size_t) {
   const auto axis = at(t.attrs.i64("axis"));
   ir::Strides sliced = strides;
-  sliced[axis] *= t.attrs.i64("step");
+  if (t.attrs.i64("size") > 1) sliced[axis] *= t.attrs.i64("step");  // of one element any step fits
   return view_at(t.attrs.i64("start") * strides[axis], sliced, t.outputs[0].shape);
 }
 
@@ -158,7 +158,7 @@ void reference_slice_grad(RefContext& ctx) {
   const Shape &dy = ctx.inputs[0]->type.shape, &x = ctx.outputs[0]->type.shape;
   ir::Strides strides = ir::dense_strides(x);
   const int64_t first = ctx.op.attrs.i64("start") * strides[axis];
-  strides[axis] *= ctx.op.attrs.i64("step");
+  if (dy.dim(static_cast<int>(axis)) > 1) strides[axis] *= ctx.op.attrs.i64("step");
   for (int64_t i = 0; i < dy.num_elements(); ++i)
     ctx.outputs[0]->data[at(first + offset_of(dy, i, strides))] = ctx.inputs[0]->data[at(i)];
 }

@@ -36,6 +36,7 @@ TEST(Strided, GivesKnownValues) {
   EXPECT_EQ(evaluate("permute", {x}, {{"axes", Ints{1, 0}}})[0].data,
             (std::vector<double>{1, 4, 2, 5, 3, 6}));
   EXPECT_EQ(evaluate("slice", {x}, slice(1, 0, 2, 2))[0].data, (std::vector<double>{1, 3, 4, 6}));
+  EXPECT_EQ(evaluate("slice", {x}, slice(0, 1, 1, INT64_MAX))[0].data, (std::vector<double>{4, 5, 6}));
   EXPECT_EQ(evaluate("flip", {x}, {{"axis", int64_t{1}}})[0].data, (std::vector<double>{3, 2, 1, 6, 5, 4}));
   EXPECT_EQ(evaluate("expand", {values({2, 1}, {7, 8})}, {{"shape", Ints{2, 2}}})[0].data,
             (std::vector<double>{7, 7, 8, 8}));

@@ -11,6 +11,8 @@ namespace plimsoll {
 Error caught_error() {
   try {
     throw;
+  } catch (const Bug& bug) {
+    return {ErrorCode::kInternal, bug.what(), {}, "please report this"};
   } catch (const std::bad_alloc&) {
     return {ErrorCode::kIo,
             "the operating system refused memory",

@@ -2,12 +2,17 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+
+#include "base/host.h"
 
 namespace plimsoll {
 
 void fail(std::string_view what, std::source_location where) {
-  std::fprintf(stderr, "bug: %.*s (%s:%u)\n", static_cast<int>(what.size()), what.data(), where.file_name(),
-               static_cast<unsigned>(where.line()));
+  const std::string text =
+      "bug: " + std::string(what) + " (" + where.file_name() + ":" + std::to_string(where.line()) + ")";
+  if (host().found_bug != nullptr) host().found_bug(text);
+  std::fprintf(stderr, "%s\n", text.c_str());
   std::fflush(stderr);
   std::abort();
 }

@@ -11,6 +11,8 @@ Host current;
 
 void set_host(const Host& host) { current = host; }
 
+const Host& host() { return current; }
+
 void note(const std::string& text) {
   if (current.note != nullptr) current.note(text);
 }

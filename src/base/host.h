@@ -18,11 +18,16 @@ struct Host {
   void (*trim_heap)() = nullptr;
   /// Runs work in a process of its own and returns what it returned. Null: it runs within this process.
   Result<std::string> (*run_apart)(const Work& work) = nullptr;
+  /// Gets the text of a bug (check.h) before the process ends, and may throw instead of returning: a library
+  /// does not end its user's program. Null: the text goes to stderr.
+  void (*found_bug)(const std::string& text) = nullptr;
 };
 
 /// Sets what the functions below do. Call it before other threads run.
 void set_host(const Host& host);
 
+/// The program's own, as set_host has it.
+const Host& host();
 /// A remark for people; results do not go through here. From any thread.
 void note(const std::string& text);
 /// Called where much has been freed and a session is about to take its memory.

@@ -19,6 +19,7 @@ enum class ErrorCode {
   kIo,               ///< the operating system refused: exit 74
   kInterrupted,      ///< stopped by a signal and saved: exit 75
   kDiverged,         ///< the loss is not finite: exit 76
+  kInternal,         ///< a bug, where the host does not end the program for it: exit 70
 };
 
 /// A failure in three parts: what is wrong, where, and what to do about it. A run file may have several at

@@ -37,6 +37,8 @@ int exit_code(ErrorCode code) {
       return 75;
     case ErrorCode::kDiverged:
       return 76;
+    case ErrorCode::kInternal:
+      return 70;
   }
   return 2;
 }

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -58,12 +59,23 @@ struct ThreadPool::State {
       : num_threads(threads), busy(static_cast<size_t>(threads)), taken(static_cast<size_t>(threads)) {}
 
   // What a tile takes is added before the tile counts as done: whoever waits for the last one sees all.
-  // Nothing of it is left undone: what it throws would leave the others with a job that is gone.
+  // Nothing of it is left undone: what a tile throws waits until the last one is done, else the others would
+  // have a job that is gone.
   void run_tile(const TileBody& job, int64_t tile, int thread) noexcept {
-    if (!counts.load(std::memory_order_relaxed)) return job(tile, thread);
-    const double start = now_seconds();
-    job(tile, thread);
-    busy[static_cast<size_t>(thread)].seconds += now_seconds() - start;
+    const bool is_timed = counts.load(std::memory_order_relaxed);
+    const double start = is_timed ? now_seconds() : 0;
+    try {
+      job(tile, thread);
+    } catch (...) {
+      if (!has_thrown.test_and_set(std::memory_order_relaxed)) thrown = std::current_exception();
+    }
+    if (is_timed) busy[static_cast<size_t>(thread)].seconds += now_seconds() - start;
+  }
+  void rethrow() {
+    if (!has_thrown.test(std::memory_order_relaxed)) return;
+    const std::exception_ptr first = std::exchange(thrown, nullptr);
+    has_thrown.clear(std::memory_order_relaxed);
+    std::rethrow_exception(first);
   }
 
   // Claims and runs tiles of the current job until none is left.
@@ -112,6 +124,8 @@ struct ThreadPool::State {
   };
   std::vector<Busy> busy;  // by thread
   std::vector<double> taken;
+  std::atomic_flag has_thrown;  // a tile of the job at hand
+  std::exception_ptr thrown;
 };
 
 ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>(num_threads)) {
@@ -136,7 +150,7 @@ void ThreadPool::run(int64_t num_tiles, TileBody body) {
   State& s = *state_;
   if (s.num_threads == 1 || num_tiles <= 1) {
     for (int64_t tile = 0; tile < num_tiles; ++tile) s.run_tile(body, tile, 0);
-    return;
+    return s.rethrow();
   }
   PLIMSOLL_CHECK(num_tiles < INT32_MAX);
   const uint64_t epoch = ((s.next.load(std::memory_order_relaxed) & ~kTileMask) + kTileMask + 1);
@@ -148,6 +162,7 @@ void ThreadPool::run(int64_t num_tiles, TileBody body) {
   s.wake();
   s.work(0);
   for (int32_t left; (left = s.left.load(std::memory_order_acquire)) != 0;) wait_while(s.left, left);
+  s.rethrow();
 }
 
 void ThreadPool::count_seconds(bool on) {

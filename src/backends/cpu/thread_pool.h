@@ -38,7 +38,8 @@ class ThreadPool {
 
   /// Calls body(tile, thread) once for each tile in [0, num_tiles) and returns when all are done.
   /// Tiles are claimed dynamically, in rising order; `thread` is in [0, num_threads()), for private scratch.
-  /// Determinism: callers let no result depend on the grid or on `thread`.
+  /// Determinism: callers let no result depend on the grid or on `thread`. Throws what a tile has thrown
+  /// first, when all are done.
   /// Not reentrant: a body never calls run. Allocates nothing.
   void run(int64_t num_tiles, TileBody body);
 

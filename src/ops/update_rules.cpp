@@ -21,6 +21,10 @@ void adamw(double g, const double* group, double* element) {
   p -= group[kAdamwStepSize] * (m / (std::sqrt(v) / group[kAdamwSqrtCorrection2] + group[kAdamwEpsilon]));
 }
 
+void adam_l2(double g, const double* group, double* element) {
+  adamw(g + group[kAdamL2Decay] * element[0], group, element);
+}
+
 void lion(double g, const double* group, double* element) {
   double &p = element[0], &m = element[1];
   const double c = m * group[kLionBeta1] + group[kLionOneMinusBeta1] * g;
@@ -250,6 +254,13 @@ void add_ops(const UpdateRule& rule, std::vector<OpDef>& defs) {
 std::span<const UpdateRule> update_rules() {
   static const std::vector<UpdateRule> kRules = {
       {"adamw", "adamw_sweep", "Adam with decoupled weight decay", {"m", "v"}, kAdamwFields, 14, adamw},
+      {"adam_l2",
+       "adam_l2_sweep",
+       "Adam with weight decay in the gradient",
+       {"m", "v"},
+       kAdamL2Fields,
+       16,
+       adam_l2},
       {"sgd", "sgd_sweep", "gradient descent", {}, kSgdFields, 5, sgd},
       {"sgd_momentum",
        "sgd_momentum_sweep",

@@ -45,6 +45,14 @@ enum AdamwField : int64_t {
   kAdamwFields = 8,
 };
 
+/// Columns of `groups` for `adam_l2` and `adam_l2_sweep`: AdamW's without its decay, and behind them what is
+/// added to the gradient, g = g + l2 * p, as torch.optim.Adam decays weights. Kingma & Ba 2015,
+/// arXiv:1412.6980.
+enum AdamL2Field : int64_t {
+  kAdamL2Decay = kAdamwFields,
+  kAdamL2Fields = 9,
+};
+
 /// Columns of `groups` for `sgd` and `sgd_sweep`, without state, and for `sgd_momentum` and
 /// `sgd_momentum_sweep`, with state buffer. As torch.optim.SGD computes it; the Nesterov form is that of
 /// Sutskever et al. 2013 (ICML):

@@ -1,5 +1,5 @@
-// AdamW, Loshchilov & Hutter 2019, arXiv:1711.05101, as torch.optim.AdamW computes it; and Adam, which is the
-// same without decay.
+// AdamW, Loshchilov & Hutter 2019, arXiv:1711.05101, as torch.optim.AdamW computes it; Adam, which is the
+// same without decay; and Adam with decay in the gradient, as torch.optim.Adam has it.
 #include <cmath>
 
 #include "ops/update_rules.h"
@@ -13,6 +13,13 @@ std::string_view adamw_rule(const Ruled& /*parameter*/) { return "adamw"; }
 
 void write_adam(const StepHyper& hyper, double /*weight_decay*/, float* row) {
   write_adamw_row(hyper, 0.0, row);
+}
+
+std::string_view adam_l2_rule(const Ruled& /*parameter*/) { return "adam_l2"; }
+
+void write_adam_l2(const StepHyper& hyper, double weight_decay, float* row) {
+  write_adamw_row(hyper, 0.0, row);
+  row[ops::kAdamL2Decay] = static_cast<float>(weight_decay);
 }
 
 }  // namespace
@@ -42,6 +49,12 @@ OptimizerGroup adamw_optimizers() {
                                             .num_fields = ops::kAdamwFields,
                                             .write_row = write_adam,
                                             .decays = false,
+                                            .default_decay = 0,
+                                            .settings = kSettings},
+                                           {.name = "adam_l2",
+                                            .rule = adam_l2_rule,
+                                            .num_fields = ops::kAdamL2Fields,
+                                            .write_row = write_adam_l2,
                                             .default_decay = 0,
                                             .settings = kSettings}};
   return kDefs;

@@ -65,6 +65,7 @@ BETAS = dict(beta1=0.8, beta2=0.95, epsilon=1e-3)
 row("adamw", adam(torch.optim.AdamW), weight_decay=0.1, **BETAS)
 row("adamw", adam(torch.optim.AdamW), clip=0.5, weight_decay=0.1, **BETAS)
 row("adam", adam(torch.optim.Adam), **BETAS)
+row("adam_l2", adam(torch.optim.Adam), clip=0.5, weight_decay=0.1, **BETAS)
 row("adamw_8bit", adam(torch.optim.AdamW), weight_decay=0.1, **BETAS)  # as small as that it is AdamW; record_8bit.py
 row("sgd", sgd())
 row("sgd", sgd(), clip=0.5, weight_decay=0.1)

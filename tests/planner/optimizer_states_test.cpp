@@ -35,6 +35,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"adamw", false, adam_bytes},
     {"adam", false, adam_bytes},
+    {"adam_l2", false, adam_bytes},
     {"sgd", false, [](const Parameter&, int64_t) -> int64_t { return 0; }},
     {"sgd", true, all_of},
     {"lion", false, all_of},

@@ -569,9 +569,9 @@ TEST(RunConfig, DefaultsOfOptimizers) {
     const char* optimizer;
     double beta2, decay;
   };
-  for (const Row& row :
-       {Row{"adamw", 0.999, 0.01}, Row{"adam", 0.999, 0}, Row{"sgd", 0.999, 0}, Row{"lion", 0.99, 0.01},
-        Row{"adamw_8bit", 0.999, 0.01}, Row{"adafactor", 0.999, 0}, Row{"muon", 0.999, 0.01}}) {
+  for (const Row& row : {Row{"adamw", 0.999, 0.01}, Row{"adam", 0.999, 0}, Row{"adam_l2", 0.999, 0},
+                         Row{"sgd", 0.999, 0}, Row{"lion", 0.99, 0.01}, Row{"adamw_8bit", 0.999, 0.01},
+                         Row{"adafactor", 0.999, 0}, Row{"muon", 0.999, 0.01}}) {
     const std::string optimizer = std::string("training.optimizer=") + row.optimizer;
     const auto run = parse(kRun, {optimizer});
     ASSERT_TRUE(run) << run.error().message();

@@ -104,21 +104,27 @@ HWY_INLINE void for_elements(const UpdateChunk& a, int64_t n, Rule rule) {
   });
 }
 
-// Plain multiplications and additions, as PyTorch's own loop has them; exact division and square root.
-void adamw_chunk(const UpdateChunk& a, int64_t n) {
+// Plain multiplications and additions, as PyTorch's own loop has them; exact division and square root. The
+// gradient of `kL2` has the decay, fused as PyTorch's add with a factor is.
+template <bool kL2>
+HWY_INLINE void adam(const UpdateChunk& a, int64_t n) {
   const auto field = [&](ops::AdamwField f) HWY_ATTR { return set(a.group[f]); };
   const V decay = field(ops::kAdamwDecay), one_minus_beta1 = field(ops::kAdamwOneMinusBeta1);
   const V beta2 = field(ops::kAdamwBeta2), one_minus_beta2 = field(ops::kAdamwOneMinusBeta2);
   const V eps = field(ops::kAdamwEpsilon), step_size = field(ops::kAdamwStepSize),
           correction = field(ops::kAdamwSqrtCorrection2);
+  const V l2 = set(kL2 ? a.group[ops::kAdamL2Decay] : 0.0F);
   for_elements<2>(a, n, [&](V g, V& p, V* states) HWY_ATTR {
     V &m = states[0], &v = states[1];
+    if (kL2) g = hn::MulAdd(l2, p, g);
     m = hn::Add(m, hn::Mul(hn::Sub(g, m), one_minus_beta1));
     v = hn::Add(hn::Mul(v, beta2), hn::Mul(hn::Mul(one_minus_beta2, g), g));
     const V denominator = hn::Add(hn::Div(hn::Sqrt(v), correction), eps);
     p = hn::Sub(hn::Mul(p, decay), hn::Mul(step_size, hn::Div(m, denominator)));
   });
 }
+void adamw_chunk(const UpdateChunk& a, int64_t n) { adam<false>(a, n); }
+void adam_l2_chunk(const UpdateChunk& a, int64_t n) { adam<true>(a, n); }
 
 // Fused where PyTorch's add with a factor is. Without decay that adds a zero, which PyTorch leaves out.
 void sgd_chunk(const UpdateChunk& a, int64_t n) {
@@ -160,6 +166,7 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll::cpu {
 namespace {
 
+HWY_EXPORT(adam_l2_chunk);
 HWY_EXPORT(adamw_chunk);
 HWY_EXPORT(lion_chunk);
 HWY_EXPORT(sgd_chunk);
@@ -171,6 +178,7 @@ struct RuleKernel {
   ChunkFunction (*chunk)();
 };
 constexpr RuleKernel kRules[] = {
+    {"adam_l2", [] { return &HWY_DYNAMIC_DISPATCH(adam_l2_chunk); }},
     {"adamw", [] { return &HWY_DYNAMIC_DISPATCH(adamw_chunk); }},
     {"lion", [] { return &HWY_DYNAMIC_DISPATCH(lion_chunk); }},
     {"sgd", [] { return &HWY_DYNAMIC_DISPATCH(sgd_chunk); }},

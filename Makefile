@@ -15,7 +15,7 @@ MANY_ALIKE := *IsNoSlower*:*EachPoint*:*LeaveEvery*:*IsNeverBehind*:LossScaleTes
 THREADED_REGEX := ^($(subst $(space),|,$(THREADED_NAMES)))$$
 
 .DEFAULT_GOAL := build
-.PHONY: build columns install deb deps all test campaign demo bench interop isas fuzz sanitize asan tsan format format-check includes tools-test lint clean help
+.PHONY: build library columns install deb deps all test campaign demo bench interop isas fuzz sanitize asan tsan format format-check includes tools-test lint clean help
 
 build: deps build/build.ninja ## install what is missing, build build/plimsoll (the default)
 	cmake --build build -j $(JOBS) --target plimsoll
@@ -44,6 +44,9 @@ build-%/build.ninja: | deps
 
 all: deps build/build.ninja
 	cmake --build build -j $(JOBS)
+
+library: deps build/build.ninja ## build/libplimsoll.so.0, the library of C, C++ and Python
+	cmake --build build -j $(JOBS) --target library
 
 columns: ## add what reads .parquet and .arrow files (Arrow from PyPI, makes .venv-columns)
 	tools/columns-env >/dev/null && cmake --preset release && $(MAKE) build

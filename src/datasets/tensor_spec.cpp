@@ -66,6 +66,7 @@ int64_t TensorSpec::example_bytes(int64_t length) const {
 }
 
 ir::TensorType TensorSpec::batch_type(int64_t batch, int64_t length) const {
+  if (of_batch) return {dtype, shape};
   const ir::Shape example = example_shape(length);
   PLIMSOLL_CHECK(example.rank() < ir::Shape::kMaxRank, "no axis is left for the batch");
   std::array<int64_t, ir::Shape::kMaxRank> dims = {batch};

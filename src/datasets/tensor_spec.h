@@ -25,6 +25,7 @@ struct TensorSpec {
   std::string name;                   ///< the programs read the state "batch.<name>"
   ir::DType dtype = ir::DType::kI32;  ///< with elements of whole bytes
   ir::Shape shape = {};               ///< of one example; rank 0: one value
+  bool of_batch = false;              ///< `shape` is that of a whole micro-batch, whatever its size
   /// The axis of `shape` that is as long as the batch's examples, whatever `shape` says of it; absent: all
   /// examples have the one shape.
   std::optional<int> length_axis = {};

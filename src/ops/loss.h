@@ -31,6 +31,10 @@ CrossEntropy cross_entropy(Builder& b, ValueId logits, ValueId targets, ValueId 
 /// same operands {transposed, chunk_tokens, precision?, dw?} -> loss, dw. The same bits as the unfused ops.
 /// {chunk_tokens}: a multiple of kGranule where there is a dw, else of kLossRows (granules.h).
 
+/// x f32[1], whatever it was computed from, as the loss of a program: a view whose cotangent is taken to be
+/// grad_scale f32[1]. Op `root_loss`. (views.cpp)
+ValueId root_loss(Builder& b, ValueId x, ValueId grad_scale);
+
 /// Whether a row of float labels counts, by its first label: a row whose first is NaN counts nowhere.
 template <class T>
 bool has_labels(T first) {

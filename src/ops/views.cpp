@@ -72,6 +72,21 @@ std::optional<ViewPlace> view_reshape(const OpTypes& t, const ir::Strides& strid
   return reshaped ? std::optional(ViewPlace{0, *reshaped}) : std::nullopt;
 }
 
+// ---- root_loss
+// -------------------------------------------------------------------------------------------------
+
+Result<Types> infer_root_loss(const OpTypes& t) {
+  Operands in(t, 2, {"x", "grad_scale"});
+  if (!in) return in.error();
+  in.dtypes(DType::kF32).shaped(0, Shape{1}).shaped(1, Shape{1});
+  return in.results({t.inputs[0]});
+}
+
+/// By contract the loss's cotangent is grad_scale.
+void vjp_root_loss(VjpContext& ctx) {
+  if (ctx.cotangent(0).valid() && ctx.wants(0)) ctx.add(0, ctx.op().inputs[1]);
+}
+
 // ---- split
 // ------------------------------------------------------------------------------------------
 
@@ -148,6 +163,19 @@ OpGroup views_ops() {
        .elements = ir::Elements::kSame,
        .view = view_reshape,
        .is_view = true},
+      {.name = "root_loss",
+       .summary = "x as the loss: its cotangent is grad_scale",
+       .work = {WorkKind::kNone},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_root_loss,
+       .vjp = vjp_root_loss,
+       .reference = reference_copy,
+       .recompute = RecomputeClass::kNearlyFree,
+       .elements = ir::Elements::kSame,
+       .view = view_reshape,
+       .is_view = true,
+       .is_loss = true},
       {.name = "split",
        .summary = "cuts the last axis into parts",
        .work = {WorkKind::kNone},
@@ -168,6 +196,8 @@ OpGroup views_ops() {
 ValueId reshape(Builder& b, ValueId x, std::vector<int64_t> shape) {
   return b.op("reshape", {x}, {{"shape", std::move(shape)}});
 }
+
+ValueId root_loss(Builder& b, ValueId x, ValueId grad_scale) { return b.op("root_loss", {x, grad_scale}); }
 
 std::vector<ValueId> split(Builder& b, ValueId x, std::vector<int64_t> sizes) {
   const size_t count = sizes.size();

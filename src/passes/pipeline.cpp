@@ -86,7 +86,8 @@ Status run_autodiff(PassState& s) {
 }
 
 Status run_recompute(PassState& s) {
-  const bool does_nothing = s.options.recompute.kind == RecomputePolicy::Kind::kNone;
+  const bool does_nothing =
+      s.options.recompute.kind == RecomputePolicy::Kind::kNone && s.options.recompute.always.empty();
   if (!s.last_forward_op.valid() || (does_nothing && !s.options.look_at_blocks)) return Ok{};
   const RecomputeAnalysis program(s.graph, s.last_forward_op);
   if (s.options.look_at_blocks) s.options.look_at_blocks(program);

@@ -202,6 +202,13 @@ Status Session::read(std::string_view state, std::span<std::byte> bytes, int64_t
                      });
 }
 
+std::span<const std::byte> Session::host_bytes(std::string_view state) const {
+  const Location at = place(state);
+  const std::span<std::byte> host = at.memory->host();
+  if (host.empty()) return {};
+  return host.subspan(static_cast<size_t>(at.offset), static_cast<size_t>(type(state).bytes().count));
+}
+
 Status Session::fill(std::string_view state, uint32_t pattern) {
   return device_.fill(place(state), type(state).bytes(), pattern, ir::Queue::kCompute);
 }

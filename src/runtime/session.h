@@ -95,6 +95,9 @@ class Session {
                       index * static_cast<int64_t>(sizeof(T))));
     return result;
   }
+  /// Where the state lies, for a host that reaches the device's memory; empty for any other. What programs
+  /// write shows there.
+  [[nodiscard]] std::span<const std::byte> host_bytes(std::string_view state) const;
   /// Async. Repeats the 32-bit pattern over the whole state.
   Status fill(std::string_view state, uint32_t pattern);
   /// In pieces, without a copy where the host reaches the state. From any thread.

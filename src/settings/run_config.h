@@ -270,6 +270,9 @@ struct RunConfig {
   RuntimeSettings runtime = {};
   OutputSettings output = {};
   DebugSettings debug = {};
+  /// A session of a library's caller: gradients can be read, an update whose gradients are not finite changes
+  /// nothing, and the plan counts what the session takes and nothing of the process around it. Not a setting.
+  bool is_embedded = false;
   /// Lines for the user: names that were accepted but do nothing here. Not a setting.
   std::vector<std::string> notes = {};
   /// Null where it was not read from a text. Not a setting.

@@ -87,7 +87,7 @@ Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepa
   prepared.report.num_parameters = prepared.model->num_parameters();
   if (options.purpose == Purpose::kTrain) {
     prepared.report.num_trained = prepared.model->num_trained();
-    if (options.request == PlanRequest::kPrograms)
+    if (options.request == PlanRequest::kPrograms && !config.is_embedded)
       prepared.report.disk =
           disk_report(config, prepared.model_config, *prepared.model, prepared.programs.session);
     prepared.report.total_steps = config.training.max_steps;

@@ -24,7 +24,7 @@ planner::StepOptions run_options(const RunScope& scope, const settings::BatchSpl
   options.sequence_length = config.data.sequence_length;
   options.buckets = scope.options.buckets->lengths;
   options.task = scope.prepared.task.get();
-  options.eval = !options.training || config.evaluates_while_training();
+  options.eval = !options.training || config.is_embedded || config.evaluates_while_training();
   if (options.training) {
     options.accumulate = accumulation_of(config, split).has_accumulators;
     options.logits = dumps_steps(config) && config.dumps("logits");
@@ -45,7 +45,7 @@ bool dumps_steps(const settings::RunConfig& config) { return !config.debug.dump_
 
 planner::Accumulation accumulation_of(const settings::RunConfig& config, const settings::BatchSplit& split) {
   const bool dumps_gradients = dumps_steps(config) && config.dumps("gradients");
-  return {split.grad_accum_steps, split.grad_accum_steps > 1 || dumps_gradients};
+  return {split.grad_accum_steps, split.grad_accum_steps > 1 || dumps_gradients || config.is_embedded};
 }
 
 optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config) {
@@ -55,7 +55,8 @@ optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config
   options.num_groups = static_cast<int64_t>(config.training.param_groups.size());
   options.muon_ns_steps = config.training.muon.ns_steps;
   options.state = settings::state_choice(config.training, config.lora.enabled).dtypes;
-  if (config.scales_loss()) options.loss_scaling = settings::loss_scaling(config.training.loss_scale);
+  if (config.scales_loss() || config.is_embedded)
+    options.loss_scaling = settings::loss_scaling(config.training.loss_scale);
   return options;
 }
 
@@ -81,6 +82,8 @@ planner::StepOptions step_options(const RunScope& scope, const Strategy& strateg
   options.pipeline.verify = false;  // candidates are not verified; the plan that runs is, as a whole
   if (!strategy.recomputed.empty())
     options.pipeline.recompute = {passes::RecomputePolicy::Kind::kLayers, 0, strategy.recomputed};
+  const std::span<const int32_t> always = scope.prepared.task->checkpointed_blocks();
+  options.pipeline.recompute.always.assign(always.begin(), always.end());
   options.finds_gains =
       !strategy.recompute_all && strategy.recomputed.empty() && chooses_recompute(config, scope.options);
   return options;

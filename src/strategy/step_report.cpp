@@ -73,6 +73,10 @@ int64_t host_bytes(const RunScope& scope) {
 planner::Surroundings surroundings_of(const RunScope& scope, const planner::TrainingPrograms& programs) {
   const settings::RunConfig& config = scope.config;
   const models::Model& model = *scope.prepared.model;
+  if (config.is_embedded)
+    return {.num_threads = scope.options.num_threads,
+            .unwritten_ops = programs.unwritten_ops,
+            .counts_process = false};
   const datasets::LoaderOptions& loader = scope.prepared.loader;
   planner::Surroundings surroundings{.num_threads = scope.options.num_threads,
                                      .host_bytes = host_bytes(scope),

@@ -39,8 +39,9 @@ struct LossOperands {
 };
 
 struct Outputs {
-  ir::ValueId loss;    ///< f32[1], a sum over what the loss is a mean over
+  ir::ValueId loss;    ///< f32[1], a sum over what the loss is a mean over; an op's that knows its cotangent
   ir::ValueId logits;  ///< of logits_shape, where they are wanted
+  ir::ValueId total = {};  ///< f32[1]: what is added up over micro-batches; absent: `loss`
 };
 
 /// Const calls may come from any thread.
@@ -62,6 +63,9 @@ class Task {
                              std::span<const ir::ValueId> inputs) const = 0;
   /// f32 [batch, …], of the longest examples.
   [[nodiscard]] virtual ir::Shape logits_shape(int64_t batch) const = 0;
+
+  /// Blocks of the forward pass that are computed again in backward, whatever the budget.
+  [[nodiscard]] virtual std::span<const int32_t> checkpointed_blocks() const { return {}; }
 
   /// Opens files of the run's data as examples of these inputs. Errors: as TrainingData::open.
   virtual Result<std::unique_ptr<datasets::ExampleSource>> open_source(

@@ -98,13 +98,16 @@ class RecomputeCheap {
            ir::op_consumes(op).empty();
   }
 
+  /// Whether the op's results are views of that operand.
+  static bool shows(const Op& op, ValueId v) { return op.def->is_view && op.inputs[0] == v; }
+
   /// The first use behind forward, seen through views; kNowhere where there is none.
   [[nodiscard]] size_t first_backward_use(ValueId v) const {
     size_t first = kNowhere;
     for (const OpId user : uses_[at(v)]) {
       if (position_[at(user)] > boundary_) {
         first = std::min(first, position_[at(user)]);
-      } else if (graph_.op(user).def->is_view) {
+      } else if (shows(graph_.op(user), v)) {
         for (const ValueId w : graph_.op(user).outputs) first = std::min(first, first_backward_use(w));
       }
     }
@@ -233,7 +236,7 @@ class RecomputeCheap {
         std::replace(inputs.begin(), inputs.end(), from, to);
         continue;
       }
-      if (!graph_.op(user).def->is_view) continue;
+      if (!shows(graph_.op(user), from)) continue;
       const Op view = graph_.op(user);
       std::vector<ValueId> again;
       for (size_t i = 0; i < view.outputs.size(); ++i) {
@@ -247,7 +250,9 @@ class RecomputeCheap {
   std::vector<ValueId> clone_view(const Op& view, ValueId of, std::vector<OpId>& ops) {
     builder_.stand_with(view);
     const OpId id{static_cast<int32_t>(graph_.num_ops())};
-    std::vector<ValueId> results = builder_.ops(view.def->name, {of}, view.attrs);
+    std::vector<ValueId> inputs = view.inputs;
+    inputs[0] = of;
+    std::vector<ValueId> results = builder_.ops(view.def->name, std::move(inputs), view.attrs);
     if (builder_.status()) {
       graph_.op(id).recomputed = true;
       ops.push_back(id);

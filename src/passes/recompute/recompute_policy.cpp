@@ -116,10 +116,24 @@ std::vector<RecomputeUnit> parts(const RecomputeAnalysis& program, const std::ve
   return units;
 }
 
-}  // namespace
+/// The units and those blocks, which take in their parts.
+std::vector<RecomputeUnit> with_always(std::vector<RecomputeUnit> units,
+                                       const std::vector<RecomputeUnit>& layers,
+                                       const std::vector<int32_t>& always) {
+  for (const int32_t block : always) {
+    const auto is_block = [&](const auto& l) { return l.part.empty() && l.first == block; };
+    const auto layer = std::ranges::find_if(layers, is_block);
+    const auto covers = [&](const auto& u) { return u.part.empty() && u.first <= block && block <= u.last; };
+    if (layer == layers.end() || std::ranges::any_of(units, covers)) continue;
+    std::erase_if(units, [&](const auto& u) { return u.first == block; });
+    units.push_back(*layer);
+  }
+  std::ranges::stable_sort(units, {}, &RecomputeUnit::first);
+  return units;
+}
 
-Result<std::vector<RecomputeUnit>> recompute_units(const RecomputeAnalysis& program,
-                                                   const RecomputePolicy& policy) {
+Result<std::vector<RecomputeUnit>> chosen_units(const RecomputeAnalysis& program,
+                                                const RecomputePolicy& policy) {
   using Kind = RecomputePolicy::Kind;
   if (policy.kind == Kind::kNone) return std::vector<RecomputeUnit>{};
   const std::vector<RecomputeUnit>& layers = program.layers();
@@ -151,6 +165,15 @@ Result<std::vector<RecomputeUnit>> recompute_units(const RecomputeAnalysis& prog
   units = parts(program, blocks, policy.kind);
   if (units.empty()) return wrong_layers("no block has such a part", layers);
   return units;
+}
+
+}  // namespace
+
+Result<std::vector<RecomputeUnit>> recompute_units(const RecomputeAnalysis& program,
+                                                   const RecomputePolicy& policy) {
+  PLIMSOLL_ASSIGN(std::vector<RecomputeUnit> units, chosen_units(program, policy));
+  if (policy.always.empty()) return units;
+  return with_always(std::move(units), program.layers(), policy.always);
 }
 
 }  // namespace plimsoll::passes

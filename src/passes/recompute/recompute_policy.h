@@ -23,6 +23,7 @@ struct RecomputePolicy {
   Kind kind = Kind::kNone;
   int64_t count = 0;  ///< of kEvery and kSegments; 0 segments: the root of the number of blocks
   std::vector<std::string> layers = {};  ///< fnmatch patterns over the names of blocks and their parts
+  std::vector<int32_t> always = {};      ///< blocks that are computed again whatever else the policy takes
   bool operator==(const RecomputePolicy&) const = default;
 };
 

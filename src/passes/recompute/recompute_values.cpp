@@ -18,12 +18,15 @@ using ir::ValueId;
 
 constexpr int32_t kAnyBlock = std::numeric_limits<int32_t>::max();
 
-/// "layers.3" of "layers.3.mlp" for block 3; the whole name where the number is no part of it.
+/// "layers.3" of "layers.3.mlp" for block 3, "decoder.0#3" of "decoder.0#3.mlp"; the whole name where the
+/// number is no part of it.
 std::string block_name(const Op& op) {
-  const std::string number = "." + std::to_string(op.block);
-  for (size_t at = op.layer.find(number); at != std::string::npos; at = op.layer.find(number, at + 1)) {
-    const size_t end = at + number.size();
-    if (end == op.layer.size() || op.layer[end] == '.') return op.layer.substr(0, end);
+  for (const char mark : {'#', '.'}) {
+    const std::string number = mark + std::to_string(op.block);
+    for (size_t at = op.layer.find(number); at != std::string::npos; at = op.layer.find(number, at + 1)) {
+      const size_t end = at + number.size();
+      if (end == op.layer.size() || op.layer[end] == '.') return op.layer.substr(0, end);
+    }
   }
   return op.layer;
 }

@@ -23,6 +23,9 @@ struct ProcessOverhead {
 
 /// The file beside this binary, "<binary>.overhead".
 std::string overhead_path();
+/// What load_overhead gives from here on, in a process that is not the program's own: a library's caller.
+/// Call it before other threads plan.
+void set_overhead(const ProcessOverhead& overhead);
 /// The stored measurement, or the conservative default where there is none that can be read.
 ProcessOverhead load_overhead();
 /// Errors: kIo.

@@ -73,7 +73,11 @@ passes::Pipeline StepGraphs::pipeline(const ProgramId& id, const Graph& graph,
   options.frozen = frozen_;
   if (options_.finds_gains && length_of(id) == options_.sequence_length)
     options.look_at_blocks = [this](const passes::RecomputeAnalysis& program) {
-      if (result_.gains.empty()) result_.gains = layer_gains(program, costs_);
+      if (!result_.gains.empty()) return;
+      result_.gains = layer_gains(program, costs_);
+      for (LayerGain& gain : result_.gains)
+        for (const int32_t block : options_.task->checkpointed_blocks())
+          if (gain.unit.first <= block && block <= gain.unit.last) gain.bytes = 0;  // gained in any case
     };
   options.kernel_seconds = [this](const Graph& g) { return kernel_seconds(op_costs(g, costs_, false)); };
   options.copy_seconds = copy_seconds(costs_.profile());
@@ -122,7 +126,7 @@ Status StepGraphs::forward(const ProgramId& id, Written& written, ValueId& loss,
       b, model_, values,
       {.grad_scale = scale, .acc = acc, .training = training, .random = random, .logits = keeps_logits});
   loss = outputs.loss;
-  b.assign(kLossState, loss);
+  b.assign(kLossState, outputs.total.valid() ? outputs.total : loss);
   if (keeps_logits) assign_logits(written.graph, b, outputs.logits);
   PLIMSOLL_TRY(b.status());
   PLIMSOLL_TRY(written.pipeline.forward(written.graph, {&loss, 1}));
@@ -299,7 +303,7 @@ std::vector<optimizers::Update> StepGraphs::updates(const std::vector<ValueId>& 
     const bool decays = options_.decay_all || parameter.kind != models::ParameterKind::kVector;
     optimizers::Update update{parameter.name, gradients[p], optimizers::row_of(parameter.group, decays)};
     for (const models::ParameterView& view : parameter.views) update.parts.push_back(view.shape.dim(0));
-    update.is_hidden = parameter.block != ir::kNoBlock;
+    update.is_hidden = parameter.is_hidden || parameter.block != ir::kNoBlock;
     update.kind = parameter.kind;
     result.push_back(std::move(update));
   }

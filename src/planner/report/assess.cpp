@@ -19,8 +19,9 @@ PlanReport assess(const passes::SessionPlan& session, const runtime::Target& tar
   for (const passes::Program& p : session.programs)
     report.num_ops += static_cast<int64_t>(p.graph.order().size());
   report.threads = surroundings.num_threads;
-  report.overhead_bytes =
-      load_overhead().bytes(report.num_ops, surroundings.num_threads) + target.library_bytes();
+  if (surroundings.counts_process)
+    report.overhead_bytes =
+        load_overhead().bytes(report.num_ops, surroundings.num_threads) + target.library_bytes();
   describe_pools(session, report);
   report.budgets = surroundings.budgets;
   if (!report.budgets.empty()) report.budget_bytes = report.budgets.front().bytes;

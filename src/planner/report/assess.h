@@ -21,6 +21,7 @@ struct Surroundings {
   std::vector<std::string> file_phases = {};
   std::vector<Budget> budgets = {};  ///< the process's first
   int64_t unwritten_ops = 0;         ///< of a sketch: what its programs would have
+  bool counts_process = true;        ///< false: what the session takes alone
 };
 
 /// The pools, the phases, the process's own, and whether each budget holds.

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -121,6 +122,21 @@ TEST(ThreadPool, PoolsAreIndependent) {
   a.join();
   b.join();
   EXPECT_EQ(total, 4000);
+}
+
+TEST(ThreadPool, ThrowsWhatATileHasThrown) {
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    std::atomic<int> done{0};
+    const auto body = [&](int64_t tile, int) {
+      ++done;
+      if (tile % 2 == 1) throw std::runtime_error("tile");
+    };
+    EXPECT_THROW(pool.run(8, body), std::runtime_error);
+    EXPECT_EQ(done, 8) << "all tiles are run";
+    pool.run(8, [&](int64_t, int) { ++done; });  // and the pool goes on
+    EXPECT_EQ(done, 16);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,55 @@
+// The border of the C interface: nothing but an int and an error handle crosses it. Exceptions end here, and
+// a bug becomes an error.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "io/tree.h"
+#include "plimsoll/plimsoll_c.h"
+
+struct pls_error {
+  int code = PLS_INTERNAL;
+  std::string message, hint, json;
+};
+
+namespace plimsoll::library {
+
+/// The numbers of pls_error_json beside the error's own.
+using ErrorNumbers = std::vector<std::pair<std::string, int64_t>>;
+
+/// Makes the library the host of its modules (base/host.h): nothing is printed, a bug is thrown. Once.
+void be_library();
+
+int code_of(ErrorCode code);
+std::string_view kind_of(ErrorCode code);
+/// Gives the error to the caller, who frees it, and returns its code.
+int give(pls_error** to, const Error& error, const ErrorNumbers& numbers = {});
+/// Within a catch block: what was thrown; what nobody foresaw is kInternal.
+Error thrown_error();
+
+/// body(), which returns a Status, as a function of the interface.
+template <typename Body>
+int guarded(pls_error** to, Body&& body) noexcept {
+  try {
+    be_library();
+    const Status done = std::forward<Body>(body)();
+    return done ? PLS_OK : give(to, done.error());
+  } catch (...) {
+    return give(to, thrown_error());
+  }
+}
+
+inline Error null_argument(const char* name) {
+  return {ErrorCode::kInvalidArgument, std::string(name) + " is null"};
+}
+/// A text that may be null.
+inline std::string_view text_of(const char* text) { return text == nullptr ? std::string_view() : text; }
+
+}  // namespace plimsoll::library
+
+/// An argument that must be there, within a body.
+#define PLS_NEEDS(argument) \
+  if ((argument) == nullptr) return ::plimsoll::library::null_argument(#argument)

@@ -1,0 +1,23 @@
+// The first values of an own model's parameters and constants.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "library/trace.h"
+#include "runtime/session.h"
+
+namespace plimsoll::library {
+
+/// Draws the parameters with the session's program `init` where that knows how, else on the host: a value
+/// depends on the seed, the parameter's name and the element alone. Writes the constants. Errors: of the
+/// device.
+Status write_first_values(const Trace& trace, int64_t seed, runtime::Session& session);
+
+/// Writes f32 values to a parameter's state and to its master, in what they are kept in. Errors: of the
+/// device.
+Status write_values(runtime::Session& session, const std::string& parameter, std::span<const float> values);
+/// The parameter as f32.
+Status read_values(const runtime::Session& session, const std::string& parameter, std::span<float> values);
+
+}  // namespace plimsoll::library

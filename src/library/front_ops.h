@@ -1,0 +1,67 @@
+// The ops that front ends append to a trace, by torch's names, each made of the ops of the graph (ops/). One
+// list says their operands and attributes: what is checked, what pls_ops tells and what stubs are made of.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "library/attributes.h"
+#include "library/trace.h"
+
+namespace plimsoll::library {
+
+/// One op being appended.
+struct OpCall {
+  Trace& trace;
+  ir::Builder& b;
+  std::span<const ir::ValueId> inputs;
+  Attributes& attrs;
+
+  [[nodiscard]] const ir::TensorType& type(ir::ValueId v) const { return b.type(v); }
+  [[nodiscard]] const ir::TensorType& type(size_t input) const { return b.type(inputs[input]); }
+  [[nodiscard]] bool has(size_t input) const { return input < inputs.size() && inputs[input].valid(); }
+  /// Elementwise by an expression of ops/expression.h over the operands x0, x1, …
+  [[nodiscard]] ir::ValueId pointwise(std::string expression, Values operands) const;
+  [[nodiscard]] ir::ValueId reshape(ir::ValueId x, std::vector<int64_t> shape) const;
+  [[nodiscard]] ir::ValueId permute(ir::ValueId x, std::vector<int64_t> axes) const;
+  /// Over `axes`; `kind` is sum, mean or max.
+  [[nodiscard]] ir::ValueId reduce(std::string_view kind, ir::ValueId x, std::vector<int64_t> axes,
+                                   bool keeps) const;
+  /// The mean over all elements, [1].
+  [[nodiscard]] ir::ValueId mean_of_all(ir::ValueId x) const;
+};
+
+/// An axis that counts from the end where it is negative, as one from 0 on. Errors: kInvalidArgument.
+Result<int64_t> axis_of(const OpCall& call, std::string_view name, int64_t axis, int rank);
+std::vector<int64_t> extents(const ir::Shape& shape);
+
+struct FrontOp {
+  std::string_view name;
+  std::string_view summary;
+  /// "x?" may be left out, "x..." stands for one or more.
+  std::vector<std::string_view> operands = {};
+  std::vector<AttributeSpec> attributes = {};
+  /// Errors: kInvalidArgument; the builder's and the attributes' are looked at by whoever calls.
+  Result<Values> (*build)(OpCall& call) = nullptr;
+};
+
+/// Null where there is none of that name.
+const FrontOp* find_front_op(std::string_view name);
+Error unknown_front_op(std::string_view name);
+/// Errors: kInvalidArgument where operands are missing, or too many.
+Status check_operands(const FrontOp& op, std::span<const ir::ValueId> inputs);
+/// What pls_ops returns.
+std::string front_ops_json();
+
+// Each file front_<group>.cpp exports its ops.
+using FrontGroup = std::span<const FrontOp>;
+FrontGroup front_elementwise();
+FrontGroup front_layers();
+FrontGroup front_losses();
+FrontGroup front_reductions();
+FrontGroup front_shapes();
+
+}  // namespace plimsoll::library

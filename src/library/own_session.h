@@ -1,0 +1,93 @@
+// A session of an own model: its memory, its parameters and one step after the other. The programs are those
+// that a run has, micro_first, micro_next and update; the caller's parts take the place of micro-batches.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "library/batch.h"
+#include "library/own_plan.h"
+#include "ops/loss_scale.h"
+#include "runtime/session.h"
+#include "settings/schedule.h"
+
+namespace plimsoll::library {
+
+struct OwnStep {
+  int64_t index = 0;  ///< from 1
+  double loss = 0, grad_norm = 0, seconds = 0, learning_rate = 0;
+  double loss_scale = 1;  ///< that the loss was multiplied with
+  bool skipped = false;   ///< a scaled gradient overflowed: nothing was updated
+};
+
+/// What is counted over the steps of a session, and saved.
+struct StepCounters {
+  int64_t steps = 0;
+  int64_t skipped = 0;  ///< of them
+};
+
+class OwnSession {
+ public:
+  /// Takes the memory and draws the parameters. Errors: kDoesNotFit; kIo of the device.
+  static Result<std::unique_ptr<OwnSession>> create(std::shared_ptr<const OwnPlan> plan, int64_t seed);
+
+  /// One update from `parts` parts. `learning_rate`: of this step; nothing: the plan's. Errors: as
+  /// BatchParts::of; kDiverged where loss or gradient is not finite, and then nothing has changed.
+  Result<OwnStep> step(const Batch& batch, std::optional<double> learning_rate, int64_t parts);
+  /// The loss without dropout. Errors: as BatchParts::of.
+  Result<double> evaluate(const Batch& batch);
+  /// The loss and the gradients of what would be the next step, which stay until the next call. Errors: as
+  /// BatchParts::of.
+  Result<double> gradients(const Batch& batch, int64_t parts);
+
+  // By the names of the trace. Errors: kInvalidArgument for an unknown name, another number of elements, a
+  // value that is not finite, a gradient that is not there.
+  Status read(std::string_view name, std::span<float> values) const;
+  Status write(std::string_view name, std::span<const float> values);
+  Status read_gradient(std::string_view name, std::span<float> values) const;
+  /// Where the parameter lies, as long as the session. Errors: kInvalidArgument where the host does not reach
+  /// it, or it is not kept in f32.
+  Result<std::span<const float>> view(std::string_view name) const;
+
+  [[nodiscard]] const OwnPlan& plan() const { return *plan_; }
+  [[nodiscard]] runtime::Session& session() { return *session_; }
+  [[nodiscard]] const StepCounters& counters() const { return counters_; }
+  [[nodiscard]] int64_t seed() const { return seed_; }
+  [[nodiscard]] double loss_scale() const { return static_cast<double>(scaler_[ops::kScale]); }
+  /// Takes over what was saved. Errors: kBadData for a loss scale that is none, of the device.
+  Status go_on(const StepCounters& counters, int64_t seed);
+
+ private:
+  OwnSession(std::shared_ptr<const OwnPlan> plan, int64_t seed) : plan_(std::move(plan)), seed_(seed) {}
+  Status open();
+  Status write_scalars(double learning_rate, int64_t parts);
+  Status feed(const BatchParts& parts, int64_t part);
+  /// Runs backward of all parts and returns their mean loss.
+  Result<double> backward(const BatchParts& parts, int64_t count, double learning_rate);
+  Status read_scaler();
+  [[nodiscard]] Result<const TracedParameter*> find(std::string_view name, int64_t elements) const;
+  [[nodiscard]] Error diverged(double loss, double norm) const;
+  [[nodiscard]] double rate_of(std::optional<double> given) const;
+
+  std::shared_ptr<const OwnPlan> plan_;
+  int64_t seed_ = 0;
+  std::unique_ptr<runtime::Device> device_;
+  std::unique_ptr<runtime::Session> session_;
+  std::vector<optimizers::GroupHyper> groups_;
+  std::optional<settings::Schedule> schedule_;
+  runtime::BlockId scalars_, inputs_;
+  bool draws_ = false;  ///< the programs draw random numbers
+  int first_ = -1, next_ = -1, update_ = -1, eval_ = -1;
+  std::array<float, ops::kScalerFields> scaler_{};
+  StepCounters counters_;
+  bool has_gradients_ = false;
+};
+
+}  // namespace plimsoll::library

@@ -1,0 +1,36 @@
+// Whole runs for a library's caller: what the program's commands do, told to a callback on the calling
+// thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "settings/run_config.h"
+
+namespace plimsoll::library {
+
+/// A run file, or the text of one, with overrides.
+struct RunText {
+  std::string file = {}, text = {};
+  std::vector<std::string> overrides = {};
+};
+/// Exactly one of the first two is not null. Errors: kInvalidArgument.
+Result<RunText> run_text(const char* file, const char* text, const char* const* overrides,
+                         size_t num_overrides);
+/// As the command line reads a run. Errors: as load_run_config.
+Result<settings::RunConfig> read_run(const RunText& run, settings::RunUse use);
+
+/// Gets events as JSON, in their order, on the calling thread; true asks the run to stop.
+using OnEvent = std::function<bool(const std::string& event)>;
+
+/// `resume` as engine::TrainOptions. Errors: as Engine::train.
+Status train_run(const RunText& run, const std::string& resume, const OnEvent& on_event);
+/// Errors: as Engine::evaluate.
+Status evaluate_run(const RunText& run, const OnEvent& on_event);
+/// `request`: JSON, see pls_generate. Errors: kInvalidArgument of the request; as generate::run.
+Status generate_texts(std::string_view request, const OnEvent& on_event);
+
+}  // namespace plimsoll::library

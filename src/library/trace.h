@@ -1,0 +1,132 @@
+// A caller's model as it was traced: the graph of its forward pass, op by op as a front end ran it, with what
+// a plan has to know beside it. The graph is typed as it grows, so that an error is told where it is made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/builder.h"
+#include "ir/parameter_kind.h"
+#include "library/trace_scopes.h"
+
+namespace plimsoll::library {
+
+using Values = std::vector<ir::ValueId>;
+
+struct TracedInput {
+  std::string name;
+  ir::TensorType type;
+  ir::ValueId value;
+};
+
+enum class FirstValue : uint8_t { kZeros, kOnes, kConstant, kUniform, kNormal };
+
+struct ParameterOptions {
+  FirstValue init = FirstValue::kZeros;
+  double number = 0;  ///< the constant, the bound of a uniform draw, the deviation of a normal one
+  bool trained = true;
+  std::optional<ir::ParameterKind> kind = {};  ///< nothing: by the number of axes
+  bool operator==(const ParameterOptions&) const = default;
+};
+/// JSON as pls_parameter takes it. Errors: kInvalidArgument.
+Result<ParameterOptions> parse_parameter_options(std::string_view json);
+
+struct TracedParameter {
+  std::string name;
+  ir::Shape shape;
+  ParameterOptions options;
+  ir::ValueId value;
+
+  [[nodiscard]] ir::ParameterKind kind() const;
+};
+
+struct TracedConstant {
+  std::string name;  ///< of its state
+  ir::TensorType type;
+  std::vector<std::byte> data;
+  ir::ValueId value;
+};
+
+/// Elements of an integer input are to be in [0, below), or -100 where that is `ignored`.
+struct IndexRange {
+  size_t input = 0;
+  int64_t below = 0;
+  bool ignores = false;
+};
+
+/// A loss that is the mean of a cross-entropy: sum / count.
+struct MeanLoss {
+  ir::ValueId sum, count;
+};
+
+/// "float32", "int32": what front ends call a type; "bfloat16" and "float16" within autocast.
+std::string_view type_name(ir::DType dtype);
+
+class Trace {
+ public:
+  Trace() = default;
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  // Errors of all: kInvalidArgument, and nothing has changed but values that nobody asks for.
+
+  Result<ir::ValueId> input(const std::string& name, std::string_view dtype, std::span<const int64_t> shape);
+  Result<ir::ValueId> parameter(const std::string& name, std::span<const int64_t> shape,
+                                const ParameterOptions& options);
+  Result<ir::ValueId> constant(const std::string& name, std::string_view dtype,
+                               std::span<const int64_t> shape, std::span<const std::byte> data);
+  /// The op of that name of front_ops.h, with attributes as JSON.
+  Result<Values> op(std::string_view name, std::span<const ir::ValueId> inputs, std::string_view attributes);
+  Status push_scope(std::string_view kind, std::string_view argument);
+  Status pop_scope() { return scopes_.pop(); }
+  Status set_loss(ir::ValueId loss);
+  /// Errors: kInvalidArgument for an id that is no value's.
+  Result<ir::TensorType> type(ir::ValueId value) const;
+
+  [[nodiscard]] const ir::Graph& graph() const { return graph_; }
+  [[nodiscard]] const std::vector<TracedInput>& inputs() const { return inputs_; }
+  [[nodiscard]] const std::vector<TracedParameter>& parameters() const { return parameters_; }
+  [[nodiscard]] const std::vector<TracedConstant>& constants() const { return constants_; }
+  [[nodiscard]] const std::vector<IndexRange>& ranges() const { return ranges_; }
+  [[nodiscard]] const TraceScopes& scopes() const { return scopes_; }
+  [[nodiscard]] ir::ValueId loss() const { return loss_; }
+  /// Of a loss that is a cross-entropy's mean; nothing of any other.
+  [[nodiscard]] std::optional<MeanLoss> mean_loss() const;
+
+  // What functions of ops ask and tell.
+
+  /// A constant that is no front end's; of one dtype and content there may be several.
+  ir::ValueId own_constant(ir::TensorType type, std::vector<std::byte> data);
+  /// i32[4]: what dropout draws from.
+  ir::ValueId random();
+  /// A key for the next op that draws.
+  int64_t next_random_key();
+  void note_mean(ir::ValueId mean, MeanLoss parts) { means_[mean.index] = parts; }
+  /// `index` picks one of `below` elements. Errors: kInvalidArgument where it is neither an input's elements
+  /// nor a constant's, or a constant's are out of range.
+  Status note_range(ir::ValueId index, int64_t below, bool ignores, std::string_view op);
+  [[nodiscard]] const TracedParameter* find_parameter(ir::ValueId value) const;
+
+ private:
+  [[nodiscard]] Status check_values(std::string_view op, std::span<const ir::ValueId> values) const;
+  ir::ValueId read_state(const std::string& name, const ir::TensorType& type, ir::StateClass state_class);
+
+  ir::Graph graph_;
+  TraceScopes scopes_;
+  std::vector<TracedInput> inputs_;
+  std::vector<TracedParameter> parameters_;
+  std::vector<TracedConstant> constants_;
+  std::vector<IndexRange> ranges_;
+  std::map<int32_t, MeanLoss> means_;
+  ir::ValueId loss_, random_;
+  int64_t draws_ = 0;
+};
+
+}  // namespace plimsoll::library

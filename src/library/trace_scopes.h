@@ -1,0 +1,60 @@
+// The scopes of a trace: where an op stands. From them follow the layer that reports and errors name, the
+// block that is kept or recomputed as one, and the precision of products.
+//
+//   module layers.0            ─► block 0, "layers.0"           the elements of a list are blocks
+//     module layers.0.up       ─► block 0, "layers.0.up"
+//   checkpoint                 ─► block 1, "checkpoint#1"       recomputed, whatever the budget
+//     autocast bf16            ─► "checkpoint#1.autocast:bf16"  what training.precision_overrides match
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+
+namespace plimsoll::library {
+
+class TraceScopes {
+ public:
+  /// Errors: kInvalidArgument for a kind or a precision that there is not, a module without a name.
+  Status push(std::string_view kind, std::string_view argument);
+  /// Errors: kInvalidArgument where none is open.
+  Status pop();
+  [[nodiscard]] bool is_open() const { return !open_.empty(); }
+
+  /// Of the next op. `has_products`: the precision of its scope is its own.
+  [[nodiscard]] std::string layer() const;
+  [[nodiscard]] int32_t block() const { return open_.empty() ? ir::kNoBlock : open_.back().block; }
+  /// Notes that an op with products stands here.
+  void note_product();
+
+  /// Blocks of checkpoint scopes, ascending.
+  [[nodiscard]] const std::vector<int32_t>& checkpointed() const { return checkpointed_; }
+  /// "bf16", … of autocast scopes that have products.
+  [[nodiscard]] const std::set<std::string>& precisions() const { return precisions_; }
+
+ private:
+  struct Scope {
+    std::string path = {};       ///< of modules, "layers.0.up"
+    std::string layer = {};      ///< the same with the blocks' marks
+    std::string precision = {};  ///< of autocast; empty: the run's
+    int32_t block = ir::kNoBlock;
+    bool checkpoints = false;
+  };
+  Status enter_module(Scope& scope, std::string_view name);
+  void enter_checkpoint(Scope& scope);
+
+  std::vector<Scope> open_;
+  int32_t num_blocks_ = 0;
+  std::vector<int32_t> checkpointed_;
+  std::set<std::string> precisions_;
+};
+
+/// The part of a layer's name that stands for a precision: "autocast:bf16".
+std::string autocast_part(std::string_view precision);
+
+}  // namespace plimsoll::library

@@ -58,8 +58,17 @@ constexpr Card kCards[] = {
 /// Products: 0.76 of the peak in fp32, 0.74 in tf32 and 0.84 in bf16 with operands of one constant, which is
 /// quicker than random ones by a tenth.
 static_assert(kDataSheetProductPart == 0.75);
-/// Attention runs on FMA units whatever it computes in: 140 ms of a micro-batch's 260, 18 of 67 TFLOP/s.
-constexpr double kAttentionPart = 0.27;
+/// Attention in fp32 and tf32, and in fp16 on Turing, runs on FMA units: 140 ms of a micro-batch's 260, 18 of
+/// 67 TFLOP/s.
+constexpr double kFmaAttentionPart = 0.27;
+/// In bf16 and fp16 it runs on matrix units, by mma.sync. **Expected, not measured on any card yet**: two
+/// thirds of what FlashAttention 2, whose kernels multiply by the same instructions, is published to reach in
+/// forward and backward together: about 190 TFLOP/s of an A100's 312, and of an H100's 989, whose peak those
+/// instructions do not reach (306 and 166 TFLOP/s, Dao-AILab/flash-attention#1893); on a B200 as much as on
+/// an H100.
+double matrix_attention_part(int capability) {
+  return capability >= 100 && capability < 120 ? 0.06 : capability == 90 ? 0.13 : 0.4;
+}
 /// Fewer blocks than it has room for leave a card idle: SmolLM's 36 heads of 512 tokens reach half of that. A
 /// multiprocessor holds two blocks of its 82 KiB of shared memory, on cards with 100 KiB one.
 double blocks_at_once(int capability, int multiprocessors) {
@@ -84,7 +93,10 @@ MachineProfile profile_of(const Card& card) {
   if (card.capability > 0) p.instruction_set = "sm_" + std::to_string(card.capability);
   for (size_t i = 0; const double rate : {card.f32, card.tf32, card.bf16, card.f16})
     p.product_flops[i++] = kDataSheetProductPart * rate * 1e12;
-  p.attention_flops.fill(kAttentionPart * card.f32 * 1e12);
+  p.attention_flops.fill(kFmaAttentionPart * card.f32 * 1e12);
+  if (card.capability >= 80)
+    for (size_t i = 2; const double rate : {card.bf16, card.f16})
+      p.attention_flops[i++] = matrix_attention_part(card.capability) * rate * 1e12;
   p.attention_half_blocks = blocks_at_once(card.capability, card.multiprocessors);
   p.half_extent = kHalfExtent;
   p.vector_flops = card.f32 * 1e12;

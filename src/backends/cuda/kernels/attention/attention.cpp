@@ -1,7 +1,9 @@
-// Attention on separate q, k, v and on packed rows q | k | v.
+// Attention on separate q, k, v and on packed rows q | k | v: on matrix units (mma_attention.h) where
+// operands are of one 16-bit dtype and the card has them, else on FMA units, in f32.
 #include <span>
 
 #include "backends/cuda/kernels/attention/attention_args.h"
+#include "backends/cuda/kernels/attention/mma_attention.h"
 #include "backends/cuda/kernels/operands.h"
 #include "ops/philox.h"
 
@@ -60,13 +62,11 @@ Operand shifted(const TensorRef& ref, int64_t elements) {
   return operand_at(ref.data + elements * (ir::bits(ref.type.dtype) / 8), ref.type.dtype);
 }
 
-/// Elements from a token to the next where a row is the last `row_axes` axes; the others collapse to one
-/// stride.
-int64_t token_stride(const TensorRef& ref, int row_axes) {
-  const ir::Shape& shape = ref.shape();
-  for (int axis = shape.rank() - row_axes - 1; axis >= 0; --axis)
-    if (shape.dim(axis) != 1) return ref.strides[static_cast<size_t>(axis)];
-  return row_axes == 2 ? shape.dim(-2) * shape.dim(-1) : shape.dim(-1);
+/// Elements from a token to the next; tokens are axis 1.
+int64_t token_stride(const TensorRef& ref) {
+  const ir::Shape& shape = ref.type.shape;
+  if (shape.dim(1) != 1) return ref.strides[1];
+  return shape.dim(0) != 1 ? ref.strides[0] : shape.num_elements();
 }
 
 /// Mask and dropout; documents are operand `doc`, what is drawn from the one behind it.
@@ -74,7 +74,7 @@ void bind_masks(Attention& a, const KernelCall& call, size_t doc) {
   const ir::Attrs& attrs = call.op->attrs;
   a.scale = static_cast<float>(attrs.f64("scale"));
   a.causal = attrs.flag("causal") ? 1 : 0;
-  a.window = attrs.i64("window");
+  a.window = attrs.i64("window") < a.tokens ? attrs.i64("window") : 0;  // a wider one hides nothing
   a.doc_start = data_or_null<const int32_t>(input_or_none(call, doc));
   a.random = data_or_null<const uint32_t>(input_or_none(call, doc + 1));
   if (a.random == nullptr) return;
@@ -94,9 +94,9 @@ Attention separate(const KernelCall& call, size_t doc) {
   a.heads = static_cast<int32_t>(q.dim(2));
   a.kv_heads = static_cast<int32_t>(k.dim(2));
   a.head_dim = static_cast<int32_t>(q.dim(3));
-  a.q_stride = token_stride(call.inputs[0], 2);
-  a.k_stride = token_stride(call.inputs[1], 2);
-  a.v_stride = token_stride(call.inputs[2], 2);
+  a.q_stride = token_stride(call.inputs[0]);
+  a.k_stride = token_stride(call.inputs[1]);
+  a.v_stride = token_stride(call.inputs[2]);
   bind_masks(a, call, doc);
   return a;
 }
@@ -112,37 +112,55 @@ Attention packed(const KernelCall& call, size_t doc) {
   a.q = operand(qkv);
   a.k = shifted(qkv, int64_t{a.heads} * a.head_dim);
   a.v = shifted(qkv, int64_t{a.heads + a.kv_heads} * a.head_dim);
-  a.q_stride = a.k_stride = a.v_stride = row_stride(qkv);
+  a.q_stride = a.k_stride = a.v_stride = token_stride(qkv);
   bind_masks(a, call, doc);
   return a;
 }
 
-/// What the forward pass gives is dense.
 Status queue_forward(const KernelCall& call, Attention& a, Stream& stream) {
+  const int64_t batch = call.inputs[0].shape().dim(0);
+  a.out = operand(call.outputs[0]);
+  a.out_stride = token_stride(call.outputs[0]);
+  a.lse = call.outputs[1].as<float>();
+  if (runs_on_matrix_units(a, stream.capability())) return queue_mma_forward(a, batch, stream);
   const Size* size = size_of(a.head_dim, stream.capability());
   if (size == nullptr) return cannot(call, "heads of more elements than a block holds");
-  const int64_t batch = call.inputs[0].shape().dim(0);
   if (batch > kMostSequences) return cannot(call, "more than 65535 sequences");
-  a.out = operand(call.outputs[0]);
-  a.out_stride = int64_t{a.heads} * a.head_dim;
-  a.lse = call.outputs[1].as<float>();
   const Dim grid{static_cast<uint32_t>(ceil_div(a.tokens, size->forward_tile)),
                  static_cast<uint32_t>(a.heads), static_cast<uint32_t>(batch)};
   return stream.launch(size->forward, grid, {256}, size->forward_bytes(), a);
 }
 
-/// `saved`: the operand out, whose rows are the last `row_axes` axes; lse and dout follow it.
-Status queue_backward(const KernelCall& call, Attention& a, size_t saved, int row_axes, Stream& stream) {
-  const Size* size = size_of(a.head_dim, stream.capability());
-  if (size == nullptr) return cannot(call, "heads of more elements than a block holds");
+/// What backward takes of the workspace.
+struct BackwardScratch {
+  float *delta = nullptr, *partial = nullptr;
+};
+BackwardScratch take(Scratch& scratch, int64_t batch, int64_t tokens, int64_t heads, int64_t kv_heads,
+                     int64_t head_dim, int parts) {
+  BackwardScratch taken;
+  taken.delta = scratch.take<float>(batch * tokens * heads);
+  if (parts > 1) taken.partial = scratch.take<float>(2 * parts * batch * tokens * kv_heads * head_dim);
+  return taken;
+}
+
+/// `saved`: the operand out; lse and dout follow it.
+Status queue_backward(const KernelCall& call, Attention& a, size_t saved, Stream& stream) {
   const int64_t batch = call.inputs[0].shape().dim(0), heads = batch * a.tokens * a.heads;
-  if (batch > kMostSequences) return cannot(call, "more than 65535 sequences");
   a.out = operand(call.inputs[saved]);
-  a.out_stride = token_stride(call.inputs[saved], row_axes);
+  a.out_stride = token_stride(call.inputs[saved]);
   a.lse = call.inputs[saved + 1].as<float>();
   a.dout = operand(call.inputs[saved + 2]);
-  a.dout_stride = token_stride(call.inputs[saved + 2], row_axes);
-  a.delta = Scratch(call).take<float>(heads);
+  a.dout_stride = token_stride(call.inputs[saved + 2]);
+  const bool on_matrix_units = runs_on_matrix_units(a, stream.capability());
+  a.parts = on_matrix_units ? num_parts(batch, a.tokens, a.heads, a.kv_heads) : 1;
+  Scratch scratch(call);
+  const BackwardScratch taken = take(scratch, batch, a.tokens, a.heads, a.kv_heads, a.head_dim, a.parts);
+  a.delta = taken.delta;
+  a.partial = taken.partial;
+  if (on_matrix_units) return queue_mma_backward(a, batch, stream);
+  const Size* size = size_of(a.head_dim, stream.capability());
+  if (size == nullptr) return cannot(call, "heads of more elements than a block holds");
+  if (batch > kMostSequences) return cannot(call, "more than 65535 sequences");
   PLIMSOLL_TRY(stream.launch(kAttentionDelta, blocks(heads, 8), {256}, 0, {.attention = a, .count = heads}));
   const auto tiles = static_cast<uint32_t>(ceil_div(a.tokens, size->backward_tile));
   PLIMSOLL_TRY(stream.launch(size->dq, {tiles, static_cast<uint32_t>(a.heads), static_cast<uint32_t>(batch)},
@@ -151,11 +169,17 @@ Status queue_backward(const KernelCall& call, Attention& a, size_t saved, int ro
                        {256}, size->dkv_bytes(), a);
 }
 
-/// delta: a number for each head of a token, as lse.
-template <size_t kLse>
+/// Parts are counted wherever operands are of 16 bits, whichever card it will be.
 int64_t backward_bytes(const ir::OpTypes& types) {
+  const ir::TensorType& q = types.inputs[0];
+  const bool is_packed = q.shape.rank() == 3;
+  const int64_t batch = q.shape.dim(0), tokens = q.shape.dim(1),
+                heads = is_packed ? types.attrs.i64("heads") : q.shape.dim(2),
+                kv_heads = is_packed ? types.attrs.i64("kv_heads") : types.inputs[1].shape.dim(2),
+                head_dim = is_packed ? types.attrs.i64("head_dim") : q.shape.dim(3);
   Scratch scratch;
-  scratch.take<float>(types.inputs[kLse].num_elements());
+  take(scratch, batch, tokens, heads, kv_heads, head_dim,
+       ir::is_half_precision(q.dtype) ? num_parts(batch, tokens, heads, kv_heads) : 1);
   return scratch.bytes();
 }
 
@@ -169,9 +193,9 @@ Status attention_grad(const KernelCall& call, Stream& stream) {
   a.dq = operand(call.outputs[0]);
   a.dk = operand(call.outputs[1]);
   a.dv = operand(call.outputs[2]);
-  a.dq_stride = int64_t{a.heads} * a.head_dim;
-  a.dkv_stride = int64_t{a.kv_heads} * a.head_dim;
-  return queue_backward(call, a, 3, 2, stream);
+  a.dq_stride = token_stride(call.outputs[0]);
+  a.dkv_stride = token_stride(call.outputs[1]);
+  return queue_backward(call, a, 3, stream);
 }
 
 Status attention_packed(const KernelCall& call, Stream& stream) {
@@ -183,10 +207,10 @@ Status attention_packed_grad(const KernelCall& call, Stream& stream) {
   Attention a = packed(call, 4);
   const TensorRef& dqkv = call.outputs[0];
   a.dq = operand(dqkv);
+  a.dq_stride = a.dkv_stride = token_stride(dqkv);
   a.dk = shifted(dqkv, int64_t{a.heads} * a.head_dim);
   a.dv = shifted(dqkv, int64_t{a.heads + a.kv_heads} * a.head_dim);
-  a.dq_stride = a.dkv_stride = dqkv.shape().dim(-1);
-  return queue_backward(call, a, 1, 1, stream);
+  return queue_backward(call, a, 1, stream);
 }
 
 }  // namespace
@@ -196,7 +220,7 @@ std::span<const Kernel> attention_kernels() {
       {.op = "attention", .run = attention, .strided_inputs = 0b111, .accepts = accepts_attention},
       {.op = "attention_grad",
        .run = attention_grad,
-       .workspace_bytes = backward_bytes<4>,
+       .workspace_bytes = backward_bytes,
        .strided_inputs = 0b101111,
        .accepts = accepts_attention},
       {.op = "attention_packed",
@@ -205,7 +229,7 @@ std::span<const Kernel> attention_kernels() {
        .accepts = accepts_attention},
       {.op = "attention_packed_grad",
        .run = attention_packed_grad,
-       .workspace_bytes = backward_bytes<2>,
+       .workspace_bytes = backward_bytes,
        .strided_inputs = 0b1011,
        .accepts = accepts_attention},
   };

@@ -1,4 +1,4 @@
-// Arguments of attention.cu.
+// Arguments of attention.cu, and of attention on matrix units (mma_args.h).
 #pragma once
 
 #include "backends/cuda/device/types.cuh"
@@ -7,9 +7,9 @@ namespace plimsoll::cuda {
 
 struct Attention {
   Operand q, k, v, out, dout, dq, dk, dv;
-  // Elements from a token to the next, and so from the last of a sequence to the first of the next one.
-  i64 q_stride = 0, k_stride = 0, v_stride = 0, out_stride = 0;
-  i64 dout_stride = 0, dq_stride = 0, dkv_stride = 0;
+  // Elements from a token to the next; dk and dv have one.
+  i64 q_stride = 0, k_stride = 0, v_stride = 0, out_stride = 0, dout_stride = 0, dq_stride = 0,
+      dkv_stride = 0;
   float *lse = nullptr, *delta = nullptr;  // [B, H, T]
   const int* doc_start = nullptr;
   const u32* random = nullptr;  // null: nothing is dropped
@@ -18,6 +18,8 @@ struct Attention {
   float scale = 1, kept = 1;  // kept: 1 / (1 - p)
   int heads = 0, kv_heads = 0, head_dim = 0, causal = 0;
   u32 key = 0;
+  int parts = 1;             // of a group's heads, each of which gives dk and dv of its own: mma_dkv.cu
+  float* partial = nullptr;  // f32[parts, 2, B, T, KV, D]: dk and dv of the parts; null where there is one
 };
 /// Of `count` heads of tokens.
 struct AttentionDelta {

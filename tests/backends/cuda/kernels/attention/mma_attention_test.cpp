@@ -1,0 +1,150 @@
+// Attention on matrix units, on this machine's card or the fake one: against the definition in double within
+// the roundings to 16 bits of operands and weights, in every form of the kernels; which operands go there.
+#include "backends/cuda/kernels/attention/mma_attention.h"
+
+#include <cmath>
+#include <ostream>
+#include <random>
+
+#include "backends/cpu/on_card.h"
+
+namespace plimsoll::cuda {
+namespace {
+
+using cpu::fixtures::absent;
+using cpu::fixtures::as;
+using cpu::fixtures::ints;
+using cpu::fixtures::normal;
+using cpu::fixtures::OpRun;
+using cpu::fixtures::run_on_card;
+using cpu::fixtures::Tensor;
+using ir::DType;
+using ir::Shape;
+
+struct Case {
+  int64_t batch, tokens, heads, kv_heads, head_dim;
+  DType dtype = DType::kBf16;
+  bool causal = true;
+  int64_t window = 0;
+  int64_t document = 0;  ///< mean length; 0: one
+  double dropout = -1;   ///< below 0: none
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << "B" << c.batch << " T" << c.tokens << " H" << c.heads << "/" << c.kv_heads << " D" << c.head_dim
+       << " " << ir::name(c.dtype) << (c.causal ? " causal" : " full") << " window " << c.window
+       << " documents " << c.document << " dropout " << c.dropout;
+}
+
+Tensor documents(const Case& c) {
+  if (c.document == 0) return absent();
+  std::mt19937 random(5);
+  std::vector<int32_t> starts;
+  for (int64_t b = 0; b < c.batch; ++b)
+    for (int32_t t = 0, start = 0; t < c.tokens; ++t) {
+      if (static_cast<int64_t>(random()) % c.document == 0) start = t;
+      starts.push_back(start);
+    }
+  return ints({c.batch, c.tokens}, starts);
+}
+
+struct Problem {
+  ir::Attrs attrs;
+  Tensor qkv, dout, doc_start, random = absent();
+
+  explicit Problem(const Case& c)
+      : attrs{{"heads", c.heads},       {"kv_heads", c.kv_heads},
+              {"head_dim", c.head_dim}, {"scale", 1 / std::sqrt(static_cast<double>(c.head_dim))},
+              {"causal", c.causal},     {"window", c.window}},
+        qkv(as(c.dtype, normal({c.batch, c.tokens, (c.heads + 2 * c.kv_heads) * c.head_dim}, 1))),
+        dout(as(c.dtype, normal({c.batch, c.tokens, c.heads * c.head_dim}, 2))),
+        doc_start(documents(c)) {
+    if (c.dropout < 0) return;
+    attrs.set("p", c.dropout);
+    attrs.set("key", int64_t{77});
+    random = ints({4}, {5, -6, 7, 8});
+  }
+  [[nodiscard]] OpRun forward() const { return {"attention_packed", {qkv, doc_start, random}, attrs}; }
+  [[nodiscard]] OpRun backward(const std::vector<Tensor>& y) const {
+    return {"attention_packed_grad", {qkv, y[0], y[1], dout, doc_start, random}, attrs};
+  }
+};
+
+/// In norm, relative to the expected.
+double distance(const Tensor& got, const ir::RefTensor& expected) {
+  double squares = 0, of_difference = 0;
+  for (size_t i = 0; i < expected.data.size(); ++i) {
+    squares += expected.data[i] * expected.data[i];
+    of_difference += (got.value(i) - expected.data[i]) * (got.value(i) - expected.data[i]);
+  }
+  return std::sqrt(of_difference / squares);
+}
+
+class MmaAttention : public ::testing::TestWithParam<Case> {};
+
+TEST_P(MmaAttention, AgreesWithTheDefinition) {
+  if (fixtures::card() == nullptr) GTEST_SKIP() << "no card";
+  const Problem p(GetParam());
+  const bool is_bf16 = GetParam().dtype == DType::kBf16;
+  const double step = is_bf16 ? 0x1p-8 : 0x1p-11;  // half of a last place, relative
+  const std::vector<Tensor> y = run_on_card(*fixtures::card(), p.forward());
+  for (const OpRun& run : {p.forward(), p.backward(y)}) {
+    const std::vector<ir::RefTensor> expected = run_reference(run);
+    const std::vector<Tensor> got = run_on_card(*fixtures::card(), run);
+    EXPECT_LT(distance(got[0], expected[0]), 1.5 * step) << run.op;
+    cpu::fixtures::expect_close(got[0], expected[0], 20 * step, run.op);
+    if (got.size() > 1) cpu::fixtures::expect_close(got[1], expected[1], 1e-6, "lse");
+    cpu::fixtures::expect_same_bits(got, run_on_card(*fixtures::card(), run), run.op + ", again");
+  }
+}
+
+/// Widths, and what lies below; each mask; grouped heads, in parts and in one (the last two rows).
+INSTANTIATE_TEST_SUITE_P(
+    Forms, MmaAttention,
+    ::testing::Values(Case{1, 150, 2, 1, 64}, Case{1, 130, 1, 1, 128}, Case{1, 130, 2, 1, 256},
+                      Case{2, 70, 2, 2, 40, DType::kF16}, Case{1, 100, 1, 1, 96, DType::kF16, false},
+                      Case{1, 70, 1, 1, 251, DType::kF16}, Case{1, 200, 2, 1, 33, DType::kBf16, true, 50},
+                      Case{2, 140, 2, 1, 64, DType::kBf16, true, 0, 37},
+                      Case{1, 200, 1, 1, 64, DType::kBf16, false, 0, 37},
+                      Case{1, 130, 2, 1, 64, DType::kBf16, true, 0, 0, 0.3},
+                      Case{1, 100, 1, 1, 128, DType::kF16, true, 30, 40, 0.2},
+                      Case{1, 70, 1, 1, 200, DType::kBf16, false, 0, 0, 0.4}, Case{2, 100, 6, 2, 16},
+                      Case{128, 9, 2, 1, 16}, Case{3, 1, 2, 1, 64}));
+
+Attention bf16_operands() {
+  Attention a;
+  static float somewhere = 0;
+  for (Operand* x : {&a.q, &a.k, &a.v, &a.out}) *x = operand_at(&somewhere, DType::kBf16);
+  a.tokens = 100, a.head_dim = 64, a.heads = a.kv_heads = 1;
+  return a;
+}
+
+TEST(MmaAttentionChoice, MatrixUnitsTakeOneShortTypeFromAmpereOn) {
+  Attention a = bf16_operands();
+  EXPECT_TRUE(runs_on_matrix_units(a, 80));
+  EXPECT_TRUE(runs_on_matrix_units(a, 120));
+  EXPECT_FALSE(runs_on_matrix_units(a, 75)) << "Turing";
+  a.v.dtype = kF16;
+  EXPECT_FALSE(runs_on_matrix_units(a, 90)) << "two dtypes";
+  a.q.dtype = a.k.dtype = a.out.dtype = kF16;
+  EXPECT_TRUE(runs_on_matrix_units(a, 90));
+  a.dout = operand_at(a.q.data, DType::kF32);
+  EXPECT_FALSE(runs_on_matrix_units(a, 90)) << "of the gradient";
+  a = bf16_operands();
+  for (Operand* x : {&a.q, &a.k, &a.v, &a.out}) x->dtype = kF32;
+  EXPECT_FALSE(runs_on_matrix_units(a, 90)) << "exact";
+  a = bf16_operands();
+  a.scale = -1;
+  EXPECT_FALSE(runs_on_matrix_units(a, 90)) << "the highest score is of the others";
+}
+
+TEST(MmaAttentionChoice, GroupsAreDealtIntoPartsWhereBlocksAreFew) {
+  EXPECT_EQ(num_parts(4, 512, 9, 3), 3) << "96 tiles of keys";
+  EXPECT_EQ(num_parts(1, 1024, 32, 8), 1) << "128";
+  EXPECT_EQ(num_parts(1, 512, 32, 8), 4) << "64";
+  EXPECT_EQ(num_parts(1, 64, 14, 2), 7) << "no more than heads of a group";
+  EXPECT_EQ(num_parts(1, 64, 2, 2), 1);
+}
+
+}  // namespace
+}  // namespace plimsoll::cuda

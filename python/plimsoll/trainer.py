@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
+import weakref
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _native
@@ -164,7 +166,7 @@ class _RowFiles:
     """Rows that are given as dicts, as files for as long as the trainer lives."""
 
     def __init__(self) -> None:
-        self._folder: Optional["tempfile.TemporaryDirectory[str]"] = None
+        self._folder: Optional[str] = None
         self._paths: Dict[str, str] = {}
 
     def path(self, name: str, data: Data) -> Any:
@@ -175,8 +177,10 @@ class _RowFiles:
         if isinstance(data, (list, tuple)) and data and all(isinstance(item, (str, os.PathLike)) for item in data):
             return [os.fspath(item) for item in data]
         if name not in self._paths:
-            self._folder = self._folder or tempfile.TemporaryDirectory(prefix="plimsoll-rows-")
-            self._paths[name] = _write_rows(os.path.join(self._folder.name, f"{name}.jsonl"), name, data)
+            if self._folder is None:
+                self._folder = tempfile.mkdtemp(prefix="plimsoll-rows-")
+                weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            self._paths[name] = _write_rows(os.path.join(self._folder, f"{name}.jsonl"), name, data)
         return self._paths[name]
 
 

@@ -14,6 +14,16 @@ CONFIG = {"model_type": "llama", "vocab_size": 256, "hidden_size": 32, "intermed
           "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64, "tie_word_embeddings": False}
 
 
+def byte_tokenizer():
+    """A tokenizer of bytes, with the printable names that byte-level BPE gives them."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in plain]
+    names = {byte: chr(byte) for byte in plain} | {byte: chr(256 + n) for n, byte in enumerate(others)}
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    return {"version": "1.0", "added_tokens": [], "normalizer": None, "post_processor": None, "pre_tokenizer": level,
+            "decoder": level, "model": {"type": "BPE", "vocab": {names[byte]: byte for byte in range(256)}, "merges": []}}
+
+
 class Arguments(unittest.TestCase):
     def test_become_settings(self):
         run = pl.TrainingArguments("out", per_device_train_batch_size=2, gradient_accumulation_steps=3, max_steps=7,
@@ -58,15 +68,15 @@ class Training(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         (self.folder / "model").mkdir()
         (self.folder / "model/config.json").write_text(json.dumps(CONFIG))
-        rows = [json.dumps({"text": f"row {i} says {i * i} and then {i % 7} more words"}) for i in range(64)]
-        (self.folder / "rows.jsonl").write_text("\n".join(rows) + "\n")
+        self.rows = [f"row {i} says {i * i} and then {i % 7} more words" for i in range(64)]
+        (self.folder / "rows.txt").write_text("\n".join(self.rows) + "\n")
 
     def trainer(self, name="out", callbacks=(), **arguments):
         wanted = dict(output_dir=str(self.folder / name), per_device_train_batch_size=2, gradient_accumulation_steps=2,
                       learning_rate=1e-3, max_steps=6, lr_scheduler_type="cosine", warmup_steps=2, weight_decay=0.1,
                       max_grad_norm=1.0, seed=7, max_length=32, save_strategy="no", memory_budget="512MiB")
         return pl.Trainer(str(self.folder / "model"), pl.TrainingArguments(**{**wanted, **arguments}),
-                          train_dataset=str(self.folder / "rows.jsonl"), callbacks=callbacks)
+                          train_dataset=str(self.folder / "rows.txt"), callbacks=callbacks)
 
     def test_plans_and_trains(self):
         seen = Seen()
@@ -84,7 +94,7 @@ class Training(unittest.TestCase):
     def test_bits_are_the_programs(self):
         self.trainer(bf16=True).train()
         run = {"model": {"path": str(self.folder / "model"), "init": "random"},
-               "data": {"train": str(self.folder / "rows.jsonl"), "sequence_length": 32},
+               "data": {"train": str(self.folder / "rows.txt"), "sequence_length": 32},
                "training": {"global_batch_size": 4, "learning_rate": 1e-3, "max_steps": 6, "lr_scheduler": "cosine",
                             "warmup_steps": 2, "weight_decay": 0.1, "max_grad_norm": 1.0, "seed": 7, "precision": "bf16"},
                "output": {"dir": str(self.folder / "program")}}
@@ -115,8 +125,9 @@ class Training(unittest.TestCase):
             pl.Trainer(str(self.folder / "model")).train()
 
     def test_rows_as_dicts_and_generation(self):
+        (self.folder / "model/tokenizer.json").write_text(json.dumps(byte_tokenizer()))
         trainer = self.trainer()
-        trainer.train_dataset = [json.loads(line) for line in (self.folder / "rows.jsonl").read_text().splitlines()]
+        trainer.train_dataset = [{"text": row} for row in self.rows]
         trainer.train()
         texts = pl.generate(str(self.folder / "out"), ["row 1", "row 2"], max_new_tokens=4)
         self.assertEqual(len(texts), 2)

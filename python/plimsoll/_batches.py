@@ -88,7 +88,10 @@ class Batch:
             return False
         if hasattr(value, "detach"):
             value = value.detach()
-        device = int(value.__dlpack_device__()[0])
+        try:
+            device = int(value.__dlpack_device__()[0])
+        except (TypeError, ValueError, RuntimeError, BufferError) as error:
+            raise SettingError(f"batch: {name} is in no memory that can be read: {error}", "give value.cpu()") from None
         if device not in _CPU_DEVICES:
             raise SettingError(f"batch: {name} lies on {_DEVICES.get(device, f'device {device}')}",
                                "batches are read from the CPU's memory: give value.cpu()")

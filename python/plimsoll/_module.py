@@ -39,6 +39,11 @@ class Parameter(Operand):
         """The sizes of the axes."""
         return self._shape
 
+    @property
+    def requires_grad(self) -> bool:
+        """Whether the parameter is trained."""
+        return self.trainable
+
     def requires_grad_(self, requires_grad: bool = True) -> "Parameter":
         """As ``torch.Tensor.requires_grad_``: ``False`` freezes the parameter."""
         self.trainable = bool(requires_grad)

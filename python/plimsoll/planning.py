@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _native, _trace
 from ._handles import Handle
@@ -128,7 +128,7 @@ def plan(module: Union[Module, str, "os.PathLike[str]"], inputs: Optional[Inputs
         for name, parameter in parameters.items():
             trace.parameter(name, parameter)
         loss = _forward(module, values)
-        run = run_settings(optimizer, [*parameters], clip_norm=clip_norm, memory_budget=memory_budget, device=device,
+        run = run_settings(optimizer, parameters, clip_norm=clip_norm, memory_budget=memory_budget, device=device,
                            loss_scale=loss_scale, recompute=recompute, offload=offload, budget_scope=budget_scope,
                            threads=threads, settings=settings)
         return Plan(finish(trace, loss, run))
@@ -195,7 +195,7 @@ def _forward(module: Module, values: Dict[str, Any]) -> Any:
     return loss
 
 
-def run_settings(optimizer: Any, names: List[str], *, clip_norm: Optional[float] = None, memory_budget: Any = None,
+def run_settings(optimizer: Any, parameters: Mapping[str, Any], *, clip_norm: Optional[float] = None, memory_budget: Any = None,
                  device: str = "cpu", loss_scale: Any = None, recompute: Any = "auto", offload: Any = "auto",
                  budget_scope: str = "session", threads: Optional[int] = None,
                  settings: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
@@ -204,7 +204,10 @@ def run_settings(optimizer: Any, names: List[str], *, clip_norm: Optional[float]
     if not isinstance(optimizer, Optimizer):
         raise SettingError(f"optimizer: {optimizer!r} is none of plimsoll's", "one of SGD, Adam, AdamW, Lion, Adafactor, "
                            "Muon, AdamW8bit: optimizer=plimsoll.AdamW(lr=3e-4)")
-    training = {**optimizer.resolved(names), "max_grad_norm": clip_norm}
+    training = {**optimizer.resolved([*parameters]), "max_grad_norm": clip_norm}
+    frozen = [name for name, parameter in parameters.items() if not parameter.requires_grad]
+    if frozen:
+        training["freeze"] = frozen
     if loss_scale is not None:
         training["loss_scale"] = dict(loss_scale) if isinstance(loss_scale, Mapping) else loss_scale
     memory: Dict[str, Any] = {name: value for name, value in (("recompute", recompute), ("offload", offload))

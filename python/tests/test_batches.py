@@ -67,7 +67,7 @@ class Wrong(unittest.TestCase):
         with pl.Session(nets.plan(), seed=0) as session:
             for changed, words in (
                     ({"x": good["x"][:8]}, "x.*8.*16|x.*16.*8"), ({"x": good["x"][:, :6]}, "x"), ({"x": good["x"].astype(int)}, "x"),
-                    ({"x": good["x"] > 0}, "x"), ({"x": good["x"].astype(complex)}, "x"), ({"x": np.array(["a"])}, "x"),
+                    ({"x": good["x"].astype(complex)}, "x"), ({"x": np.array(["a"])}, "x"),
                     ({"x": [[1.0], [1.0, 2.0]]}, "x"), ({"x": None}, "x"), ({"z": good["x"]}, "z"), ({"x": good["x"].ravel()}, "x")):
                 with self.assertRaisesRegex(REFUSED, words):
                     session.step({**good, **changed})

@@ -26,7 +26,7 @@ class Runs(unittest.TestCase):
         self.run_example("byte_lm", 3.0, steps=60)
 
     def test_vit(self):
-        self.run_example("vit", 1.0, steps=40)
+        self.run_example("vit", 1.0, steps=60)
 
     def test_two_towers(self):
         self.run_example("two_towers", 3.0, epochs=3)

@@ -49,7 +49,7 @@ def plan(module: torch.nn.Module, example: Mapping[str, Any], loss: Optional[Cal
     exported = Exported(module, dict(example), loss)
     with _trace.active(_trace.Trace()) as trace:
         result = build(exported, trace, declared, precision)
-        run = run_settings(optimizer, [*exported.parameters], clip_norm=clip_norm, memory_budget=memory_budget, device=device,
+        run = run_settings(optimizer, exported.parameters, clip_norm=clip_norm, memory_budget=memory_budget, device=device,
                            loss_scale=loss_scale, recompute=recompute, offload=offload, threads=threads, settings=settings)
         return Plan(finish(trace, result, run), initial=lambda: _weights(module, exported.parameters))
 

@@ -145,6 +145,7 @@ ir::ValueId Model::read_parameter(ir::Builder& b, std::string_view name) const {
     if (p.part_of.empty()) return parts.front();
   }
   PLIMSOLL_CHECK(!parts.empty(), std::string(name));
+  if (parts.size() == 1) return parts.front();
   // Beside adapters a part that learns is f32, whatever the frozen ones are kept in.
   for (const ir::ValueId& part : parts)
     if (b.type(part).dtype != b.type(parts.front()).dtype) {

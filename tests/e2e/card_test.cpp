@@ -40,6 +40,7 @@ struct Case {
   double tolerance = 1e-4;  ///< of losses and norms, relative
   /// Of weights, of the root of their mean square: AdamW makes steps of what is rounding alone.
   double weights = 2e-3;
+  std::string base = "";  ///< a run file whose weights, trained for a step on the CPU, lie in base/final
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -53,6 +54,12 @@ Trained train(const Case& c, const std::string& device, const std::string& envir
   folder.write("train.txt", some_text(4'000));
   folder.write("eval.txt", some_text(300));
   folder.write("run.yaml", c.run);
+  if (!c.base.empty()) {
+    folder.write("base.yaml", c.base);
+    const Outcome base =
+        folder.run("train base.yaml output.dir=base training.max_steps=1 training.eval_steps=1");
+    EXPECT_EQ(base.exit_code, 0) << base.err;
+  }
   Trained trained{folder.run("train run.yaml --json " + c.overrides + " " + device, environment), {}};
   EXPECT_EQ(trained.outcome.exit_code, 0) << trained.outcome.err;
   const std::string whole = folder.read("out/final/model.safetensors");
@@ -116,6 +123,12 @@ TEST_P(OnCard, TrainsAsOnTheCpu) {
   EXPECT_TRUE(train_on_card(c, 2).weights == card.weights) << "in another order of what has none";
 }
 
+const std::string kFromBase = std::string("model: {path: base/final}\n") + kData;
+/// Adapters whose products are no zeros.
+std::string adapters(const std::string& more = "") {
+  return "'lora={r: 4, lora_alpha: 16, target_modules: all-linear, init_lora_weights: false" + more + "}' ";
+}
+
 const Case kCases[] = {
     {"Llama", model("llama", ", attention_bias: true, tie_word_embeddings: true")},
     {"Qwen3", model("qwen3", ", use_sliding_window: true, sliding_window: 9, max_window_layers: 1")},
@@ -130,8 +143,24 @@ const Case kCases[] = {
      2e-2, 2e-2},
     {"Fp16", model("llama"), "training.precision=fp16 training.loss_scale.growth_interval=2", 3e-3, 3e-3},
     {"Lion", model("llama"), "training.optimizer=lion training.learning_rate=1.0e-4"},
-    {"Lora", model("llama"),
-     "'lora={r: 4, lora_alpha: 16, target_modules: all-linear, init_lora_weights: false}'"},
+    {"Adamw8bit", model("llama"), "training.optimizer=adamw_8bit"},
+    {"Adafactor", model("llama"), "training.optimizer=adafactor training.weight_decay=0"},
+    {"AdafactorWithAMoment", model("llama"),
+     "training.optimizer=adafactor training.weight_decay=0 training.adafactor.beta1=0.9"},
+    {"Muon", model("llama"), "training.optimizer=muon"},
+    {"Lora", model("llama"), adapters()},
+    {"Dora", model("llama"), adapters(", use_dora: true")},
+    {"LoraBesideTheEmbedding", model("llama"),
+     "'lora={r: 4, lora_alpha: 16, target_modules: [embed_tokens, q_proj], init_lora_weights: false}'"},
+    {"TrainableTokens", model("llama"), adapters(", trainable_token_indices: [32, 97, 101]")},
+    {"Qlora", kFromBase, adapters() + "'quantization={load_in_4bit: true, bnb_4bit_use_double_quant: true}'",
+     1e-4, 2e-3, model("llama")},
+    {"QloraBf16", kFromBase, adapters() + "'quantization={load_in_4bit: true}' training.precision=bf16", 2e-1,
+     2e-1, model("llama")},
+    {"QloraFp4", kFromBase, adapters() + "'quantization={load_in_4bit: true, bnb_4bit_quant_type: fp4}'",
+     1e-4, 2e-3, model("llama")},
+    {"DoraBesideInt8", kFromBase, adapters(", use_dora: true") + "'quantization={load_in_8bit: true}'", 1e-4,
+     2e-3, model("llama")},
     {"Offloaded", model("llama"), "'memory.offload={optimizer: host}'"},
     {"UpdatedOnHost", model("llama"), "'memory.offload={optimizer: host}' memory.update_on_host=true"},
 };

@@ -141,7 +141,6 @@ TEST(QuantizedDirectory, WhatCannotBeIsRefused) {
     refused(run + "lora.init_lora_weights=" + init, "takes the adapters from the original weights");
   refused(run + "'lora.modules_to_save=[down_proj]' 'lora.target_modules=[q_proj]'",
           "model.layers.0.mlp.down_proj.weight is to be trained");
-  refused(run + "runtime.device=cuda", "cuda");
   refused("export --model few --format gguf --output few.gguf", "quantized by bitsandbytes");
   const Outcome again = folder.run("quantize --model few --format fp4 --output fewer");
   EXPECT_EQ(again.exit_code, 65);

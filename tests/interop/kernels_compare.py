@@ -27,7 +27,8 @@ FORMS = {"attention/mma_": [f"MMA_WIDTH={width} MMA_TYPE={dtype} MMA_DROPS={drop
 MAY_SPILL = re.compile(r"^attention_(dq_|dkv_)?\d+$"), 128
 # Kernels that the memory's rate decides: wide loads and stores.
 WIDE = {"norm_rows", "norm_grad_rows", "rope_rows", "swiglu", "swiglu_grad", "activate", "binary", "scaled", "cast_rows",
-        "bias_add_rows", "loss_rows", "update_tensors", "embedding", "copy_strided"}
+        "bias_add_rows", "loss_rows", "update_tensors", "embedding", "copy_strided", "adamw_8bit", "adafactor_step", "muon_scale",
+        "muon_combine", "muon_step", "dora_scale", "dora_scale_grad"}
 WIDE_LOAD, WIDE_STORE = re.compile(r"ld\.[\w.]*v4"), re.compile(r"st\.[\w.]*v4")
 MATRIX = re.compile(r"^attention_mma_")
 ENTRY = re.compile(r"\.entry (\w+)\(")

@@ -112,7 +112,7 @@ class Families(unittest.TestCase):
         Imports.compare(self, module, example, steps=3)
 
 
-for family in ("llama", "qwen2", "qwen3", "mistral", "gemma", "phi", "gpt2", "gpt_neox", "bert", "roberta", "distilbert", "t5"):
+for family in ("llama", "qwen2", "qwen3", "mistral", "gemma", "phi", "gpt2", "gpt_neox", "bert", "roberta", "distilbert", "t5", "vit"):
     setattr(Families, f"test_{family}", lambda self, family=family: self.compare(family))
 
 

@@ -31,14 +31,10 @@ def find(graph: Any) -> Dict[Any, Rewrite]:
     for node in graph.nodes:
         if node.op == "call_function":
             name = op_name(node.target)
-            rewrite = (_rms_norm(node) or _tanh_gelu(node)) if name == "mul" else (
-                _repeated_heads(node) if name == _ATTENTION else None)
+            rewrite = _MATCHES[name](node) if name in _MATCHES else None
             if rewrite is not None:
                 found[node] = rewrite
     return found
-
-
-_ATTENTION = "scaled_dot_product_attention"
 
 
 def _is(node: Any, *names: str) -> bool:
@@ -145,3 +141,35 @@ def _few_heads(node: Any) -> Optional[Any]:
     if len(shape) != 4 or expanded.args[0].meta["val"].shape[2] != 1 or shape[1] * expanded.meta["val"].shape[2] != repeated[1]:
         return None
     return source
+
+
+def _shifted_loss(node: Any) -> Optional[Rewrite]:
+    """The loss of a language model whose labels are padded by an ignored one and then shifted: the last position, which
+    counts nowhere, is left out instead."""
+    logits, labels = _behind_views(node.args[0]), _behind_views(node.args[1])
+    ignored = node.args[4] if len(node.args) > 4 else node.kwargs.get("ignore_index", -100)
+    if any(node.kwargs.get(name) for name in ("weight", "label_smoothing")) or not _is(labels, "slice"):
+        return None
+    padded = _behind_views(labels.args[0])
+    axis, start = (labels.args[1:3] if len(labels.args) > 2 else (None, None))
+    if not _is(padded, "pad", "constant_pad_nd") or list(padded.args[1]) != [0, 1] or axis not in (-1, 1) or start != 1:
+        return None
+    fill = padded.kwargs.get("value", padded.args[-1])
+    source, shape = padded.args[0], tuple(logits.meta["val"].shape)
+    if fill != ignored or shape[:-1] != tuple(source.meta["val"].shape) or len(shape) != 3:
+        return None
+    return Rewrite([logits, source], lambda c, v: f.cross_entropy(v[0][:, :-1], v[1][:, 1:], ignored))
+
+
+def _behind_views(node: Any) -> Any:
+    node = _through(node)
+    while _is(node, "view", "reshape", "_unsafe_view", "flatten", *_NOTHING):
+        source = node.args[0]
+        if source.meta["val"].dtype != node.meta["val"].dtype:
+            break
+        node = _through(source)
+    return node
+
+
+_MATCHES = {"mul": lambda node: _rms_norm(node) or _tanh_gelu(node), "scaled_dot_product_attention": _repeated_heads,
+            "cross_entropy_loss": _shifted_loss}

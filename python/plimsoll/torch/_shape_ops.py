@@ -133,6 +133,8 @@ def _patches(c: Context, node: Any, x: Any, weight: Any, bias: Any = None, strid
 
 @op("gather")
 def _gather(c: Context, node: Any, x: Any, dim: int, index: Any, sparse_grad: bool = False) -> Value:
+    if isinstance(x, torch.Tensor) and not x.is_floating_point() and bool((x == x.flatten()[0]).all()):
+        return c.value(torch.full(tuple(node.meta["val"].shape), int(x.flatten()[0]), dtype=torch.int32))
     return f.gather(c.value(x), dim, c.value(index))
 
 

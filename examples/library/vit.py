@@ -18,7 +18,7 @@ class Block(pl.Module):
 class ViT(pl.Module):
     def __init__(self, size=16, patch=4, dim=48, layers=2, heads=3, classes=4, p=0.0):
         self.patch, self.embed, self.cls = patch, pl.Linear(patch * patch, dim), pl.Parameter((1, 1, dim))
-        self.positions = pl.Parameter((1 + (size // patch) ** 2, dim), "normal", 0.02)
+        self.positions = pl.Parameter((1 + (size // patch) ** 2, dim))
         self.layers = pl.Sequential(*[Block(dim, heads, p) for _ in range(layers)])
         self.norm, self.head = pl.LayerNorm(dim), pl.Linear(dim, classes)
 

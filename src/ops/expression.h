@@ -122,7 +122,7 @@ class Expression {
 /// cotangent * d f / d input, an expression over f's operands and its cotangent, operand `cotangent`. Nothing
 /// where f does not depend on that operand, or by steps alone. Where several derivatives could be meant it is
 /// PyTorch's: relu and abs have slope 0 at 0, max and min give half to each of equal operands, clamp has
-/// slope 1 at its limits.
+/// slope 0 at its limits (PyTorch before 2.15: 1).
 std::optional<Expression> derivative(const Expression& f, int input, int cotangent);
 
 }  // namespace plimsoll::ops

@@ -157,9 +157,9 @@ class Derivative {
   }
   int clamp_part(const Expression::Node& node, size_t k, int g) {
     const int x = arg(node, 0), low = arg(node, 1), high = arg(node, 2);
-    const int passes = k == 0   ? mul(compare(kGe, x, low), compare(kLe, x, high))
-                       : k == 1 ? compare(kLt, x, low)
-                                : compare(kGt, x, high);
+    const int passes = k == 0   ? mul(compare(kGt, x, low), compare(kLt, x, high))
+                       : k == 1 ? compare(kLe, x, low)
+                                : compare(kGe, x, high);
     return where(passes, g, number(0));
   }
 

@@ -117,7 +117,8 @@ TEST(Expression, SlopesAtCornersArePyTorchs) {
   EXPECT_EQ(slope("abs(x0)", {0}, 0), 0);
   EXPECT_EQ(slope("max(x0,x1)", {2, 2}, 0), 0.5);
   EXPECT_EQ(slope("min(x0,x1)", {2, 2}, 1), 0.5);
-  EXPECT_EQ(slope("clamp(x0,0,1)", {1}, 0), 1);
+  EXPECT_EQ(slope("clamp(x0,0,1)", {1}, 0), 0);
+  EXPECT_EQ(slope("clamp(x0,x1,1)", {0, 0}, 1), 1);
   EXPECT_EQ(slope("pow(x0,x1)", {0, 2}, 1), 0) << "not 0 log 0";
   EXPECT_FALSE(derivative(*Expression::parse("gt(x0,x1)"), 0, 2).has_value());
   EXPECT_FALSE(derivative(*Expression::parse("exp(x0)"), 1, 2).has_value());

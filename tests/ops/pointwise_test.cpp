@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/op_testing.h"
+#include "ops/pointwise_torch.h"
 
 namespace plimsoll::ops_testing {
 namespace {
@@ -98,6 +99,29 @@ TEST(Pointwise, SaysWhatDoesNotFit) {
        "pointwise: the operands do not stretch to {shape}: x0 [2]"},
   };
   for (const auto& row : rows) EXPECT_EQ(operand_error(row), row.what);
+}
+
+RefTensor torch_operand(const TorchCase& c, std::vector<double> data) {
+  if (c.is_positive)
+    for (double& v : data) v = std::abs(v) + 0.25;
+  return values({8}, std::move(data));
+}
+
+TEST(Pointwise, ValuesAndGradientsArePyTorchs) {
+  const RefTensor weights = values({8}, {1, 2, 3, 4, 5, 6, 7, 8});
+  for (const TorchCase& c : kTorchCases) {
+    Tensors inputs = {torch_operand(c, kTorchX), torch_operand(c, kTorchY), torch_operand(c, kTorchZ)};
+    inputs.resize(c.gradients.size());
+    const RefTensor y = evaluate("pointwise", inputs, expr(c.text))[0];
+    EXPECT_LT(distance(y, values({8}, c.result)), 1e-12) << c.name;
+    const DerivativeCase row{c.name, "pointwise", inputs, expr(c.text)};
+    const Tensors found = gradients(row, {weights}, std::vector<bool>(inputs.size(), true));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const RefTensor none = values({8}, std::vector<double>(8, 0));
+      EXPECT_LT(distance(found[i].data.empty() ? none : found[i], values({8}, c.gradients[i])), 1e-12)
+          << c.name << " by x" << i;
+    }
+  }
 }
 
 }  // namespace

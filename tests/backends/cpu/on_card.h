@@ -1,9 +1,11 @@
 // Runs one op on this machine's card, or on the fake one of backends/cuda/fake, and holds it against the op's
-// own `reference`. PLIMSOLL_CARD_ONLY=1: tests of ops run on the card and not on the CPU.
+// own `reference`. PLIMSOLL_CARD_ONLY=1: tests of ops run on the card and not on the CPU; =every:
+// an op that has a kernel for cards and that no test ran there is a failure in the end.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +19,25 @@
 #include "base/units.h"
 
 namespace plimsoll::cpu::fixtures {
+
+/// Names of the ops that tests have run on the card, once for each run.
+inline std::vector<std::string>& runs_on_card() {
+  static std::vector<std::string> ops;
+  return ops;
+}
+
+class AfterAllTests : public testing::Environment {
+ public:
+  void TearDown() override {
+    const std::vector<std::string>& ran = runs_on_card();
+    if (!ran.empty()) std::printf("%zu runs of ops were held to their definition on the card\n", ran.size());
+    const char* asked = std::getenv("PLIMSOLL_CARD_ONLY");
+    if (asked == nullptr || asked != std::string("every")) return;
+    for (const cuda::Kernel& kernel : cuda::all_kernels())
+      EXPECT_TRUE(std::ranges::find(ran, kernel.op) != ran.end()) << kernel.op << " ran on no card";
+  }
+};
+inline testing::Environment* const after_all_tests = testing::AddGlobalTestEnvironment(new AfterAllTests);
 
 inline bool on_card_alone() { return std::getenv("PLIMSOLL_CARD_ONLY") != nullptr; }
 
@@ -156,12 +177,8 @@ inline void expect_op_on_card(const OpRun& run, const std::vector<ir::RefTensor>
                               double tolerance) {
   cuda::CudaDevice* card = cuda::fixtures::card();
   if (card == nullptr || !card->target().accepts(types_of(run, make_op(run)))) return;
-  static struct Count {
-    int runs = 0;
-    ~Count() { std::printf("%d runs of ops were held to their definition on the card\n", runs); }
-  } count;
   const auto hold = [&](const RunOptions& options, const std::string& how) {
-    ++count.runs;
+    runs_on_card().push_back(run.op);
     auto got = run_on_card(*card, run, options);
     for (size_t i = 0; i < got.size(); ++i)
       expect_close(got[i], expected[i], 2 * tolerance + 2e-6,

@@ -16,6 +16,22 @@ TEST(Attention, AgainstReference) {
   }
 }
 
+/// More than a tile of tokens: documents and windows that begin within one.
+TEST(Attention, LongAgainstReference) {
+  const int64_t tokens = 150;
+  const Tensor q = normal({1, tokens, 2, 20}, 1), k = normal({1, tokens, 1, 20}, 2),
+               v = normal({1, tokens, 1, 20}, 3), dout = normal({1, tokens, 2, 20}, 4);
+  Tensor starts = ints({1, tokens}, std::vector<int32_t>(tokens, 0));
+  std::fill(starts.bits.begin() + 70, starts.bits.end(), 70);
+  for (const Tensor& doc : {absent(), starts})
+    for (const int64_t window : {0, 40}) {
+      const Attrs attrs{{"scale", 0.3}, {"causal", true}, {"window", window}};
+      expect_op({"attention", {q, k, v, doc}, attrs}, 3e-6);
+      const auto y = run_cpu({"attention", {q, k, v, doc}, attrs});
+      expect_op({"attention_grad", {q, k, v, y[0], y[1], dout, doc}, attrs}, 1e-5);
+    }
+}
+
 TEST(Attention, PackedGivesTheBitsOfItsParts) {
   Attrs plain{{"scale", 0.3}, {"causal", true}, {"window", int64_t{5}}}, packed = plain;
   packed.set("heads", int64_t{4});

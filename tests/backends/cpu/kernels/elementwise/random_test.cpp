@@ -35,6 +35,7 @@ TEST(Random, NormalsAreThoseOfTheReference) {
                     {kRandom},
                     {{"shape", std::vector<int64_t>{n}}, {"mean", 0.5}, {"std", 2.0}, {"key", int64_t{99}}}};
     const auto expected = run_reference(run)[0];
+    expect_op_on_card(run, {expected}, 1e-6);
     for_each_isa([&](const std::string& isa) {
       const Tensor got = run_cpu(run, {.threads = 1})[0];
       for (size_t i = 0; i < expected.data.size(); ++i)

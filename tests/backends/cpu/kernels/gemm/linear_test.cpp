@@ -65,6 +65,7 @@ TEST(Linear, AddsToColumnsInPlaceAndBeside) {
       expect_op({"linear_add", {bf16(x), weight, base}, onto(5, transposed, "bf16")}, kSum);
       expect_op({"linear_add", {bf16(x), weight, bf16(base)}, onto(5, transposed, "bf16")}, 2 * kBf16Sum);
       expect_op({"linear_add", {x, weight, as(DType::kF16, base)}, onto(5, transposed, "f16")}, 2 * kF16Sum);
+      expect_op({"linear_add", {x, weight, bf16(base)}, onto(5, transposed)}, 2 * kBf16Sum);
     }
   }
 }

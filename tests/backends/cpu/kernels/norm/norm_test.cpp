@@ -67,6 +67,15 @@ TEST(Norm, FrozenGivesDxAlone) {
   }
 }
 
+/// Wider than what the threads of a card's block hold.
+TEST(Norm, WideRows) {
+  const Norm c{{1, 3, 4104}};
+  const Tensor rstd = run_cpu({"rms_norm", {c.rows(), c.weight()}, kEps})[1];
+  expect_op({"rms_norm_grad_add", {c.dy(), c.rows(), c.weight(), rstd, c.residual()}}, 3e-6);
+  const auto y = run_cpu({"layer_norm", {c.rows(), c.weight(), c.bias()}, kEps});
+  expect_op({"layer_norm_grad", {c.dy(), c.rows(), c.weight(), y[1], y[2]}}, 3e-6);
+}
+
 TEST(Norm, FusedGivesTheBitsOfItsParts) {
   for (const Norm& c : kCases)
     for_each_isa([&](const std::string& isa) {

@@ -75,6 +75,20 @@ TEST(Optimizer, AFactorThatIsNoNumberSkipsTheStep) {
   });
 }
 
+/// More tensors than a launch on a card takes, of unlike sizes.
+TEST(Optimizer, SweepsAgainstTheirReferences) {
+  for (const ops::UpdateRule& rule : ops::update_rules()) {
+    std::vector<Tensor> in{scalar(0.7f), groups(rule)};
+    std::vector<int64_t> group;
+    for (int64_t t = 0; t < 35; ++t) {
+      const auto each = operands(rule, Shape{t % 5 == 0 ? 2049 : 3 + t}, static_cast<unsigned>(10 * t));
+      in.insert(in.end(), each.begin(), each.end());
+      group.push_back(t % 2);
+    }
+    expect_op({std::string(rule.multi_tensor), in, {{"group", group}}}, 1e-6);
+  }
+}
+
 TEST(Optimizer, SweepGivesTheBitsOfItsParts) {
   const Shape shapes[] = {{3, 17000}, {5}, {16384}, {16385}};
   const std::vector<int64_t> group{0, 1, 1, 0};
@@ -200,6 +214,19 @@ TEST(StoredOptimizer, SweepGivesTheBitsOfItsParts) {
         run_cpu({"adamw_sweep", in, {{"group", group}, {"key", keys}, {"copy", std::string("bf16")}}},
                 {.threads = threads}),
         expected, "adamw_sweep");
+}
+
+/// Other words would round half of the elements otherwise.
+TEST(StoredOptimizer, DrawsOnACardTheWordsOfTheCpu) {
+  if (cuda::fixtures::card() == nullptr) GTEST_SKIP() << "no card";
+  const auto in = stored_operands(*ops::find_update_rule("adamw"), {3, 6001}, kBf16, kBf16, kBf16, true);
+  const OpRun run{"adamw", in, form("", "", true)};
+  const auto card = run_on_card(*cuda::fixtures::card(), run), cpu = run_cpu(run);
+  for (size_t r = 0; r < 3; ++r) {
+    size_t apart = 0;
+    for (size_t e = 0; e < cpu[r].bits.size(); ++e) apart += card[r].bits[e] != cpu[r].bits[e];
+    EXPECT_LE(apart, cpu[r].bits.size() / 50) << "result " << r;
+  }
 }
 
 TEST(StoredOptimizer, SquaresOfWhatIsStored) {

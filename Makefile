@@ -15,18 +15,26 @@ MANY_ALIKE := *IsNoSlower*:*EachPoint*:*LeaveEvery*:*IsNeverBehind*:LossScaleTes
 THREADED_REGEX := ^($(subst $(space),|,$(THREADED_NAMES)))$$
 
 .DEFAULT_GOAL := build
-.PHONY: build library columns install deb deps all test campaign demo bench interop isas fuzz sanitize asan tsan format format-check includes tools-test lint clean help
+.PHONY: build library columns install deb wheel deps all test campaign demo bench interop isas fuzz sanitize asan tsan format format-check includes tools-test lint clean help
 
-build: deps build/build.ninja ## install what is missing, build build/plimsoll (the default)
-	cmake --build build -j $(JOBS) --target plimsoll
+build: deps build/build.ninja ## install what is missing, build build/plimsoll and build/libplimsoll.so.0 (the default)
+	cmake --build build -j $(JOBS) --target plimsoll library
 
 # With DESTDIR it is staged for a package.
 PREFIX ?= /usr/local
-install: build ## program, manual pages, completion and examples under PREFIX (/usr/local)
+install: build ## program, library, headers, manual pages, completion and examples under PREFIX (/usr/local)
 	cmake --install build --prefix $(PREFIX) --strip
 
-deb: build ## build/plimsoll_VERSION_ARCH.deb, for Debian 12
+deb: build ## build/*.deb for Debian 12: program, library, headers, Python package
+ifneq ($(DEPS),0)
+	@PLIMSOLL_PACKAGES=tools/deb-packages.txt tools/install-deps
+endif
 	tools/package-deb
+
+wheel: build ## build/wheel/*.whl: the Python package with library and program, for Linux with glibc 2.34
+	cmake --build build -j $(JOBS) --target wheel_program
+	tools/package-wheel
+	python3 tests/library/wheel_test.py build
 
 # DEPS=0 skips the look at the installed packages.
 deps:

@@ -311,6 +311,10 @@ PLS_API int pls_evaluate(const char* run_file, const char* settings, const char*
  * "threads", "memory_budget"}; events as `plimsoll generate --json`. */
 PLS_API int pls_generate(const char* request, pls_on_event on_event, void* user, pls_error** error);
 
+/* The command line, for the program that has this library beside it and for no other: it prints, handles
+ * signals and forks. Returns the exit code. */
+PLS_API int pls_main(int argc, char** argv);
+
 #ifdef __cplusplus
 }
 #endif

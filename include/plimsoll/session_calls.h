@@ -88,9 +88,11 @@ inline Result<std::vector<float>> Session::read_tensor(const char* what, const s
   std::vector<float> values;  // stays empty for an unknown name, of which the library says more
   for (const ParameterInfo& parameter : plan_.parameters())
     if (parameter.name == name) values.resize(static_cast<size_t>(detail::elements_of(parameter.shape)));
+  float none = 0;
+  float* const data = values.empty() ? &none : values.data();
   const Status status = detail::call([&](pls_error** error) {
-    return pls_session_read(session_.get(), what, name.c_str(), values.data(),
-                            static_cast<int64_t>(values.size()), error);
+    return pls_session_read(session_.get(), what, name.c_str(), data, static_cast<int64_t>(values.size()),
+                            error);
   });
   if (!status) return status.error();
   return values;

@@ -9,7 +9,7 @@ namespace plimsoll::cuda {
 namespace {
 
 /// By the numbers of Rule.
-constexpr std::string_view kRules[] = {"adamw", "sgd", "sgd_momentum", "lion"};
+constexpr std::string_view kRules[] = {"adamw", "sgd", "sgd_momentum", "lion", "adam_l2"};
 
 int32_t rule_number(const ops::UpdateRule& rule) {
   for (size_t i = 0; i < std::size(kRules); ++i)

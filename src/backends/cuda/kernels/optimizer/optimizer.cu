@@ -8,7 +8,8 @@
 namespace plimsoll::cuda {
 
 __device__ __forceinline__ void update_element(Rule rule, const float* f, float g, float& p, float* s) {
-  if (rule == Rule::kAdamw) {
+  if (rule == Rule::kAdamw || rule == Rule::kAdamL2) {
+    if (rule == Rule::kAdamL2) g = __fmaf_rn(f[8], p, g);
     p = __fmul_rn(p, f[0]);
     s[0] = __fadd_rn(s[0], __fmul_rn(__fsub_rn(g, s[0]), f[2]));
     s[1] = __fadd_rn(__fmul_rn(s[1], f[3]), __fmul_rn(__fmul_rn(f[4], g), g));
@@ -42,7 +43,7 @@ extern "C" __global__ void update_tensors(const __grid_constant__ UpdateBatch b)
   if (skips && !given(t.copy)) return;
   const bool vec = aligned16(t.param) && aligned16(t.grad) && aligned16(t.states[0]) &&
                    aligned16(t.states[1]) && aligned16(t.copy);
-  const int states = b.rule == Rule::kAdamw ? 2 : b.rule == Rule::kSgd ? 0 : 1;
+  const int states = b.rule == Rule::kAdamw || b.rule == Rule::kAdamL2 ? 2 : b.rule == Rule::kSgd ? 0 : 1;
   float p[8] = {}, g[8] = {}, s[2][8] = {};
   load_part(t.param, i, n, p, vec);
   if (!skips) {
@@ -51,10 +52,10 @@ extern "C" __global__ void update_tensors(const __grid_constant__ UpdateBatch b)
     if (states > 1) load_part(t.states[1], i, n, s[1], vec);
   }
   if (!skips) {
-    float fields[8];
-    const int known = b.columns < 8 ? (int)b.columns : 8;
+    float fields[kUpdateFields];
+    const int known = b.columns < kUpdateFields ? (int)b.columns : kUpdateFields;
 #pragma unroll
-    for (int f = 0; f < 8; ++f) fields[f] = f < known ? b.groups[t.group * b.columns + f] : 0.0f;
+    for (int f = 0; f < kUpdateFields; ++f) fields[f] = f < known ? b.groups[t.group * b.columns + f] : 0.0f;
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       float state[2] = {s[0][e], s[1][e]};

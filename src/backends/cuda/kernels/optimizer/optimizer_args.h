@@ -5,7 +5,9 @@
 
 namespace plimsoll::cuda {
 
-enum class Rule : int { kAdamw = 0, kSgd = 1, kSgdMomentum = 2, kLion = 3 };
+enum class Rule : int { kAdamw = 0, kSgd = 1, kSgdMomentum = 2, kLion = 3, kAdamL2 = 4 };
+/// Columns of the table that a rule reads at most.
+constexpr int kUpdateFields = 9;
 /// Elements of a block.
 constexpr int kUpdateBlock = 2048;
 constexpr int kTensorsOfUpdate = 32;

@@ -16,6 +16,7 @@ BUILD = pathlib.Path(sys.argv.pop() if len(sys.argv) > 1 else "build").resolve()
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 CONSUMERS = REPOSITORY / "tests/library/consumers"
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+PYTHONS = [sys.executable, *(path for name in ("bench", "wheel") for path in REPOSITORY.glob(f".venv-{name}/bin/python"))]
 
 
 def run(*command, **options):
@@ -51,6 +52,18 @@ class Consumers(unittest.TestCase):
         self.assertTrue((self.work / "saved/model.safetensors").is_file())
         for program in ("results", "loader"):
             self.assertEqual(run(build / program), "ok\n")
+
+    def test_a_run_in_python_has_the_same_bits(self):
+        python = next((p for p in PYTHONS if subprocess.run([p, "-c", "import numpy"], capture_output=True).returncode == 0), None)
+        if python is None:
+            self.skipTest("no Python here has numpy")
+        program = self.work / "same_run"
+        run("g++", "-std=c++20", *WARNINGS, CONSUMERS / "same_run.cpp", "-o", program, *self.flags())
+        run(program, self.work / "by C++")
+        twin = os.environ | {"PYTHONPATH": str(REPOSITORY / "python"), "PLIMSOLL_LIBRARY": str(self.libraries / "libplimsoll.so.0")}
+        run(python, CONSUMERS / "same_run.py", self.work / "by Python", env=twin)
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            self.assertEqual((self.work / "by C++" / name).read_bytes(), (self.work / "by Python" / name).read_bytes(), name)
 
     def test_the_examples_run_by_pkg_config(self):
         for example in sorted((REPOSITORY / "examples/library").glob("*.cpp")):

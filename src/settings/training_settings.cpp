@@ -79,8 +79,7 @@ void add_training(std::vector<Setting>& list) {
             "a run whose scale falls below this has diverged", kLeastScale, kMostScale));
   add_state(list);
   add(plain(PLIMSOLL_FIELD(training.optimizer), kWhat,
-            "optimizer; adam is adamw without decay, adam_l2 adds the decay to the gradient, sgd is "
-            "torch.optim.SGD",
+            "optimizer; adam is adamw without decay, adam_l2 is torch.optim.Adam, sgd torch.optim.SGD",
             {"adamw", "adam", "adam_l2", "sgd", "lion", "adamw_8bit", "adafactor", "muon"}));
   add(number(PLIMSOLL_FIELD(training.learning_rate), kWhat, "peak learning rate", 0, 1e6));
   add(plain(PLIMSOLL_FIELD(training.lr_scheduler), kWhat, "learning-rate schedule", schedule_names()));

@@ -23,9 +23,9 @@ CAPABILITIES_OF_FORMS = ["80", "90a", "120"]  # of modules that take seconds a f
 # Macros that a module is compiled with, by the beginning of its name; every other module has one form, without.
 FORMS = {"attention/mma_": [f"MMA_WIDTH={width} MMA_TYPE={dtype} MMA_DROPS={drops}"
                             for width, dtype, drops in ((64, 2, 0), (128, 1, 0), (256, 1, 1))]}
-# Attention on FMA units, over a cache too, holds as many sums as there are registers for, with several blocks on a
-# multiprocessor: bytes that may spill.
-MAY_SPILL = re.compile(r"^attention_(dq_|dkv_|cached_)?\d+(_\d+)?$"), 128
+# Attention, over a cache too, holds as many sums as there are registers for, with several blocks on a multiprocessor:
+# bytes that may spill. On matrix units it is none in most forms, 80 for dk and dv of wide heads on sm_120.
+MAY_SPILL = re.compile(r"^attention_(mma_)?(dq_|dkv_|cached_)?\d+(_\d+)?$"), 128
 # Kernels that the memory's rate decides: wide loads and stores.
 WIDE = {"norm_rows", "norm_grad_rows", "rope_rows", "swiglu", "swiglu_grad", "activate", "binary", "scaled", "cast_rows",
         "bias_add_rows", "loss_rows", "update_tensors", "embedding", "copy_strided", "adamw_8bit", "adafactor_step", "muon_scale",

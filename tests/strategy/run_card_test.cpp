@@ -198,7 +198,9 @@ TEST(Cards, WhatASweepAFrontierAndARemedySayHoldsByItself) {
   }
 }
 
-/// The one page from a card: bench/results/2026-11-23-card-nvidia-h100.md.
+/// The one page from a card: bench/results/2026-11-23-card-nvidia-h100.md. Its attention ran on FMA units,
+/// which bf16 has left since: until matrix units are measured, that page bounds those estimates from below
+/// only.
 TEST(Cards, EstimatesAreWithinAFactorOfTwoOfTheMeasuredPage) {
   struct Work {
     double tokens_per_second;
@@ -221,8 +223,9 @@ TEST(Cards, EstimatesAreWithinAFactorOfTwoOfTheMeasuredPage) {
     const auto planned = prepare(*config, *make_target(*config, 1), Questions::options());
     ASSERT_TRUE(planned);
     const double ratio = planned->report.units_per_second() / work.tokens_per_second;
-    EXPECT_GT(ratio, 0.5) << work.run;
-    EXPECT_LT(ratio, 2.0) << work.run;
+    const bool has_left_fma = work.run.find("bf16") != std::string::npos;
+    EXPECT_GT(ratio, has_left_fma ? 1.0 : 0.5) << work.run;
+    EXPECT_LT(ratio, has_left_fma ? 5.0 : 2.0) << work.run;
   }
 }
 

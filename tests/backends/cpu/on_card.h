@@ -62,7 +62,8 @@ class CardRun {
   std::vector<Tensor> results(const RunOptions& options) {
     for (size_t i = 0; i < run_.inputs.size(); ++i) {
       if (op_.inputs[i].valid())
-        in_.push_back(brought(run_.inputs[i], options.strided && takes_view(card_, run_, i), options.wider));
+        in_.push_back(brought(run_.inputs[i], options.strided && takes_view(card_, run_, i),
+                              options.wider * static_cast<int>(i + 1)));  // no two pitches alike
       else
         in_.emplace_back();
     }

@@ -143,7 +143,7 @@ class Dimensions {
     if (words == 0) return;
     io::Tree overrides = io::Tree::map();
     set(overrides, names_.vocabulary, words + kMoreWords);
-    add(fmt::format("{} more words", kMoreWords), "vocabulary",
+    add(fmt::format("{} more vocabulary entries", kMoreWords), "vocabulary",
         static_cast<double>(kMoreWords) / static_cast<double>(words), model_with(overrides));
   }
 

@@ -109,7 +109,7 @@ void add_data(RunDraft& draft, const RunRequest& request, const DataLook& look, 
   if (const std::string share = held_out(look); !share.empty())
     draft.add("data.eval_fraction", share, "held out, by each example's hash; or give data.eval a file");
   const int64_t length = sequence_length(look, positions);
-  std::string why = "tokens a sequence";
+  std::string why = "tokens per sequence";
   if (!look.lengths.empty() && (look.labelled || look.kind != DataKind::kTexts))
     why = fmt::format("99 of 100 examples are within {} tokens, the longest seen has {}", usual_length(look),
                       look.lengths.back());

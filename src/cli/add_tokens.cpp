@@ -48,7 +48,7 @@ Status run_add_tokens(AddTokensArguments& a) {
 
 Command add_add_tokens(Parser app) {
   const auto declare = [](Parser c, AddTokensArguments& a) {
-    c.add_option("--model", a.request.model, "a model directory, or a hub id of the local cache")
+    c.add_option("--model", a.request.model, "a model directory, or a Hub id that is already cached")
         .required()
         .type_name("DIR|ID");
     c.add_option("--token", a.request.tokens, "text that becomes one token; may be given several times")

@@ -56,7 +56,7 @@ Status run_export(ExportArguments& a) {
 
 Command add_export(Parser app) {
   const auto declare = [](Parser c, ExportArguments& a) {
-    c.add_option("--model", a.request.model, "a model directory, or a hub id of the local cache")
+    c.add_option("--model", a.request.model, "a model directory, or a Hub id that is already cached")
         .required()
         .type_name("DIR|ID");
     c.add_option("--format", a.format, "format of the file").required().one_of({"gguf"});

@@ -32,7 +32,7 @@ exit codes: 0 done, 2 usage, 65 model or prompt files, 69 does not fit, 74 I/O; 
 the process after the text so far was printed)";
 
 void add_prompt_options(Parser c, generate::Request& r) {
-  c.add_option("--model", r.model, "a model directory, or a hub id of the local cache")
+  c.add_option("--model", r.model, "a model directory, or a Hub id that is already cached")
       .required()
       .type_name("DIR|ID");
   c.add_option("--adapter", r.adapter, "LoRA adapter of the model (a PEFT directory)").type_name("DIR");

@@ -29,7 +29,7 @@ struct InitArguments {
 };
 
 void declare(Parser command, InitArguments& a) {
-  command.add_option("--model", a.model, "a model directory, a hub id in the local cache, or a preset")
+  command.add_option("--model", a.model, "a model directory, a Hub id that is already cached, or a preset")
       .required()
       .type_name("DIR");
   command.add_option("--data", a.data, "training data: text, JSON lines, tokens; files or globs")

@@ -69,7 +69,8 @@ Status run_merge(MergeArguments& a) {
 
 Command add_merge(Parser app) {
   const auto declare = [](Parser c, MergeArguments& a) {
-    c.add_option("--model", a.request.model, "the base: a model directory, or a hub id of the local cache")
+    c.add_option("--model", a.request.model,
+                 "the base: a model directory, or a Hub id that is already cached")
         .required()
         .type_name("DIR|ID");
     c.add_option("--adapter", a.adapters,

@@ -28,7 +28,7 @@ Command add_predict(Parser app) {
   Parser c = app.add_subcommand("predict", "predict labels of sequences with a classifier");
   auto request = std::make_shared<engine::PredictRequest>();
   engine::PredictRequest& r = *request;
-  c.add_option("--model", r.model, "a classifier's directory, or a hub id of the local cache")
+  c.add_option("--model", r.model, "a classifier's directory, or a Hub id that is already cached")
       .required()
       .type_name("DIR|ID");
   c.add_option("--adapter", r.adapter, "LoRA adapter of the model (a PEFT directory)").type_name("DIR");

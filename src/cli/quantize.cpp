@@ -79,7 +79,7 @@ Status run_quantize(QuantizeArguments& a) {
 
 Command add_quantize(Parser app) {
   const auto declare = [](Parser c, QuantizeArguments& a) {
-    c.add_option("--model", a.request.model, "a model directory, or a hub id of the local cache")
+    c.add_option("--model", a.request.model, "a model directory, or a Hub id that is already cached")
         .required()
         .type_name("DIR|ID");
     c.add_option("--format", a.format,

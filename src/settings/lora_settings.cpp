@@ -191,7 +191,7 @@ void add_lora_settings(std::vector<Setting>& list) {
   takes_only(list, "lora.init_lora_weights",
              {"true", "false", "gaussian", "pissa", "pissa_niter_4", "pissa_niter_16", "olora", "loftq"});
   add(number(PLIMSOLL_FIELD(lora.loftq_config.loftq_bits), kWhat,
-             "bits of the base weights with loftq: 4 or 8; null: those of quantization", 2, 8));
+             "bits of the base weights with loftq: only 4 or 8; null: those of quantization", 4, 8));
   add(number(PLIMSOLL_FIELD(lora.loftq_config.loftq_iter), kWhat,
              "iterations of rounding the base weights and decomposing the error", 1, 1000));
   only_with(list, {"lora.loftq_config."}, {.path = "lora.init_lora_weights", .values = {"loftq"}});

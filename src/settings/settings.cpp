@@ -16,7 +16,7 @@ namespace {
 /// The file itself, and what is trained for.
 void add_task(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
-  add(choice(PLIMSOLL_CHOICE(paths), kHow, "start of paths in this file that begin with ./ or ../"));
+  add(choice(PLIMSOLL_CHOICE(paths), kHow, "base for relative paths of this file that begin with ./ or ../"));
   Words tasks = {"auto"};
   for (const std::string_view name : tasks::task_names()) tasks.emplace_back(name);
   add(plain(PLIMSOLL_FIELD(task), kWhat, "what to train; auto: by the model's architecture",
@@ -51,7 +51,7 @@ void needs_of_tasks(std::vector<Setting>& list) {
 void add_model_and_data(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(plain(PLIMSOLL_FIELD(model.path), kContent,
-            "a Hugging Face model directory, its config.json, or a hub id in the local cache"));
+            "a Hugging Face model directory, its config.json, or a Hub id that is already cached"));
   add(plain(PLIMSOLL_FIELD(model.preset), kContent,
             "instead of path: a public family by name, such as llama-2-7b or gpt2"));
   add(plain(PLIMSOLL_FIELD(model.config), kContent, "instead of path: the fields of a config.json"));
@@ -68,7 +68,7 @@ void add_model_and_data(std::vector<Setting>& list) {
             1e12));
   add(number(PLIMSOLL_FIELD(data.eval_fraction), kWhat,
              "instead of data.eval: share of data.train's documents that is held out, by hash", 0, 0.9));
-  add(number(PLIMSOLL_FIELD(data.sequence_length), kWhat, "tokens a sequence", 2, kMaxTokens));
+  add(number(PLIMSOLL_FIELD(data.sequence_length), kWhat, "tokens per sequence", 2, kMaxTokens));
   add(plain(PLIMSOLL_FIELD(data.shuffle), kWhat, "shuffle the sequences of each epoch"));
   add(plain(PLIMSOLL_FIELD(data.packing), kWhat,
             "best_fit: documents share a sequence, without attention across; pad: one; stream: joined",
@@ -84,7 +84,7 @@ void add_model_and_data(std::vector<Setting>& list) {
             "auto: the model directory's, else bytes (random weights); bytes; or a path"));
   add(plain(PLIMSOLL_FIELD(data.chat_template), kContent, "a template file in place of the model's own"));
   add(plain(PLIMSOLL_FIELD(data.template_date), kWhat,
-            "date that chat templates write (strftime_now), 2026-11-27; auto: the first start's day"));
+            "date for chat templates (strftime_now), e.g. 2026-11-27; auto: the first start's day"));
   add(plain(PLIMSOLL_FIELD(data.loss), kWhat,
             "tokens that count in the loss; auto: assistant turns, completions; trl: as TRL counts",
             {"auto", "all", "completions", "assistant", "all_assistant", "trl"}));
@@ -122,7 +122,7 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
             "activations to recompute in backward (activation checkpointing)",
             {"auto", "none", "full", "attention", "mlp", "selective", "segments"}));
   add(choice(PLIMSOLL_CHOICE(memory.optimizer_in_backward), kHow,
-             "update each parameter once its gradient is complete; auto: if nothing else fits"));
+             "update a parameter once its gradient is complete; auto: to fit, before recomputing"));
   add(plain(PLIMSOLL_FIELD(memory.second_backward), kHow,
             "with gradient clipping, run backward twice to update in backward"));
   add(plain(PLIMSOLL_FIELD(memory.offload), kHow,

@@ -160,7 +160,7 @@ struct TypeText {
                        datasets::kMostBucketLengths, range_of(setting));
   }
   std::string operator()(MemoryBudget*) const { return "auto, a size such as 6GiB, or a share such as 80%"; }
-  std::string operator()(Bandwidth*) const { return "bytes a second such as 12GB/s, or null"; }
+  std::string operator()(Bandwidth*) const { return "bytes per second such as 12GB/s, or null"; }
   std::string operator()(std::optional<Bytes>*) const { return "a size such as 10GiB, or " + setting.absent; }
   std::string operator()(RecomputeSettings*) const {
     return words_of(setting) + ", {every: n}, {segments: k} or {layers: [patterns]}";

@@ -159,8 +159,7 @@ void add_adafactor(std::vector<Setting>& list) {
             "learning rate 1/sqrt(step), at most 0.01, instead of learning_rate and schedule"));
   add(plain(PLIMSOLL_FIELD(training.adafactor.warmup_init), kWhat,
             "with relative_step: learning rate of at most 1e-6 times the step"));
-  add(above(PLIMSOLL_FIELD(training.adafactor.clip_threshold), kWhat, "largest root mean square of an update",
-            0, 1e6));
+  add(above(PLIMSOLL_FIELD(training.adafactor.clip_threshold), kWhat, "maximum RMS of an update", 0, 1e6));
   add(number(PLIMSOLL_FIELD(training.adafactor.decay_rate), kWhat,
              "the second moment's decay is 1 - step^decay_rate", -1, 0));
   add(number(PLIMSOLL_FIELD(training.adafactor.beta1), kWhat, "decay of a first moment; null: there is none",
@@ -181,7 +180,7 @@ void add_muon(std::vector<Setting>& list) {
 
 void add_schedule_and_rule(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
-  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.num_cycles), kWhat, "waves", 0, 1e6));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.num_cycles), kWhat, "cycles", 0, 1e6));
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.power), kWhat, "exponent", 0, 100));
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.lr_end), kWhat, "final learning rate", 0, 1e6));
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.min_lr_ratio), kWhat,

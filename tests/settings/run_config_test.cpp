@@ -214,7 +214,7 @@ TEST(RunConfig, RefusesWhatTheUserGotWrong) {
        "runtime.discrete.copy_bandwidth is 0",
        "in each direction"},
       {run, {"runtime.discrete={copy_bandwidth: 0GB/s}"}, "runtime.discrete.copy_bandwidth is \"0GB/s\""},
-      {run, {"runtime.discrete={copy_bandwidth: fast}"}, "bytes a second such as 12GB/s"},
+      {run, {"runtime.discrete={copy_bandwidth: fast}"}, "bytes per second such as 12GB/s"},
       {run, {"runtime.discrete={memory: 0}"}, "runtime.discrete.memory is 0"},
       {run, {"runtime.discrete={seed: -1}"}, "runtime.discrete.seed is -1"},
       {run, {"runtime.discrete={check: 1}"}, "runtime.discrete.check is 1"},

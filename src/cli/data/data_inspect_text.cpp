@@ -47,7 +47,7 @@ void add_text_options(Parser c, TextArguments& a) {
                "use the tokenizer, template and loss of this run file, and its files if none is named")
       .type_name("RUN.yaml");
   c.add_option("--tokenizer", a.tokenizer,
-               "a model's folder, a tokenizer.json, or a hub id of the local cache")
+               "a model's folder, a tokenizer.json, or a Hub id that is already cached")
       .type_name("DIR|FILE");
   c.add_option("--chat-template", a.chat_template, "chat template for conversations instead of the model's")
       .type_name("FILE");

@@ -49,7 +49,7 @@ struct DataTokenizeArguments {
 
 void add_data_tokenize_options(Parser c, DataTokenizeArguments& a) {
   c.add_option("--tokenizer", a.tokenizer,
-               "a model's folder, a tokenizer.json, or a hub id of the local cache")
+               "a model's folder, a tokenizer.json, or a Hub id that is already cached")
       .required()
       .type_name("DIR|FILE");
   c.add_option("--input", a.inputs, "files or patterns, in this order").required().type_name("FILE");

@@ -46,7 +46,7 @@ std::string tensors(const MemoryTimeline& timeline) {
 }
 
 std::string phases(const MemoryTimeline& timeline) {
-  Table table({{"  phase"}, {"program"}, {"ops", kRight}, {"most", kRight}, {"at op"}});
+  Table table({{"  phase"}, {"program"}, {"ops", kRight}, {"peak", kRight}, {"at op"}});
   for (const planner::TimelinePhase& p : timeline.phases)
     table.add({fmt::format("  {}", name(p.phase)), p.program, grouped(p.num_ops),
                bytes_text(p.peak.total_bytes),

@@ -74,7 +74,7 @@ class Training(unittest.TestCase):
     def trainer(self, name="out", callbacks=(), **arguments):
         wanted = dict(output_dir=str(self.folder / name), per_device_train_batch_size=2, gradient_accumulation_steps=2,
                       learning_rate=1e-3, max_steps=6, lr_scheduler_type="cosine", warmup_steps=2, weight_decay=0.1,
-                      max_grad_norm=1.0, seed=7, max_length=32, save_strategy="no", memory_budget="512MiB")
+                      max_grad_norm=1.0, seed=7, max_length=32, save_strategy="no", memory_budget="2GiB")
         return pl.Trainer(str(self.folder / "model"), pl.TrainingArguments(**{**wanted, **arguments}),
                           train_dataset=str(self.folder / "rows.txt"), callbacks=callbacks)
 

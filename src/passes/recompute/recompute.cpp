@@ -117,7 +117,8 @@ class Recompute {
 
   /// What is read for `v` at this place: itself where it is kept, else its clone, made now if there is none.
   ValueId stand_in(ValueId v) {
-    if (at(v) >= num_values_ || !dropped_[at(root(v))]) return v;
+    const size_t owner = at(v) < num_values_ ? at(root(v)) : num_values_;
+    if (owner >= num_values_ || !dropped_[owner]) return v;  // a clone, or backward's view of one
     if (!stands_[at(v)].valid()) make(v);
     return stands_[at(v)];
   }

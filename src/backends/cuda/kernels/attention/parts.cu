@@ -12,7 +12,11 @@ extern "C" __global__ void __launch_bounds__(256) attention_parts(AttentionParts
   const i64 element = of_v ? at - count : at;
   float sum = 0;
   for (int part = 0; part < a.parts; ++part) sum += a.partial[2 * part * count + at];
-  store(of_v ? a.dv : a.dk, element / a.cols * a.stride + element % a.cols, sum);
+  const i64 place = element / a.cols * a.stride + element % a.cols;
+  if (of_v)
+    store(a.dv, place, sum);
+  else
+    store(a.dk, place, sum);
 }
 
 }  // namespace plimsoll::cuda

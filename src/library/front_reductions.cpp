@@ -1,4 +1,5 @@
 // Sums, means and maxima over axes.
+#include <algorithm>
 #include <numeric>
 
 #include "library/front_ops.h"

@@ -61,9 +61,10 @@ class Modules {
     uint32_t shared_bytes = 0;  ///< that it was allowed
   };
   using Key = std::tuple<std::string, std::string, std::string>;  ///< module, macros, name
+  using KeyView = std::tuple<std::string_view, std::string_view, std::string_view>;
   struct Less {
     using is_transparent = void;
-    bool operator()(const auto& a, const auto& b) const { return a < b; }
+    bool operator()(const KeyView& a, const KeyView& b) const { return a < b; }
   };
   Result<Handle> module(const ModuleId& id);
   Status find_images(std::span<const ModuleId> ids);

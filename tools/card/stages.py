@@ -57,11 +57,11 @@ STAGES = [
         sanitized("racecheck", "*Norm*:*Embedding*"),
         sanitized("initcheck", "*HeadLoss*")], "tests"),
     Stage("rates", "A", 80, "ops, products, copies and launches", [
-        Command(["bench/bench_card", "--benchmark_min_time=0.02s", "--benchmark_format=console",
+        Command(["bench/bench_card", "--benchmark_min_time=0.02", "--benchmark_format=console",
                  "--benchmark_out={out}/rates.json", "--benchmark_out_format=json"])], "rates"),
     Stage("counters", "A", 45, "what the units of the card were doing", [
         Command(["ncu", "--set", "basic", "--clock-control", "none", "--launch-count", "40", "bench/bench_card",
-                 "--benchmark_min_time=1x", "--benchmark_filter=attention|rms_norm_grad|swiglu|cross_entropy"])]),
+                 "--benchmark_min_time=0", "--benchmark_filter=attention|rms_norm_grad|swiglu|cross_entropy"])]),
     Stage("steps", "B", 130, "steps of small models beside PyTorch's, in turn", [
         Command(["{python}", "bench/card/steps.py", "--only", "W2b,W1", "--precisions", "bf16", "--peers", "eager,compiled",
                  "--rounds", "4", "{build}"])]),

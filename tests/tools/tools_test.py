@@ -600,6 +600,42 @@ EOF
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("| 3 | 0 |", (self.dir / "out/page.md").read_text())
 
+    def test_what_was_built_elsewhere_is_linked_to_where_tests_look_for_it(self):
+        path = self.with_card()
+        self.program("build/plimsoll", "echo from the bundle")
+        self.program("build/tests/test_backends_cuda", 'echo "[  PASSED  ] 3 tests."\n')
+        self.run_tool("card/bundle", "--build", self.dir / "build", "--output", self.dir / "packed", "--capability")
+        (self.dir / "build").rename(self.dir / "elsewhere")
+        (self.dir / "build/card").mkdir(parents=True)  # as the bundle's own folder is
+        self.run_tool("card/check", "--bundle", self.dir / "packed", "--out", self.dir / "out", "--only", "contract",
+                      env=os.environ | {"PATH": path})
+        for program in ("plimsoll", "tests/test_backends_cuda", "tests/../plimsoll"):
+            self.assertTrue((self.dir / "build" / program).is_file(), program)
+
+    def test_both_calls_are_on_the_page(self):
+        for call in "AB":
+            self.assertEqual(self.check("--call", call).returncode, 0)
+        page = (self.dir / "out/page.md").read_text()
+        for stage in ("contract", "rates", "steps", "lora"):
+            self.assertEqual(page.count(f"| {stage} |"), 1, stage)
+
+    def test_tests_that_were_cut_off_are_counted_as_far_as_they_came(self):
+        path = self.with_card()
+        self.program("build/tests/test_e2e", 'echo "[       OK ] A.One (3 ms)"; echo "[       OK ] A.Two (3 ms)"\n'
+                     'echo "[  FAILED  ] A.Three (3 ms)"; kill -9 $$\n')
+        self.assertEqual(self.check(self.dir / "build", "--only", "programs", path=path).returncode, 1)
+        self.assertIn("| 2 | 1 | failed A.Three |", (self.dir / "out/page.md").read_text())
+
+    def test_a_peer_whose_package_is_not_here_is_no_failure(self):
+        (self.dir / "site").mkdir()
+        (self.dir / "site/torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\")\n")
+        path = self.with_card()
+        self.program("build/plimsoll", "echo 1.0")
+        result = self.run_tool("card/check", self.dir / "build", "--bundle", self.dir / "no-bundle", "--out", self.dir / "out",
+                               "--only", "machine", env=os.environ | {"PATH": path, "PYTHONPATH": str(self.dir / "site")})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.stages()[0]["state"], "missing")
+
     def test_a_bundle_without_the_program_is_refused(self):
         result = self.run_tool("card/bundle", "--build", self.dir / "none", "--output", self.dir / "packed")
         self.assertEqual(result.returncode, 1)

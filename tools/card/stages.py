@@ -83,12 +83,6 @@ STAGES = [
                 {"XDG_CACHE_HOME": "{out}/empty-cache"})], "steps"),
 ]
 
-MOST_SECONDS = 7 * 60  # of a call
-
-
-def seconds_of(call):
-    return sum(stage.seconds for stage in STAGES if stage.call == call)
-
 
 def words_of(command, build, out, resolve):
     """The command as it is run; None where its program is not here. `resolve`: a name to a path or None."""

@@ -13,8 +13,8 @@ namespace plimsoll::bench {
 void expect_ok(const Status& status);
 /// The card of this machine; ends the program where it cannot be used.
 cuda::CudaDevice& card();
-/// Memory with random bytes in it: bf16 and f32 numbers between -1 and 1 in half of the places. Constants
-/// flatter a card, whose units take less power where no bit changes.
+/// Memory of the card with random numbers in it, as bf16 and as f32 of either sign, from 2^-7 to 2. Constants
+/// flatter a card, whose units take less power where no bit changes. Memory of the host is as it comes.
 std::unique_ptr<runtime::Memory> take(ir::MemorySpace space, int64_t bytes);
 
 struct Bound {

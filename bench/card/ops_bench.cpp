@@ -120,7 +120,7 @@ void cast(benchmark::State& state, const Layer& l) {
   Bound b;
   b.in = {b.tensor(DType::kF32, {l.batch, l.tokens, l.width})};
   b.out = {b.tensor(DType::kBf16, {l.batch, l.tokens, l.width})};
-  b.op.attrs.set("dtype", std::string("bf16"));
+  b.op.attrs.set("out", std::string("bf16"));
   b.finish("cast");
   measure(state, b);
 }

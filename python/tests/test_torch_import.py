@@ -86,6 +86,91 @@ class Imports(unittest.TestCase):
             np.testing.assert_array_equal(session["0.weight"], module[0].weight.numpy())
             self.assertEqual(sorted(session.gradients(example)), ["2.bias", "2.weight"])
 
+    def test_masks_that_depend_on_the_batch(self):
+        class Net(nn.Module):
+            def __init__(self, mask):
+                super().__init__()
+                self.tokens, self.qkv, self.mask = nn.Embedding(11, 8), nn.Linear(8, 24), mask
+
+            def forward(self, ids, kept):
+                b, t = ids.shape
+                q, k, v = [p.view(b, t, 2, 4).transpose(1, 2) for p in self.qkv(self.tokens(ids)).chunk(3, dim=-1)]
+                mask = self.mask(kept)[:, None, None, :]
+                if mask.dtype is torch.bool:
+                    mask = mask & torch.ones(t, t, dtype=torch.bool).tril()
+                return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).square().mean()
+
+        example = {"ids": torch.arange(18).reshape(3, 6) % 11, "kept": torch.tensor([[3] * 6, [1] * 4 + [0] * 2, [2] + [0] * 5])}
+        for mask in (lambda kept: kept != 0, lambda kept: kept.bool(), lambda kept: ~(kept == 0) | (kept > 2),
+                     lambda kept: (kept * 0.5).bool(), lambda kept: (kept == 0).float() * -1e9):
+            torch.manual_seed(0)
+            self.compare(Net(mask), example)
+
+    def test_numbers_as_booleans(self):
+        class Net(nn.Module):
+            def __init__(self, function):
+                super().__init__()
+                self.tokens, self.function = nn.Embedding(11, 4), function
+
+            def forward(self, ids):
+                return (self.tokens(ids) * self.function(ids)[..., None]).square().mean()
+
+        ids = torch.arange(12).reshape(2, 6) % 11
+        self.compare(Net(lambda ids: ids.bool() * 2.0 + (ids * 0.5).bool().float()), {"ids": ids})
+        for function in (lambda ids: ids & 3, lambda ids: ids | 4, lambda ids: ~ids, lambda ids: torch.logical_and(ids, ids + 1),
+                         lambda ids: torch.div(ids, 2, rounding_mode="floor")):
+            with self.assertRaises(pl.UnsupportedOp):
+                plt.plan(Net(function), {"ids": ids})
+
+    def test_only_the_plain_loss_is_taken_for_a_shifted_one(self):
+        class Net(nn.Module):
+            def __init__(self, **options):
+                super().__init__()
+                self.tokens, self.head, self.options = nn.Embedding(11, 8), nn.Linear(8, 11), options
+
+            def forward(self, ids, labels):
+                shifted = F.pad(labels, (0, 1), value=-100)[..., 1:].contiguous()
+                return F.cross_entropy(self.head(self.tokens(ids)).view(-1, 11), shifted.view(-1), **self.options)
+
+        ids = torch.arange(12).reshape(2, 6) % 11
+        self.compare(Net(), {"ids": ids, "labels": ids})
+        for options in ({"reduction": "sum"}, {"label_smoothing": 0.1}, {"weight": torch.rand(11)}):
+            with self.assertRaisesRegex(pl.UnsupportedOp, "cross_entropy"):
+                plt.plan(Net(**options), {"ids": ids, "labels": ids})
+
+    def test_a_scalar_parameter(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up, self.scale = nn.Linear(7, 4), nn.Parameter(torch.tensor(0.5))
+
+            def forward(self, x):
+                return (self.up(x) * self.scale.exp()).square().mean()
+
+        module, example = Net(), {"x": torch.randn(8, 7)}
+        with pl.Session(plt.plan(module, example, optimizer=pl.SGD(lr=0.1))) as session:
+            session.step(example)
+            self.assertEqual(session["scale"].shape, (1,))
+            plt.copy_back(session, module)
+            self.assertEqual(module.scale.item(), session["scale"][0])
+            plt.load(session, module)
+        self.assertNotEqual(module.scale.item(), 0.5)
+
+    def test_what_would_stop_a_gradient_or_hide_a_parameter_is_refused(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up, self.down = nn.Linear(4, 4), nn.Linear(4, 1)
+
+            def forward(self, x):
+                return self.down(self.up(x).detach_())
+
+        example = {"x": torch.randn(3, 4)}
+        with self.assertRaisesRegex(pl.UnsupportedOp, "detach_"):
+            plt.plan(Net(), example, lambda output: output.mean())
+        with self.assertRaisesRegex(pl.SettingError, "loss has a parameter of its own, 0.weight"):
+            plt.plan(nn.Linear(4, 4), {"input": example["x"]}, nn.Sequential(nn.Linear(4, 1)))
+
     def test_what_is_unknown_is_named_with_its_line(self):
         class Net(nn.Module):
             def __init__(self):

@@ -10,7 +10,7 @@
 """
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
 
 import torch
 
@@ -58,13 +58,12 @@ def copy_back(session: Session, module: torch.nn.Module) -> None:
     """Writes the session's parameters into the module, by name."""
     with torch.no_grad():
         for name, parameter in _matched(session, module).items():
-            parameter.copy_(torch.from_numpy(session[name]))
+            parameter.copy_(torch.from_numpy(session[name]).reshape(parameter.shape))
 
 
 def load(session: Session, module: torch.nn.Module) -> None:
     """Writes the module's parameters into the session, by name."""
-    matched = _matched(session, module)
-    session.load_state_dict(_weights(module, {name: parameter for name, parameter in matched.items()}))
+    session.load_state_dict(_weights(module, _matched(session, module)))
 
 
 def _matched(session: Session, module: torch.nn.Module) -> Dict[str, Any]:
@@ -75,6 +74,7 @@ def _matched(session: Session, module: torch.nn.Module) -> Dict[str, Any]:
     return found
 
 
-def _weights(module: torch.nn.Module, names: Mapping[str, Any]) -> Dict[str, Any]:
+def _weights(module: torch.nn.Module, names: Iterable[str]) -> Dict[str, Any]:
+    """The module's parameters of these names, in the shapes that the plan has: a scalar is a vector of one."""
     parameters = named_parameters(module)
-    return {name: parameters[name].detach().to("cpu", torch.float32).numpy() for name in names}
+    return {name: torch.atleast_1d(parameters[name].detach().to("cpu", torch.float32)).numpy() for name in names}

@@ -12,13 +12,20 @@ from .._values import Value
 _LOWEST = torch.finfo(torch.float32).min
 
 
-def attention(c: Any, q: Value, k: Value, v: Value, mask: Any, dropout: float, causal: bool, scale: Optional[float]) -> Value:
-    """softmax(q kᵀ · scale + mask) v for q, k, v [batch, heads, tokens, dim]."""
+def is_boolean(node: Any) -> bool:
+    """Whether a node of the graph is a boolean tensor; its value here is a number, 0 where it is False."""
+    return isinstance(node, torch.fx.Node) and node.meta["val"].dtype is torch.bool
+
+
+def attention(c: Any, q: Value, k: Value, v: Value, mask: Any, dropout: float, causal: bool, scale: Optional[float],
+              selects: bool) -> Value:
+    """softmax(q kᵀ · scale + mask) v for q, k, v [batch, heads, tokens, dim]; a mask that `selects` is not added: it is 0
+    where a token must not attend."""
     kind: Optional[Tuple[bool, int]] = (causal, 0)
     if mask is not None:
         kind = _known(mask, q.shape[-2], k.shape[-2]) if isinstance(mask, torch.Tensor) else None
     if kind is None or (q.shape[-2] != k.shape[-2] and kind[0]) or q.shape[-1] != v.shape[-1]:
-        return _written_out(c, q, k, v, mask, dropout, causal, scale)
+        return _written_out(c, q, k, v, mask, dropout, causal, scale, selects)
     swapped = [c.swapped.get(x.id) for x in (q, k, v)]
     if all(known is not None and known[0] == (1, 2) for known in swapped):
         straight = [known[1] for known in swapped]
@@ -51,8 +58,8 @@ def _known(mask: torch.Tensor, rows: int, columns: int) -> Optional[Tuple[bool, 
     return (True, window) if torch.equal(one, below & ~below.tril(-window)) else None
 
 
-def _written_out(c: Any, q: Value, k: Value, v: Value, mask: Any, dropout: float, causal: bool,
-                 scale: Optional[float]) -> Value:
+def _written_out(c: Any, q: Value, k: Value, v: Value, mask: Any, dropout: float, causal: bool, scale: Optional[float],
+                 selects: bool) -> Value:
     group = q.shape[1] // k.shape[1]
     k, v = _repeated(k, group), _repeated(v, group)
     scores = f.matmul(q, f.transpose(k, -2, -1)) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
@@ -63,7 +70,7 @@ def _written_out(c: Any, q: Value, k: Value, v: Value, mask: Any, dropout: float
     elif isinstance(mask, torch.Tensor):
         scores = scores + c.value(mask.clamp(min=_LOWEST))
     elif mask is not None:
-        scores = scores + mask if mask.dtype != "int32" else f.where(mask, scores, _LOWEST)
+        scores = f.where(mask, scores, _LOWEST) if selects else scores + mask
     shares = f.softmax(scores, -1)
     return f.matmul(f.dropout(shares, dropout) if dropout else shares, v)
 

@@ -55,7 +55,10 @@ class Exported:
             if kind == "USER_INPUT":
                 self.values[placeholder] = ("input", next(inputs))
             elif kind == "PARAMETER":
-                parameter = of_wrapper[spec.target]
+                parameter = of_wrapper.get(spec.target)
+                if parameter is None:
+                    raise SettingError(f"loss has a parameter of its own, {spec.target.removeprefix('loss.')}",
+                                       "make the loss part of the module, so that its parameters are the module's")
                 name = names[id(parameter)]
                 self.parameters.setdefault(name, parameter)
                 self.values[placeholder] = ("parameter", name)

@@ -119,6 +119,9 @@ class _Walk:
         except UnsupportedOp as error:
             error.op, error.source = error.op or op_name(node.target), error.source or source_of(node)
             raise
+        except TypeError as error:
+            raise UnsupportedOp(f"the op {op_name(node.target)} of PyTorch has arguments without a counterpart here: {error}: "
+                                f"{source_of(node)}", "", op_name(node.target), source_of(node)) from error
         except SettingError as error:
             raise UnsupportedOp(f"the op {op_name(node.target)} of PyTorch cannot be taken over: {error.args[0]}: "
                                 f"{source_of(node)}", error.hint, op_name(node.target), source_of(node)) from error

@@ -10,7 +10,7 @@ from .. import functional as f
 from .._trace import Trace
 from .._values import Value
 from ..errors import UnsupportedOp
-from ._attention import attention
+from ._attention import attention, is_boolean
 
 OPS: Dict[str, Callable[..., Any]] = {}
 _SHAPES_ALONE = {"zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty"}
@@ -85,13 +85,24 @@ def _binary(name: str, function: Callable[[Any, Any], Value]) -> None:
 
 for _name in ("mul", "div", "pow", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge"):
     _binary(_name, getattr(f, _name))
-_binary("logical_and", f.mul)
-_binary("bitwise_and", f.mul)
-_binary("__and__", f.mul)
-_binary("logical_or", f.maximum)
-_binary("bitwise_or", f.maximum)
-_binary("__or__", f.maximum)
 OPS["true_divide"] = OPS["div"]
+
+
+def _of_booleans(node: Any) -> None:
+    if not all(is_boolean(above) for above in node.all_input_nodes):
+        raise UnsupportedOp(f"{op_name(node.target)} of numbers, which are not booleans")
+
+
+@op("logical_and", "bitwise_and", "__and__")
+def _and(c: Context, node: Any, a: Any, b: Any) -> Value:
+    _of_booleans(node)
+    return f.mul(c.operand(a), c.operand(b))
+
+
+@op("logical_or", "bitwise_or", "__or__")
+def _or(c: Context, node: Any, a: Any, b: Any) -> Value:
+    _of_booleans(node)
+    return f.maximum(c.operand(a), c.operand(b))
 
 
 @op("add")
@@ -109,8 +120,14 @@ def _rsub(c: Context, node: Any, a: Any, b: Any, alpha: float = 1) -> Value:
     return _sub(c, node, b, a, alpha)
 
 
-@op("logical_not", "bitwise_not")
+@op("logical_not")
 def _not(c: Context, node: Any, x: Any) -> Value:
+    return f.eq(x, 0)
+
+
+@op("bitwise_not")
+def _bitwise_not(c: Context, node: Any, x: Any) -> Value:
+    _of_booleans(node)
     return f.eq(x, 0)
 
 
@@ -144,7 +161,7 @@ def _dropout(c: Context, node: Any, x: Any, p: float, train: Optional[bool] = Tr
     return f.dropout(x, p) if train and p > 0 else f.value(x)
 
 
-@op("clone", "contiguous", "alias", "lift_fresh_copy", "detach_", "view_as_real_copy", "type_as")
+@op("clone", "contiguous", "alias", "lift_fresh_copy")
 def _same(c: Context, node: Any, x: Any, *others: Any, **options: Any) -> Value:
     return f.value(x)
 
@@ -154,14 +171,16 @@ def _detach(c: Context, node: Any, x: Any) -> Value:
     return f.detach(x)
 
 
-@op("to", "_to_copy")
+@op("to", "_to_copy", "type_as")
 def _to(c: Context, node: Any, x: Any, *others: Any, **options: Any) -> Value:
     wanted = node.meta["val"].dtype
+    if wanted is torch.bool:
+        return f.value(x) if is_boolean(node.args[0]) else f.ne(x, 0)
     if wanted in (torch.float16, torch.bfloat16):
         return f.cast(x, str(wanted).removeprefix("torch."))
     if wanted.is_floating_point:
         return x if x.dtype == "float32" else f.cast(x, "float32") if x.dtype != "int32" else x * 1.0
-    if x.dtype != "int32" and wanted is not torch.bool:
+    if x.dtype != "int32":
         raise UnsupportedOp(f"floats cannot become {wanted} here")
     return f.value(x)
 
@@ -211,7 +230,8 @@ def _layer_norm(c: Context, node: Any, x: Any, shape: Sequence[int], weight: Any
 @op("scaled_dot_product_attention")
 def _attention(c: Context, node: Any, q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float = 0.0,
                is_causal: bool = False, scale: Optional[float] = None, enable_gqa: bool = False) -> Value:
-    return attention(c, c.value(q), c.value(k), c.value(v), attn_mask, dropout_p, is_causal, scale)
+    mask_node = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
+    return attention(c, c.value(q), c.value(k), c.value(v), attn_mask, dropout_p, is_causal, scale, is_boolean(mask_node))
 
 
 @op("softmax", "_softmax")

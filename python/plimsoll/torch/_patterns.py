@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 import torch
 
 from .. import functional as f
-from ._attention import attention
+from ._attention import attention, is_boolean
 from ._ops import Context, op_name
 
 _NOTHING = {"to", "_to_copy", "clone", "contiguous", "alias", "type_as"}
@@ -121,7 +121,7 @@ def _repeated_heads(node: Any) -> Optional[Rewrite]:
 
     def emit(c: Context, v: List[Any]) -> Any:
         return attention(c, v[0], v[1], v[2], v[3] if len(v) > 3 else None, rest.get("dropout_p", 0.0),
-                         rest.get("is_causal", False), rest.get("scale"))
+                         rest.get("is_causal", False), rest.get("scale"), is_boolean(mask))
 
     return Rewrite(operands, emit)
 
@@ -147,8 +147,11 @@ def _shifted_loss(node: Any) -> Optional[Rewrite]:
     """The loss of a language model whose labels are padded by an ignored one and then shifted: the last position, which
     counts nowhere, is left out instead."""
     logits, labels = _behind_views(node.args[0]), _behind_views(node.args[1])
-    ignored = node.args[4] if len(node.args) > 4 else node.kwargs.get("ignore_index", -100)
-    if any(node.kwargs.get(name) for name in ("weight", "label_smoothing")) or not _is(labels, "slice"):
+    rest = dict(zip(("weight", "reduction", "ignore_index", "label_smoothing"), node.args[2:])) | dict(node.kwargs)
+    ignored = rest.get("ignore_index", -100)
+    if rest.get("weight") is not None or rest.get("reduction", 1) != 1 or rest.get("label_smoothing"):
+        return None
+    if not _is(labels, "slice"):
         return None
     padded = _behind_views(labels.args[0])
     axis, start = (labels.args[1:3] if len(labels.args) > 2 else (None, None))

@@ -4,6 +4,7 @@ import unittest
 import common
 import numpy as np
 import plimsoll as pl
+import rules
 
 
 class Settings(unittest.TestCase):
@@ -24,8 +25,8 @@ class Settings(unittest.TestCase):
 
 
 class Net(pl.Module):
-    def __init__(self):
-        self.up, self.norm, self.down = pl.Linear(7, 64), pl.LayerNorm(64), pl.Linear(64, 3)
+    def __init__(self, hidden=64):
+        self.up, self.norm, self.down = pl.Linear(7, hidden), pl.LayerNorm(hidden), pl.Linear(hidden, 3)
 
     def forward(self, x, y):
         return pl.mse(self.down(pl.tanh(self.norm(self.up(x)))), y)
@@ -84,6 +85,43 @@ class AgainstTorch(unittest.TestCase):
         self.compare(pl.AdamW(lr=1e-2), lambda p: torch.optim.AdamW(p, lr=1e-2))
         self.compare(pl.AdamW(lr=1e-2, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.2),
                      lambda p: torch.optim.AdamW(p, lr=1e-2, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.2), clip=0.5)
+
+
+class AgainstTheRule(unittest.TestCase):
+    """Twenty steps beside the formula, which gets the session's gradients and begins with its parameters."""
+
+    def compare(self, ours, make_rule, limit=1e-6):
+        plan = pl.plan(Net(hidden=640), inputs={"x": ((16, 7), "float32"), "y": ((16, 3), "float32")}, optimizer=ours)
+        rng = np.random.default_rng(0)
+        with pl.Session(plan, seed=3) as session:
+            start = session.state_dict()
+            rule = make_rule(start)
+            for step in range(20):
+                batch = {"x": rng.normal(size=(16, 7)).astype(np.float32), "y": rng.normal(size=(16, 3)).astype(np.float32)}
+                rule.step(session.gradients(batch))
+                session.step(batch)
+                for name, wanted in rule.values.items():
+                    apart = np.linalg.norm(session[name] - wanted) / np.linalg.norm(wanted)
+                    self.assertLess(apart, limit, f"{name} after step {step + 1}")
+            for name, wanted in rule.values.items():
+                self.assertGreater(np.linalg.norm(wanted - start[name]), 1e-3 * np.linalg.norm(wanted), name)
+
+    def test_lion(self):
+        self.compare(pl.Lion(lr=1e-3), lambda p: rules.Lion(p, 1e-3, 0.0, (0.9, 0.99)))
+        self.compare(pl.Lion(lr=1e-3, betas=(0.8, 0.95), weight_decay=0.5), lambda p: rules.Lion(p, 1e-3, 0.5, (0.8, 0.95)))
+
+    def test_adafactor(self):
+        self.compare(pl.Adafactor(lr=1e-2), lambda p: rules.Adafactor(p, 1e-2))
+
+    def test_muon(self):
+        self.compare(pl.Muon(lr=1e-2), lambda p: rules.Muon(p, 1e-2, 0.1, 0.95, True))
+        self.compare(pl.Muon(lr=1e-2, momentum=0.8, nesterov=False, weight_decay=0.0),
+                     lambda p: rules.Muon(p, 1e-2, 0.0, 0.8, False))
+
+    @common.needs_torch
+    def test_adamw_8bit(self):
+        self.compare(pl.AdamW8bit(lr=1e-2, weight_decay=0.1), lambda p: rules.AdamW8bit(p, 1e-2, 0.1))
+
 
 
 if __name__ == "__main__":

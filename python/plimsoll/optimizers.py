@@ -109,13 +109,10 @@ class AdamW(_AdamLike):
         super().__init__(lr, betas, eps, weight_decay)
 
 
-class AdamW8bit(_AdamLike):
+class AdamW8bit(AdamW):
     """AdamW whose moments are kept in 8 bits, as bitsandbytes' ``AdamW8bit``."""
 
     name = "adamw_8bit"
-
-    def __init__(self, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.01) -> None:
-        super().__init__(lr, betas, eps, weight_decay)
 
 
 class Lion(Optimizer):

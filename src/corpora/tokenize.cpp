@@ -253,8 +253,8 @@ class Crew {
 Result<TokenizeCounts> tokenize_files(ExampleReader& reader, const ExampleEncoder& encoder,
                                       const TokenSink& sink, const TokenizeOptions& options) {
   PLIMSOLL_CHECK(options.num_threads >= 1, "no thread to encode on");
-  PLIMSOLL_ASSIGN(const TokenizingMemory memory,
-                  tokenizing_memory(options.budget_bytes, resident_bytes(), options.num_threads));
+  PLIMSOLL_ASSIGN(const TokenizingMemory memory, tokenizing_memory(options.budget_bytes, resident_bytes(),
+                                                                   options.num_threads, options.budget_name));
   return Crew(reader, encoder, sink, options, memory).run();
 }
 

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "corpora/example_encoder.h"
 #include "corpora/example_reader.h"
+#include "corpora/tokenizing_memory.h"
 
 namespace plimsoll::corpora {
 
@@ -43,6 +44,7 @@ struct TokenizeOptions {
   int num_threads = 1;  ///< in all, the caller's among them
   /// What the process may hold of memory, as far as that is bounded: fewer threads work then. 0: no bound.
   int64_t budget_bytes = 0;
+  BudgetName budget_name = {};
   std::function<void(const TokenizeCounts&)> progress = {};  ///< a few times a second, on the caller's thread
   std::function<bool()> stop = {};  ///< asked often, on the caller's thread; true ends with kInterrupted
 };

@@ -17,17 +17,15 @@ constexpr int64_t kBytesPerThread = int64_t{6} << 20;
 
 }  // namespace
 
-Result<TokenizingMemory> tokenizing_memory(int64_t budget_bytes, int64_t resident_bytes, int num_threads) {
+Result<TokenizingMemory> tokenizing_memory(int64_t budget_bytes, int64_t resident_bytes, int num_threads,
+                                           const BudgetName& name) {
   if (budget_bytes <= 0) return TokenizingMemory{num_threads, kMostBytesUnderWay};
   const int64_t least = resident_bytes + kSharedBytes + kBytesPerThread;
   if (least > budget_bytes)
     return Error{ErrorCode::kDoesNotFit,
-                 fmt::format("tokenizing the data needs {} of memory, and memory.budget is {}",
-                             to_string(Bytes(least)), to_string(Bytes(budget_bytes))),
-                 "memory.budget",
-                 fmt::format("tokenize the data before the run (plimsoll data tokenize), or set "
-                             "memory.budget={}MiB",
-                             (least >> 20) + 1)};
+                 fmt::format("tokenizing the data needs {} of memory, and {} is {}", to_string(Bytes(least)),
+                             name.option, to_string(Bytes(budget_bytes))),
+                 std::string(name.option), fmt::format("{}{}MiB", name.hint, (least >> 20) + 1)};
   const int64_t room = budget_bytes - resident_bytes - kSharedBytes;
   const auto threads = static_cast<int>(std::clamp<int64_t>(room / kBytesPerThread, 1, num_threads));
   return TokenizingMemory{threads, std::clamp(room / 4, int64_t{kTextBatchBytes}, kMostBytesUnderWay)};

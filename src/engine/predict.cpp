@@ -159,13 +159,6 @@ class Prediction {
     Error error = std::move(done).error();
     if (error.hint == corpora::kSkipHint)
       error.hint = "correct it: every line needs an answer, none is skipped";
-    if (error.code == ErrorCode::kDoesNotFit) {
-      constexpr std::string_view kSetting = "memory.budget=";
-      const size_t at = error.hint.find(kSetting);
-      error.where = "--memory-budget";
-      if (at != error.hint.npos)
-        error.hint = "give --memory-budget " + error.hint.substr(at + kSetting.size());
-    }
     return error;
   }
 
@@ -186,7 +179,8 @@ class Prediction {
     options.pad_token = pad_token_;
     corpora::TokenizeOptions tokenizing{
         .num_threads = strategy::num_threads(config_),
-        .budget_bytes = strategy::tokenizing_budget(config_.memory.budget, read_machine_memory())};
+        .budget_bytes = strategy::tokenizing_budget(config_.memory.budget, read_machine_memory()),
+        .budget_name = {"--memory-budget", "give --memory-budget "}};
     tokenizing.stop = [this] { return is_asked(stop_); };
     PLIMSOLL_ASSIGN(const corpora::TokenizeCounts counts,
                     corpora::tokenize_labelled(request_.data, options, path, tokenizing));

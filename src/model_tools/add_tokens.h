@@ -29,10 +29,10 @@ struct AddTokensReport {
 
 /// Writes `output`. Each new row of embedding and head is the mean of the rows that there were, as
 /// transformers' resize_token_embeddings (mean_resizing) has it but for its noise of 3e-5 standard
-/// deviations; a tokenizer that fits the rows that there are changes no weight. Memory: a row of a tensor in
-/// f64 and a piece of a file. Errors: kInvalidArgument where nothing is asked for, a token is empty, asked
-/// for twice or there already, the output is there and not empty; kBadData where the model has no
-/// tokenizer.json, or is damaged; kIo.
+/// deviations; a tokenizer that fits the rows that there are changes no weight. Memory: tokenizer.json as a
+/// tree, a row of a tensor in f64, a piece of a file. Errors: kInvalidArgument where nothing is asked for, a
+/// token is empty, asked for twice or there already, the output is there and not empty; kBadData where the
+/// model has no tokenizer.json, or is damaged; kIo.
 Result<AddTokensReport> add_tokens(const AddTokensRequest& request);
 
 }  // namespace plimsoll::model_tools

@@ -47,7 +47,7 @@ struct Parameter {
   int32_t group = 0;             ///< 0: the run's hyper-parameters; n: those of training.param_groups[n - 1]
   std::string part_of = {};      ///< the storage that it was divided from, whose parts follow each other
   bool transposed = false;       ///< [in, out], as GPT-2's Conv1D
-  bool is_hidden = false;        ///< to an optimizer as of a repeated block, wherever it stands
+  bool is_hidden = false;        ///< the optimizer treats it as a parameter of a repeated block (Muon)
   bool is_stored = false;        ///< of a block type, which the base's files have it in
   /// Of an adapter: not in the base's files. Its first values are uniform in ±`init_std` (kUniform), drawn
   /// by the host.

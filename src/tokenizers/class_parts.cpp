@@ -11,11 +11,6 @@ constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581
 
 io::Tree text(std::string_view value) { return io::Tree::of(std::string(value)); }
 
-bool flag(const ConfigFiles& files, std::string_view name, bool if_absent) {
-  const io::Tree* value = files.config.find(name);
-  return value != nullptr && value->kind == io::Tree::Kind::kBool ? value->boolean : if_absent;
-}
-
 io::Tree byte_level(bool prefix_space, bool use_regex) {
   return io::Tree::map({{"type", text("ByteLevel")},
                         {"add_prefix_space", io::Tree::of(prefix_space)},
@@ -83,12 +78,11 @@ void set_class_parts(TokenizerClass kind, const ConfigFiles& files, bool prefix_
     case TokenizerClass::kAny:
       return;
     case TokenizerClass::kGpt2:
-      return set_gpt2_parts(flag(files, "add_prefix_space", false), root);
+      return set_gpt2_parts(files.flag("add_prefix_space", false), root);
     case TokenizerClass::kQwen2:
-      return set_qwen2_parts(flag(files, "add_prefix_space", false), root);
+      return set_qwen2_parts(files.flag("add_prefix_space", false), root);
     case TokenizerClass::kLlama:
-      return set_llama_parts(flag(files, "add_prefix_space", prefix_space), flag(files, "legacy", false),
-                             root);
+      return set_llama_parts(files.flag("add_prefix_space", prefix_space), files.flag("legacy", false), root);
   }
 }
 

@@ -271,9 +271,9 @@ Result<ConfigFiles> ConfigFiles::read(const std::string& folder) {
   return files;
 }
 
-bool ConfigFiles::splits_special_tokens() const {
-  const io::Tree* splits = config.find("split_special_tokens");
-  return splits != nullptr && splits->kind == io::Tree::Kind::kBool && splits->boolean;
+bool ConfigFiles::flag(std::string_view name, bool if_absent) const {
+  const io::Tree* value = config.find(name);
+  return value != nullptr && value->kind == io::Tree::Kind::kBool ? value->boolean : if_absent;
 }
 
 Result<std::vector<NamedToken>> named_tokens(const ConfigFiles& files, const io::Tree* listed) {

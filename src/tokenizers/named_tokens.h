@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -23,8 +24,8 @@ struct ConfigFiles {
 
   /// Errors: as read_config_object.
   static Result<ConfigFiles> read(const std::string& folder);
-  /// tokenizer_config.json's `split_special_tokens`: special tokens in a text are cut like any other text.
-  [[nodiscard]] bool splits_special_tokens() const;
+  /// A member of tokenizer_config.json, where it is true or false.
+  [[nodiscard]] bool flag(std::string_view name, bool if_absent) const;
 };
 
 /// The tokens that the files name and `listed` (the added_tokens of tokenizer.json, may be null) does not

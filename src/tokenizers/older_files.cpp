@@ -32,11 +32,6 @@ Error bad(const std::string& file, std::string what, std::string hint) {
 constexpr const char* kSaveAgain =
     "write a tokenizer.json: transformers' AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)";
 
-bool flag(const ConfigFiles& files, std::string_view name, bool if_absent) {
-  const io::Tree* value = files.config.find(name);
-  return value != nullptr && value->kind == io::Tree::Kind::kBool ? value->boolean : if_absent;
-}
-
 Status take_vocab(const std::string& file, Document& document) {
   PLIMSOLL_ASSIGN(const std::string json, io::read_small_file(file, kMostVocabBytes));
   // As a document whose vocabulary it is, so that one reader knows all that may be wrong with it.
@@ -196,7 +191,7 @@ Status set_text_ends(const ConfigFiles& files, const std::vector<NamedToken>& na
   };
   const auto add = [&](const char* flag_name, const char* token_name) -> Status {
     const std::string* token = special_text(files, token_name);
-    if (!flag(files, flag_name, false) || token == nullptr) return Ok{};
+    if (!files.flag(flag_name, false) || token == nullptr) return Ok{};
     const auto id = id_of(*token, named, document);
     if (!id)
       return bad(

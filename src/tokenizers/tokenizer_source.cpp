@@ -53,7 +53,7 @@ Result<TokenizerSource> TokenizerSource::read(const std::string& path) {
     }
   }
   PLIMSOLL_ASSIGN(source.named, named_tokens(files, source.document.root.find("added_tokens")));
-  source.splits_special_tokens = files.splits_special_tokens();
+  source.splits_special_tokens = files.flag("split_special_tokens", false);
   if (is_older) PLIMSOLL_TRY(set_text_ends(files, source.named, source.document));
   return source;
 }

@@ -14,7 +14,7 @@ struct TokenizerSource {
   Document document = {};
   std::string file = {};               ///< for messages
   std::vector<NamedToken> named = {};  ///< tokens that stand outside of the document
-  bool splits_special_tokens = false;  ///< ConfigFiles::splits_special_tokens
+  bool splits_special_tokens = false;  ///< special tokens in a text are cut like any other text
 
   /// `path`: a tokenizer.json, with the files beside it, or the folder of one; without one the older files of
   /// the folder (older_files.h).

@@ -192,7 +192,8 @@ std::string labels_beside(const std::string& shard_path) {
 Result<TokenizeCounts> tokenize_labelled(std::span<const std::string> paths, const LabelledOptions& options,
                                          const std::string& shard_path, const TokenizeOptions& tokenizing) {
   PLIMSOLL_ASSIGN(const TokenizingMemory memory,
-                  tokenizing_memory(tokenizing.budget_bytes, resident_bytes(), tokenizing.num_threads));
+                  tokenizing_memory(tokenizing.budget_bytes, resident_bytes(), tokenizing.num_threads,
+                                    tokenizing.budget_name));
   TokenizeOptions within = tokenizing;
   within.num_threads = memory.num_threads;
   ReaderOptions reading;

@@ -95,8 +95,8 @@ MachineProfile profile_of(const Card& card) {
     p.product_flops[i++] = kDataSheetProductPart * rate * 1e12;
   p.attention_flops.fill(kFmaAttentionPart * card.f32 * 1e12);
   if (card.capability >= 80)
-    for (size_t i = 2; const double rate : {card.bf16, card.f16})
-      p.attention_flops[i++] = matrix_attention_part(card.capability) * rate * 1e12;
+    for (const auto& [type, rate] : {std::pair(ProductType::kBf16, card.bf16), {ProductType::kF16, card.f16}})
+      p.attention_flops[static_cast<size_t>(type)] = matrix_attention_part(card.capability) * rate * 1e12;
   p.attention_half_blocks = blocks_at_once(card.capability, card.multiprocessors);
   p.half_extent = kHalfExtent;
   p.vector_flops = card.f32 * 1e12;

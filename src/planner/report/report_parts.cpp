@@ -36,8 +36,9 @@ std::string rates_text(const PlanReport& report) {
   if (report.rates == "measured") return "rates from a 3 s test of this machine";
   if (report.rates == "uncalibrated") return "built-in rates, within a factor of 2";
   if (report.rates != "data sheet") return report.rates + " rates";
-  return "data sheet rates times an efficiency per kind of op, measured on an H100 (of attention in 16 bits: "
-         "expected)";
+  return "data sheet rates times an efficiency per kind of op, measured on an H100, but expected for "
+         "attention "
+         "in 16 bits";
 }
 
 }  // namespace plimsoll::planner

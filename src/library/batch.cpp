@@ -8,8 +8,10 @@
 #include <limits>
 
 #include "io/suggest.h"
+#include "library/front_ops.h"
 #include "library/invalid.h"
 #include "numerics/convert.h"
+#include "ops/operands.h"
 
 namespace plimsoll::library {
 namespace {
@@ -29,13 +31,15 @@ constexpr TypeRow kTypes[] = {
     {ElementType::kU8, "uint8", 1, false, true},    {ElementType::kBool, "bool", 1, false, true}};
 const TypeRow& row_of(ElementType type) { return kTypes[static_cast<size_t>(type)]; }
 
-std::string described(const Array& array) {
-  return fmt::format("{} [{}]", name(array.type), fmt::join(array.shape, ", "));
+std::string described(std::string_view type, const std::vector<int64_t>& shape) {
+  return fmt::format("{} [{}]", type, fmt::join(shape, ", "));
 }
-std::string described(const ir::TensorType& type, int64_t count) {
-  std::vector<int64_t> shape(type.shape.dims().begin(), type.shape.dims().end());
-  shape[0] *= count;
-  return fmt::format("{} [{}]", type_name(type.dtype), fmt::join(shape, ", "));
+std::string described(const Array& array) { return described(name(array.type), array.shape); }
+/// The shape of `count` parts in one array; the longest there is where no array is that long.
+std::vector<int64_t> joined(const ir::Shape& part, int64_t count) {
+  std::vector<int64_t> shape = extents(part);
+  if (__builtin_mul_overflow(shape[0], count, &shape[0])) shape[0] = std::numeric_limits<int64_t>::max();
+  return shape;
 }
 
 template <class T>
@@ -81,12 +85,17 @@ float float_at(ElementType type, const std::byte* at) {
   }
 }
 
-bool is_dense(const Array& array) {
+std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size());
   int64_t stride = 1;
-  for (size_t i = array.shape.size(); i-- > 0;) {
-    if (array.shape[i] != 1 && array.strides[i] != stride) return false;
-    stride *= array.shape[i];
-  }
+  for (size_t i = shape.size(); i-- > 0; stride *= shape[i]) strides[i] = stride;
+  return strides;
+}
+
+bool is_dense(const Array& array) {
+  const std::vector<int64_t> dense = dense_strides(array.shape);
+  for (size_t i = 0; i < dense.size(); ++i)
+    if (array.shape[i] != 1 && array.strides[i] != dense[i]) return false;
   return true;
 }
 
@@ -182,11 +191,15 @@ std::string_view name(ElementType type) { return row_of(type).name; }
 int64_t bytes_of(ElementType type) { return row_of(type).bytes; }
 
 Status Batch::set(int64_t part, const std::string& name, Array array) {
-  if (part < 0) return wrong_array(name, fmt::format("part {}", part));
+  if (part < 0 || part >= std::numeric_limits<int32_t>::max())
+    return wrong_array(name, fmt::format("part {}", part));
   if (array.shape.empty()) array.shape = {1}, array.strides = {1};
   for (const int64_t extent : array.shape)
     if (extent < 1) return wrong_array(name, fmt::format("it is {}, and holds nothing", described(array)));
+  if (!ops::shape_of(array.shape))
+    return wrong_array(name, fmt::format("it is {}, more than a tensor can have", described(array)));
   if (array.data == nullptr) return wrong_array(name, "its data is null");
+  if (array.strides.empty()) array.strides = dense_strides(array.shape);
   arrays_[{part, name}] = std::move(array);
   return Ok{};
 }
@@ -203,8 +216,8 @@ Result<BatchParts> BatchParts::of(const Batch& batch, const Trace& trace, int64_
   PLIMSOLL_TRY(check_names(batch, trace));
   BatchParts parts;
   parts.inputs_ = trace.inputs();
-  parts.arrays_.resize(static_cast<size_t>(count) * parts.inputs_.size());
-  for (int64_t p = 0; p < count; ++p)
+  // Nothing is taken for a part before its arrays are there: the count is the caller's.
+  for (int64_t p = 0; p < count && !parts.inputs_.empty(); ++p)
     for (size_t i = 0; i < parts.inputs_.size(); ++i) {
       const TracedInput& input = parts.inputs_[i];
       const auto found = batch.arrays().find({apart ? p : 0, input.name});
@@ -213,15 +226,13 @@ Result<BatchParts> BatchParts::of(const Batch& batch, const Trace& trace, int64_
                            fmt::format("it is missing{}", apart ? fmt::format(" in part {}", p) : ""));
       const Array& array = found->second;
       const int64_t times = apart ? 1 : count;
-      std::vector<int64_t> shape(input.type.shape.dims().begin(), input.type.shape.dims().end());
-      shape[0] *= times;
+      const std::vector<int64_t> shape = joined(input.type.shape, times);
       if (array.shape != shape || !is_converted(array.type, input.type.dtype))
-        return wrong_array(
-            input.name, fmt::format("it is {}, expected {}", described(array), described(input.type, times)));
-      Array& part = parts.arrays_[static_cast<size_t>(p) * parts.inputs_.size() + i];
-      part = times == 1 ? array : part_of(array, p, input.type.shape.dim(0));
+        return wrong_array(input.name, fmt::format("it is {}, expected {}", described(array),
+                                                   described(type_name(input.type.dtype), shape)));
+      parts.arrays_.push_back(times == 1 ? array : part_of(array, p, input.type.shape.dim(0)));
       if (input.type.dtype == ir::DType::kI32)
-        PLIMSOLL_TRY(check_integers(input.name, part, bounds_of(trace, i)));
+        PLIMSOLL_TRY(check_integers(input.name, parts.arrays_.back(), bounds_of(trace, i)));
     }
   return parts;
 }

@@ -28,14 +28,14 @@ int64_t bytes_of(ElementType type);
 struct Array {
   ElementType type = ElementType::kF32;
   std::vector<int64_t> shape = {};
-  std::vector<int64_t> strides = {};  ///< in elements, one an axis
+  std::vector<int64_t> strides = {};  ///< in elements, one an axis; none: dense
   const std::byte* data = nullptr;
 };
 
 class Batch {
  public:
   void clear() { arrays_.clear(); }
-  /// Errors: kInvalidArgument for a shape that is none, a negative part.
+  /// Errors: kInvalidArgument for a shape that is none, a part that no step has.
   Status set(int64_t part, const std::string& name, Array array);
 
   [[nodiscard]] int64_t num_parts() const;

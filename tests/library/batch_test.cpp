@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "library/c_api/dlpack.h"
 #include "library/c_model.h"
 
 namespace plimsoll::library {
@@ -92,6 +95,49 @@ TEST_F(Batches, RefusesWithTheKey) {
   EXPECT_EQ(session_->failed.code, PLS_INVALID_ARGUMENT);
   session_->step(parts, 0.1, 0);
   EXPECT_EQ(session_->failed.code, PLS_INVALID_ARGUMENT);
+}
+
+/// Before anything is taken for them: the session goes on afterwards.
+TEST_F(Batches, RefusesSizesThatNoArrayHas) {
+  CBatch batch;
+  good(batch);
+  for (const int64_t parts : {int64_t{1} << 40, std::numeric_limits<int64_t>::max()}) {
+    session_->step(batch, 0.1, parts);
+    EXPECT_EQ(session_->failed.code, PLS_INVALID_ARGUMENT) << session_->failed.message;
+  }
+  pls_error* error = nullptr;
+  const float value = 0;
+  const int64_t shape[] = {int64_t{1} << 40, int64_t{1} << 40};
+  EXPECT_EQ(testing::failure(pls_batch_set(batch.get(), 0, "x", "float32", shape, 2, nullptr, &value, &error),
+                             error)
+                .code,
+            PLS_INVALID_ARGUMENT);
+  const int64_t last = std::numeric_limits<int64_t>::max(), one = 1;
+  EXPECT_EQ(testing::failure(
+                pls_batch_set(batch.get(), last, "x", "float32", &one, 1, nullptr, &value, &error), error)
+                .code,
+            PLS_INVALID_ARGUMENT);
+  session_->step(batch);
+  EXPECT_EQ(session_->failed.code, PLS_OK) << session_->failed.message;
+}
+
+TEST_F(Batches, TakesTensorsOfDlpack) {
+  CBatch plain, shared;
+  good(plain);
+  good(shared);
+  std::vector<float> x = numbers(20, 1);
+  int64_t shape[] = {4, 5};
+  DlTensor tensor{x.data(), 1, 0, 2, 2, 32, 1, shape, nullptr, 0};
+  pls_error* error = nullptr;
+  const auto set = [&] { return pls_batch_set_dlpack(shared.get(), 0, "x", &tensor, &error); };
+  testing::ok(set(), error);
+  EXPECT_EQ(session_->evaluate(shared), session_->evaluate(plain));
+  tensor.shape = nullptr;
+  EXPECT_EQ(testing::failure(set(), error).code, PLS_INVALID_ARGUMENT);
+  tensor = {nullptr, 1, 0, 2, 2, 32, 1, shape, nullptr, 8};
+  EXPECT_EQ(testing::failure(set(), error).code, PLS_INVALID_ARGUMENT);
+  tensor = {x.data(), 2, 0, 2, 2, 32, 1, shape, nullptr, 0};
+  EXPECT_EQ(testing::failure(set(), error).code, PLS_INVALID_ARGUMENT);
 }
 
 TEST_F(Batches, RefusesWhatIsOutOfRange) {

@@ -47,13 +47,7 @@ Result<Array> array_of(const char* dtype, const int64_t* shape, int rank, const 
     return Error{ErrorCode::kInvalidArgument, "an array of type '" + std::string(text_of(dtype)) + "' and " +
                                                   std::to_string(rank) + " axes"};
   Array array{*type, {shape, shape + rank}, {}, static_cast<const std::byte*>(data)};
-  if (strides != nullptr) {
-    array.strides.assign(strides, strides + rank);
-    return array;
-  }
-  array.strides.resize(static_cast<size_t>(rank));
-  int64_t stride = 1;
-  for (size_t i = static_cast<size_t>(rank); i-- > 0; stride *= shape[i]) array.strides[i] = stride;
+  if (strides != nullptr) array.strides.assign(strides, strides + rank);
   return array;
 }
 

@@ -36,12 +36,11 @@ Result<Array> array_of_dlpack(const void* tensor) {
   if (type == std::end(kCodes) || from.type_lanes != 1 || from.num_axes < 0 || from.num_axes > PLS_MAX_RANK)
     return Error{ErrorCode::kInvalidArgument, fmt::format("elements of type {} with {} bits, {} axes",
                                                           from.type_code, from.type_bits, from.num_axes)};
+  if (from.data == nullptr || (from.num_axes > 0 && from.shape == nullptr))
+    return Error{ErrorCode::kInvalidArgument, "its data or its shape is null"};
   Array array{type->type, {from.shape, from.shape + from.num_axes}, {}, nullptr};
   array.data = static_cast<const std::byte*>(from.data) + from.byte_offset;
-  array.strides.resize(array.shape.size());
-  int64_t stride = 1;
-  for (size_t i = array.shape.size(); i-- > 0; stride *= array.shape[i])
-    array.strides[i] = from.strides != nullptr ? from.strides[i] : stride;
+  if (from.strides != nullptr) array.strides.assign(from.strides, from.strides + from.num_axes);
   return array;
 }
 

@@ -65,8 +65,6 @@ Status OwnSession::read_scaler() {
 
 Status OwnSession::go_on(const StepCounters& counters, int64_t seed) {
   PLIMSOLL_TRY(read_scaler());
-  if (!(std::isfinite(scaler_[ops::kScale]) && scaler_[ops::kScale] > 0))
-    return Error{ErrorCode::kBadData, fmt::format("its loss scale is {}", scaler_[ops::kScale])};
   counters_ = counters;
   seed_ = seed;
   return Ok{};

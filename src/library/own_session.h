@@ -61,7 +61,7 @@ class OwnSession {
   [[nodiscard]] const StepCounters& counters() const { return counters_; }
   [[nodiscard]] int64_t seed() const { return seed_; }
   [[nodiscard]] double loss_scale() const { return static_cast<double>(scaler_[ops::kScale]); }
-  /// Takes over what was saved. Errors: kBadData for a loss scale that is none, of the device.
+  /// Takes over what was saved beside the states, which are written. Errors: of the device.
   Status go_on(const StepCounters& counters, int64_t seed);
 
  private:

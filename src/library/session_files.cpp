@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <filesystem>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -14,6 +17,8 @@
 #include "io/json.h"
 #include "io/safetensors_reader.h"
 #include "io/safetensors_writer.h"
+#include "ops/loss_scale.h"
+#include "optimizers/optimizer.h"
 
 namespace plimsoll::library {
 namespace {
@@ -22,6 +27,7 @@ using Tensors = std::vector<checkpoints::StoredTensor>;
 
 constexpr std::string_view kRecord = "session.json", kFormat = "plimsoll session";
 constexpr int64_t kVersion = 1, kMostRecordBytes = int64_t{64} << 20, kPiece = int64_t{1} << 20;
+constexpr int64_t kMostSteps = int64_t{1} << 53;  // that a JSON number counts
 
 struct StateFile {
   std::string name;
@@ -102,7 +108,8 @@ Result<Record> read_record(const std::string& folder) {
   const io::Tree *format = tree->find("format"), *sums = tree->find("checksums"), *host = tree->find("host");
   const auto steps = integer("steps"), skipped = integer("skipped"), seed = integer("seed");
   if (format == nullptr || format->text != kFormat || integer("version") != kVersion || !steps || !skipped ||
-      !seed || *steps < 0 || *skipped < 0 || *skipped > *steps || sums == nullptr || host == nullptr)
+      !seed || *steps < 0 || *steps > kMostSteps || *skipped < 0 || *skipped > *steps || sums == nullptr ||
+      host == nullptr)
     return damaged("session.json is not that of a session", folder);
   return Record{{*steps, *skipped}, *seed, *host, *sums};
 }
@@ -141,6 +148,18 @@ Result<io::SafetensorsFile> open_tensors(const StateFile& state, const Record& r
                   fmt::join(misfits.begin(), misfits.begin() + static_cast<int64_t>(shown), "; "),
                   misfits.size() > shown ? fmt::format("; and {} more", misfits.size() - shown) : ""),
       path};
+}
+
+/// Where the file has a loss scale, gradients can be divided by it.
+Status check_scale(const io::SafetensorsFile& file) {
+  const io::SafetensorsTensor* scaler = file.find(optimizers::kScalerState);
+  if (scaler == nullptr) return Ok{};
+  std::array<float, ops::kScalerFields> fields{};
+  PLIMSOLL_TRY(file.read(*scaler, 0, std::as_writable_bytes(std::span(fields))));
+  const float scale = fields[ops::kScale];
+  if (!(std::isfinite(scale) && scale > 0))
+    return damaged(fmt::format("its loss scale is {}", scale), file.path());
+  return Ok{};
 }
 
 Status read_tensors(const io::SafetensorsFile& file, const Tensors& tensors, runtime::Session& session) {
@@ -191,6 +210,7 @@ Result<std::string> load_session(OwnSession& session, const std::string& folder)
   std::vector<io::SafetensorsFile> opened;
   for (const StateFile& file : files) {
     PLIMSOLL_ASSIGN(io::SafetensorsFile tensors, open_tensors(file, record, folder));
+    PLIMSOLL_TRY(check_scale(tensors));
     opened.push_back(std::move(tensors));
   }
   for (size_t i = 0; i < files.size(); ++i)

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "io/checksum.h"
+#include "io/file.h"
 #include "io/safetensors_reader.h"
 #include "library/c_model.h"
 
@@ -24,6 +26,12 @@ void model(CBuilder& b, int64_t out = 3) {
   const pls_value x = b.input("x", "float32", {6, 5}), y = b.input("y", "float32", {6, out});
   const pls_value w = b.parameter("net.weight", {out, 5}, R"({"init": "uniform", "bound": 0.5})");
   b.loss(b.op("mse", {b.op("dropout", {b.op("linear", {x, w})}, R"({"p": 0.2})"), y}));
+}
+
+std::string content(const std::string& path) {
+  const auto read = io::read_small_file(path, int64_t{1} << 20);
+  EXPECT_TRUE(read);
+  return read ? *read : std::string();
 }
 
 class SessionFiles : public ::testing::Test {
@@ -80,6 +88,40 @@ TEST_F(SessionFiles, DamageIsFoundAndChangesNothing) {
   fs::remove(folder_ / "session.json");
   EXPECT_EQ(session.load(folder_.string()).code, PLS_BAD_DATA);
   EXPECT_EQ(session.load((folder_ / "none").string()).code, PLS_IO);
+}
+
+/// Files that belong together, with a loss scale that none is.
+TEST_F(SessionFiles, AScaleThatIsNoneChangesNothing) {
+  CSession session(*plan_);
+  ASSERT_EQ(session.save(folder_.string()).code, PLS_OK);
+  session.step(batch_);
+  const std::vector<float> before = session.read("net.weight", 15);
+  const std::string path = (folder_ / "optimizer.safetensors").string();
+  const std::string whole = content(path);
+  const auto file = io::SafetensorsFile::open(path);
+  ASSERT_TRUE(file);
+  ASSERT_NE(file->find("loss_scaler"), nullptr);
+  std::string changed = whole;
+  changed.replace(static_cast<size_t>(file->find("loss_scaler")->offset), 4, 4, '\0');
+  std::ofstream(path, std::ios::binary) << changed;
+  std::string record = content((folder_ / "session.json").string());
+  const std::string sum = io::checksum_text(io::checksum(whole));
+  ASSERT_NE(record.find(sum), std::string::npos);
+  record.replace(record.find(sum), sum.size(), io::checksum_text(io::checksum(changed)));
+  std::ofstream(folder_ / "session.json") << record;
+  EXPECT_EQ(session.load(folder_.string()).code, PLS_BAD_DATA);
+  EXPECT_NE(session.failed.message.find("loss scale"), std::string::npos) << session.failed.message;
+  EXPECT_EQ(session.read("net.weight", 15), before);
+  EXPECT_EQ(pls_session_steps(session.get()), 1);
+}
+
+TEST_F(SessionFiles, AHostWithoutAStateHasNone) {
+  CSession session(*plan_);
+  ASSERT_EQ(session.save(folder_.string(), "").code, PLS_OK);
+  const auto json = io::parse_json(pls_session_json(session.get()));
+  ASSERT_TRUE(json);
+  ASSERT_NE(json->find("host"), nullptr);
+  EXPECT_TRUE(json->find("host")->is_null());
 }
 
 TEST_F(SessionFiles, AnotherModelIsRefusedByName) {

@@ -218,8 +218,9 @@ const char* pls_session_json(pls_session* session) {
 int pls_session_save(pls_session* session, const char* folder, const char* host_state, pls_error** error) {
   return call(session, error, [&](OwnSession& own) -> Status {
     PLS_NEEDS(folder);
-    PLIMSOLL_TRY(save_session(own, folder, text_of(host_state)));
-    session->host_state = host_state == nullptr ? "null" : host_state;
+    const std::string_view host = text_of(host_state);
+    PLIMSOLL_TRY(save_session(own, folder, host));
+    session->host_state = host.empty() ? "null" : host;
     return Ok{};
   });
 }

@@ -117,8 +117,9 @@ class Training(unittest.TestCase):
 
         with self.assertRaisesRegex(LookupError, "in a callback"):
             self.trainer(callbacks=[Broken()]).train()
-        with self.assertRaises(pl.DoesNotFit):
+        with self.assertRaises(pl.DoesNotFit) as caught:
             self.trainer(memory_budget="1MiB").train()
+        self.assertGreater(caught.exception.least_bytes, 1 << 20)
         with self.assertRaises((OSError, pl.PlimsollError)):
             pl.Trainer(str(self.folder / "nothing"), pl.TrainingArguments(), train_dataset="x.jsonl").plan()
         with self.assertRaisesRegex(pl.SettingError, "train_dataset"):

@@ -16,6 +16,7 @@
 #include "io/suggest.h"
 #include "library/notes.h"
 #include "planner/cost/overhead.h"
+#include "planner/report/budget.h"
 #include "strategy/run_device.h"
 #include "strategy/variants.h"
 #include "telemetry/sink.h"
@@ -202,6 +203,19 @@ Result<settings::RunConfig> read_run(const RunText& run, settings::RunUse use) {
                   run.file.empty() ? settings::parse_run_config(run.text, "settings", run.overrides, use)
                                    : settings::load_run_config(run.file, run.overrides, use));
   return with_chosen_batch(config);
+}
+
+Result<std::optional<Shortfall>> shortfall_of(const RunText& run, settings::RunUse use) {
+  PLIMSOLL_ASSIGN(const settings::RunConfig config, read_run(run, use));
+  const bool evaluates = use == settings::RunUse::kEvaluation;
+  PLIMSOLL_ASSIGN(const strategy::Prepared prepared,
+                  engine::Engine::plan(config, {.num_threads = strategy::num_threads(config),
+                                                .purpose = evaluates ? strategy::Purpose::kEvaluate
+                                                                     : strategy::Purpose::kTrain,
+                                                .request = strategy::PlanRequest::kReport}));
+  const planner::Budget* budget = planner::exceeded(prepared.report, prepared.report.budgets);
+  if (budget == nullptr) return std::optional<Shortfall>();
+  return std::optional(Shortfall{planner::bounded_bytes(prepared.report, budget->bounded), budget->bytes});
 }
 
 Status train_run(const RunText& run, const std::string& resume, const OnEvent& on_event) {

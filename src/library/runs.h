@@ -2,7 +2,9 @@
 // thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +27,15 @@ Result<settings::RunConfig> read_run(const RunText& run, settings::RunUse use);
 
 /// Gets events as JSON, in their order, on the calling thread; true asks the run to stop.
 using OnEvent = std::function<bool(const std::string& event)>;
+
+/// By how much a run exceeds its budget.
+struct Shortfall {
+  int64_t least_bytes = 0;  ///< the least budget that fits
+  int64_t budget_bytes = 0;
+};
+/// Of a training or an evaluation that has not fit, by its plan, which is made again without programs;
+/// nothing where it fits now. Errors: as the run's.
+Result<std::optional<Shortfall>> shortfall_of(const RunText& run, settings::RunUse use);
 
 /// `resume` as engine::TrainOptions. Errors: as Engine::train.
 Status train_run(const RunText& run, const std::string& resume, const OnEvent& on_event);

@@ -82,6 +82,24 @@ TEST_F(Runs, ArePlanned) {
   pls_plan_free(plan);
 }
 
+TEST_F(Runs, WhatDoesNotFitHasItsLeastBudget) {
+  const std::string settings = text("out");
+  const auto trained_within = [&](int64_t bytes) {
+    const std::string budget = "memory.budget=" + std::to_string(bytes);
+    const char* overrides[] = {budget.c_str()};
+    pls_error* error = nullptr;
+    return testing::failure(
+        pls_train(nullptr, settings.c_str(), overrides, 1, nullptr, nullptr, nullptr, &error), error);
+  };
+  const testing::Failure failed = trained_within(int64_t{1} << 20);
+  ASSERT_EQ(failed.code, PLS_DOES_NOT_FIT) << failed.message;
+  ASSERT_NE(failed.json.find("least_bytes"), nullptr);
+  EXPECT_EQ(failed.json.find("budget_bytes")->integer, int64_t{1} << 20);
+  const int64_t least = failed.json.find("least_bytes")->integer;
+  EXPECT_EQ(trained_within(least - 1).code, PLS_DOES_NOT_FIT);
+  EXPECT_EQ(trained_within(least).code, PLS_OK);
+}
+
 TEST_F(Runs, WhatIsWrongIsSaid) {
   Heard heard;
   const testing::Failure wrong = train("training: {lerning_rate: 1}", heard);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "io/tree.h"
@@ -23,6 +24,11 @@ using ErrorNumbers = std::vector<std::pair<std::string, int64_t>>;
 /// Makes the library the host of its modules (base/host.h): nothing is printed, a bug is thrown. Once.
 void be_library();
 
+/// Of an error kDoesNotFit: the least budget that fits, and the one that there is.
+inline ErrorNumbers does_not_fit_numbers(int64_t least_bytes, int64_t budget_bytes) {
+  return {{"least_bytes", least_bytes}, {"budget_bytes", budget_bytes}};
+}
+
 int code_of(ErrorCode code);
 std::string_view kind_of(ErrorCode code);
 /// Gives the error to the caller, who frees it, and returns its code.
@@ -30,13 +36,14 @@ int give(pls_error** to, const Error& error, const ErrorNumbers& numbers = {});
 /// Within a catch block: what was thrown; what nobody foresaw is kInternal.
 Error thrown_error();
 
-/// body(), which returns a Status, as a function of the interface.
+/// body(), which returns a Status, as a function of the interface. `numbers` go with its error and may be
+/// filled by it.
 template <typename Body>
-int guarded(pls_error** to, Body&& body) noexcept {
+int guarded(pls_error** to, Body&& body, const ErrorNumbers& numbers = {}) noexcept {
   try {
     be_library();
     const Status done = std::forward<Body>(body)();
-    return done ? PLS_OK : give(to, done.error());
+    return done ? PLS_OK : give(to, done.error(), numbers);
   } catch (...) {
     return give(to, thrown_error());
   }

@@ -99,22 +99,24 @@ int pls_batch_set_dlpack(pls_batch* batch, int64_t part, const char* name, const
 }
 
 int pls_session_create(pls_plan* plan, const char* options, pls_session** session, pls_error** error) {
-  if (plan != nullptr && plan->own && !plan->own->fits())
-    return give(
-        error, plan->own->does_not_fit(),
-        {{"least_bytes", plan->own->least_bytes()}, {"budget_bytes", plan->own->report().budget_bytes}});
-  return guarded(error, [&]() -> Status {
+  ErrorNumbers numbers;
+  const auto create = [&]() -> Status {
     PLS_NEEDS(plan);
     PLS_NEEDS(session);
     if (!plan->own)
       return Error{ErrorCode::kInvalidArgument, "the plan is a run's: train it, or plan a model of your own"};
+    if (!plan->own->fits()) {
+      numbers = does_not_fit_numbers(plan->own->least_bytes(), plan->own->report().budget_bytes);
+      return plan->own->does_not_fit();
+    }
     PLIMSOLL_ASSIGN(const int64_t seed, seed_of(options));
     auto handle = std::make_unique<pls_session>();
     handle->process = ::getpid();
     PLIMSOLL_ASSIGN(handle->session, OwnSession::create(plan->own, seed));
     *session = handle.release();
     return Ok{};
-  });
+  };
+  return guarded(error, create, numbers);
 }
 
 /// Threads are not there after fork: what belongs to them is left where it is.

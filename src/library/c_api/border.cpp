@@ -110,4 +110,13 @@ Error thrown_error() {
   }
 }
 
+int give_thrown(pls_error** to) noexcept {
+  try {
+    return give(to, thrown_error());
+  } catch (...) {
+    if (to != nullptr) *to = nullptr;
+    return PLS_IO;  // as what was thrown where memory is refused
+  }
+}
+
 }  // namespace plimsoll::library

@@ -35,6 +35,8 @@ std::string_view kind_of(ErrorCode code);
 int give(pls_error** to, const Error& error, const ErrorNumbers& numbers = {});
 /// Within a catch block: what was thrown; what nobody foresaw is kInternal.
 Error thrown_error();
+/// Within a catch block: gives what was thrown, without a text where there is no memory for one.
+int give_thrown(pls_error** to) noexcept;
 
 /// body(), which returns a Status, as a function of the interface. `numbers` go with its error and may be
 /// filled by it.
@@ -45,7 +47,7 @@ int guarded(pls_error** to, Body&& body, const ErrorNumbers& numbers = {}) noexc
     const Status done = std::forward<Body>(body)();
     return done ? PLS_OK : give(to, done.error(), numbers);
   } catch (...) {
-    return give(to, thrown_error());
+    return give_thrown(to);
   }
 }
 

@@ -97,6 +97,7 @@ ValueId Trace::read_state(const std::string& name, const ir::TensorType& type, S
 
 Result<ValueId> Trace::input(const std::string& name, std::string_view dtype,
                              std::span<const int64_t> shape) {
+  PLIMSOLL_TRY(check_open());
   if (name.empty()) return invalid("an input has no name");
   if (std::ranges::find(inputs_, name, &TracedInput::name) != inputs_.end())
     return invalid(fmt::format("input '{}' is there already", name));
@@ -109,6 +110,7 @@ Result<ValueId> Trace::input(const std::string& name, std::string_view dtype,
 
 Result<ValueId> Trace::parameter(const std::string& name, std::span<const int64_t> shape,
                                  const ParameterOptions& options) {
+  PLIMSOLL_TRY(check_open());
   if (name.empty()) return invalid("a parameter has no name");
   PLIMSOLL_ASSIGN(const ir::Shape checked, checked_shape(name, shape));
   const auto found = std::ranges::find(parameters_, name, &TracedParameter::name);
@@ -127,6 +129,7 @@ Result<ValueId> Trace::parameter(const std::string& name, std::span<const int64_
 
 Result<ValueId> Trace::constant(const std::string& name, std::string_view dtype,
                                 std::span<const int64_t> shape, std::span<const std::byte> data) {
+  PLIMSOLL_TRY(check_open());
   PLIMSOLL_ASSIGN(const DType type, element_type(name, dtype));
   PLIMSOLL_ASSIGN(const ir::Shape checked, checked_shape(name, shape));
   const ir::TensorType typed{type, checked};
@@ -154,6 +157,11 @@ int64_t Trace::next_random_key() {
   return ops::random_key(scopes_.layer(), fmt::format("draw.{}", draws_++));
 }
 
+Status Trace::check_open() const {
+  if (loss_.valid()) return invalid("the loss is set: no op and no tensor follows it");
+  return Ok{};
+}
+
 Status Trace::check_values(std::string_view op, std::span<const ValueId> values) const {
   for (const ValueId v : values)
     if (v.valid() && static_cast<size_t>(v.index) >= graph_.num_values())
@@ -163,7 +171,7 @@ Status Trace::check_values(std::string_view op, std::span<const ValueId> values)
 
 Result<Values> Trace::op(std::string_view name, std::span<const ValueId> inputs,
                          std::string_view attributes) {
-  if (loss_.valid()) return invalid("the loss is set: no op follows it");
+  PLIMSOLL_TRY(check_open());
   PLIMSOLL_TRY(check_values(name, inputs));
   const FrontOp* def = find_front_op(name);
   if (def == nullptr) return unknown_front_op(name);

@@ -115,6 +115,8 @@ class Trace {
   [[nodiscard]] const TracedParameter* find_parameter(ir::ValueId value) const;
 
  private:
+  /// A trace with a loss belongs to its plans, and does not change.
+  [[nodiscard]] Status check_open() const;
   [[nodiscard]] Status check_values(std::string_view op, std::span<const ir::ValueId> values) const;
   ir::ValueId read_state(const std::string& name, const ir::TensorType& type, ir::StateClass state_class);
 

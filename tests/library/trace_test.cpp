@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "library/c_model.h"
 
@@ -140,6 +142,20 @@ TEST(Trace, NamesAreUsedOnce) {
   EXPECT_EQ(*again, *w);
   EXPECT_FALSE(trace.parameter("w", other, {}));
   EXPECT_FALSE(trace.parameter("w", shape, {.trained = false}));
+}
+
+TEST(Trace, NothingFollowsTheLoss) {
+  Trace trace;
+  const int64_t shape[] = {1};
+  const auto w = trace.parameter("w", shape, {});
+  ASSERT_TRUE(w);
+  ASSERT_TRUE(trace.set_loss(*w));
+  const float value = 0;
+  EXPECT_FALSE(trace.input("x", "float32", shape));
+  EXPECT_FALSE(trace.parameter("v", shape, {}));
+  EXPECT_FALSE(trace.constant("c", "float32", shape, std::as_bytes(std::span(&value, 1))));
+  EXPECT_FALSE(trace.op("neg", std::vector{*w}, {}));
+  EXPECT_EQ(trace.parameters().size(), 1U);
 }
 
 TEST(Trace, IndicesCanBeChecked) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,11 +33,12 @@ struct Array {
   const void* data = nullptr;
   DType dtype = f32;
   Shape shape = {};
+  std::optional<size_t> bytes = {};  ///< how many lie there, where that is known
 };
 
-inline Array array(const float* data, Shape shape) { return {data, f32, std::move(shape)}; }
-inline Array array(const int32_t* data, Shape shape) { return {data, i32, std::move(shape)}; }
-inline Array array(const int64_t* data, Shape shape) { return {data, i64, std::move(shape)}; }
+inline Array array(const float* data, Shape shape) { return {data, f32, std::move(shape), {}}; }
+inline Array array(const int32_t* data, Shape shape) { return {data, i32, std::move(shape), {}}; }
+inline Array array(const int64_t* data, Shape shape) { return {data, i64, std::move(shape), {}}; }
 
 namespace detail {
 
@@ -54,6 +56,10 @@ inline const char* dtype_name(DType dtype) {
       break;
   }
   return "int64";
+}
+
+inline int64_t dtype_bytes(DType dtype) {
+  return dtype == DType::i64 ? 8 : dtype == DType::f32 || dtype == DType::i32 ? 4 : 2;
 }
 
 inline int64_t elements_of(const Shape& shape) {
@@ -101,7 +107,7 @@ class Tensor {
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
-  [[nodiscard]] Array view() const { return {bytes_.data(), dtype_, shape_}; }
+  [[nodiscard]] Array view() const { return {bytes_.data(), dtype_, shape_, bytes_.size()}; }
 
  private:
   DType dtype_ = f32;

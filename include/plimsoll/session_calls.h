@@ -20,6 +20,11 @@ inline Result<BatchHandle> batch_handle(std::span<const Batch> parts) {
   BatchHandle handle(made);
   for (size_t part = 0; part < parts.size(); ++part) {
     for (const auto& [name, array] : parts[part].entries()) {
+      const int64_t wanted = elements_of(array.shape) * dtype_bytes(array.dtype);
+      if (array.bytes && *array.bytes != static_cast<size_t>(wanted))
+        return Error(ErrorKind::invalid_argument,
+                     "batch[\"" + name + "\"]: its values are " + std::to_string(*array.bytes) +
+                         " bytes, and its shape takes " + std::to_string(wanted));
       const Status status = call([&, &name = name, &array = array](pls_error** error) {
         return pls_batch_set(made, static_cast<int64_t>(part), name.c_str(), dtype_name(array.dtype),
                              array.shape.data(), static_cast<int>(array.shape.size()), nullptr, array.data,

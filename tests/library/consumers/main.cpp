@@ -1,6 +1,7 @@
 // Plans, trains ten steps and checks what the interface promises; says what is wrong and exits with 1.
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,10 @@ int main(int argc, char** argv) {
   const pl::Batch without{{"ids", pl::array(ids.data(), {2, 16})}};
   expect(error_of(Kind::invalid_argument, [&] { other.step(without); }).find("labels") != std::string::npos,
          "the missing key");
+  pl::Batch few{{"labels", pl::array(labels.data(), {2, 16})}};
+  few.add("ids", std::make_shared<const pl::Tensor>(std::vector<int32_t>{1, 2, 3}, pl::Shape{2, 16}));
+  expect(error_of(Kind::invalid_argument, [&] { other.step(few); }).find("\"ids\"") != std::string::npos,
+         "a tensor with fewer values than its shape has");
   error_of(Kind::invalid_argument, [&] { (void)pl::plan({.inputs = {{"x", pl::f32, {2, 2}}}}); });
   error_of(Kind::invalid_argument, [&] { (void)net.forward(pl::Value()); });
   error_of(Kind::io, [&] { other.load(folder + "/nowhere"); });

@@ -57,13 +57,12 @@ enum {
   PLS_BAD_DATA = 65,        /* data or files that are damaged or do not belong together */
   PLS_DOES_NOT_FIT = 69,    /* the plan exceeds the budget: the error's JSON has "least_bytes" */
   PLS_INTERNAL = 70,        /* a bug of the library; also use after fork() */
-  PLS_IO = 74,              /* the operating system refused: the error's JSON may have "errno" */
+  PLS_IO = 74,              /* the operating system refused */
   PLS_INTERRUPTED = 75,     /* the callback asked to stop, after saving */
   PLS_DIVERGED = 76         /* loss or gradient is not finite; the session is as before the step */
 };
 
-/* ---- library
- * ------------------------------------------------------------------------------------------------ */
+/* ---- library */
 
 /* "0.1.0". */
 PLS_API const char* pls_version(void);
@@ -71,7 +70,7 @@ PLS_API const char* pls_version(void);
 PLS_API int pls_abi_version(void);
 #define PLS_ABI_VERSION 1
 /* JSON: [{"name", "summary", "operands": [names, "?" behind those that may be left out, "..." behind a list],
- * "attributes": {name: default or null where it is required}, "results": n}] of all that pls_op takes. */
+ * "attributes": {name: {"required", "default"}}}] of all that pls_op takes. */
 PLS_API const char* pls_ops(void);
 /* Positions [first, first + count) of epoch `epoch` over `size` examples, in the order that the program
  * itself would read them with that seed, in constant memory: a permutation of 0 … size - 1. Needs no handle,
@@ -79,8 +78,7 @@ PLS_API const char* pls_ops(void);
 PLS_API int pls_order(int64_t seed, int64_t epoch, int64_t size, int64_t first, int64_t count,
                       int64_t* positions, pls_error** error);
 
-/* ---- errors
- * ------------------------------------------------------------------------------------------------- */
+/* ---- errors */
 
 /* One of the codes above. */
 PLS_API int pls_error_code(const pls_error* error);
@@ -90,14 +88,13 @@ PLS_API const char* pls_error_message(const pls_error* error);
 PLS_API const char* pls_error_hint(const pls_error* error);
 /* {"code", "kind": "invalid_argument" | "bad_data" | "does_not_fit" | "internal" | "io" | "interrupted" |
  * "diverged", "what", "where", "hint", "more": [errors found beside it]} and where they apply: "least_bytes"
- * (the least budget that fits, exactly), "budget_bytes", "errno", "key" (of a batch). */
+ * (the least budget that fits, exactly), "budget_bytes". */
 PLS_API const char* pls_error_json(const pls_error* error);
 PLS_API void pls_error_free(pls_error* error);
 
 /* ---- builder: a model as a graph
- * ------------------------------------------------------------------------------ A front end runs the user's
- * forward pass once; each call appends to the builder. Element types are "float32", "int32", and of inputs
- * also "int64" and "bool", which become int32. */
+ * A front end runs the user's forward pass once; each call appends to the builder. Element types are
+ * "float32", "int32", and of inputs also "int64" and "bool", which become int32. Nothing follows the loss. */
 
 PLS_API int pls_builder_create(pls_builder** builder, pls_error** error);
 PLS_API void pls_builder_free(pls_builder* builder);
@@ -112,7 +109,8 @@ PLS_API int pls_input(pls_builder* builder, const char* name, const char* dtype,
  *    "value": of "constant", "bound": of "uniform" in [-bound, bound), "std": of "normal",
  *    "trained": true,             false: frozen, without gradient and optimizer state
  *    "kind": "linear" | "embedding" | "vector"}   default: by rank, one axis is a vector; Muon and groups ask
- * for it A draw depends on the session's seed, the name and the element alone, not on the order of calls. */
+ *                                                  for it
+ * A draw depends on the session's seed, the name and the element alone, not on the order of calls. */
 PLS_API int pls_parameter(pls_builder* builder, const char* name, const int64_t* shape, int rank,
                           const char* options, pls_value* value, pls_error** error);
 
@@ -125,21 +123,39 @@ PLS_API int pls_constant(pls_builder* builder, const char* name, const char* dty
  * least as many as the op has results (pls_ops; split has as many as sizes). Shapes broadcast as in numpy
  * where the op is elementwise. Errors name the op, the operand and the scope. The ops:
  *
- *   linear(x, weight [out, in], bias?)            rms_norm(x, weight) {eps}      layer_norm(x, weight, bias)
- * {eps} embedding(weight [rows, dim], ids) {padding_idx?}       dropout(x) {p}       attention(q, k, v)
- * {causal = false, scale?, dropout = 0, layout: "bhtd" | "bthd" = "bthd", window = 0} gelu(x) {approximate:
- * "none" | "tanh" = "none"}   silu relu tanh sigmoid (x) add sub mul div pow maximum minimum (a, b?)
- * {scalar?, reverse = false}: with `scalar` in place of b; reverse: scalar op a eq ne lt le gt ge (a, b?)
- * {scalar?, reverse}: 0 or 1 as float32         where(condition, a, b) neg exp log sqrt rsqrt abs sign square
- * softplus erf (x)     clamp(x) {min?, max?}     pointwise(x...) {expression}: see docs/library.md matmul(a,
- * b) {transpose_a = false, transpose_b = false}: as torch.matmul, the leading axes broadcast sum mean max (x)
- * {axes?: all, keepdims = false}      softmax log_softmax (x) {axis = -1} reshape(x) {shape: one may be -1}
- * permute(x) {axes}   transpose(x) {axis0, axis1}   expand(x) {shape} slice(x) {axis = 0, start = 0, end?,
- * step = 1}   split(x) {sizes, axis = -1}   concat(x...) {axis = -1}   flip(x) {axis} gather(x, index) {axis}
- * index_select(x, index) {axis}   arange() {end, start = 0, step = 1, dtype = "int32"} full() {shape, value}
- * cast(x) {dtype: "float32" | "bfloat16" | "float16"}   detach(x) cross_entropy(logits […, classes], labels
- * […]) {ignore_index = -100}: the mean over what is not ignored mse(a, b)   bce_with_logits(logits, labels):
- * means over all elements
+ *   linear(x, weight [out, in], bias?)
+ *   embedding(weight [rows, dim], ids) {padding_idx?}
+ *   rms_norm(x, weight) {eps}
+ *   layer_norm(x, weight, bias) {eps}
+ *   dropout(x) {p}
+ *   attention(q, k, v) {causal = false, scale?, dropout = 0, layout: "bthd" | "bhtd" = "bthd", window = 0}
+ *   matmul(a, b) {transpose_a = false, transpose_b = false}: as torch.matmul, the leading axes broadcast
+ *   softmax, log_softmax (x) {axis = -1}
+ *   gelu(x) {approximate: "none" | "tanh" = "none"}
+ *   silu, relu, tanh, sigmoid, neg, exp, log, sqrt, rsqrt, abs, sign, square, softplus, erf (x)
+ *   add, sub, mul, div, pow, maximum, minimum (a, b?) {scalar?, reverse = false}: `scalar` stands in for b;
+ *     reverse: b op a
+ *   eq, ne, lt, le, gt, ge (a, b?) {scalar?, reverse = false}: 0 or 1 as float32
+ *   where(condition, a, b)
+ *   clamp(x) {min?, max?}
+ *   pointwise(x...) {expression}: see docs/library.md
+ *   sum, mean, max (x) {axes?: all where left out, keepdims = false}
+ *   reshape(x) {shape: one extent may be -1}
+ *   permute(x) {axes}
+ *   transpose(x) {axis0 = -2, axis1 = -1}
+ *   expand(x) {shape}
+ *   slice(x) {axis = 0, start = 0, end?, step = 1}
+ *   split(x) {sizes, axis = -1}
+ *   concat(x...) {axis = -1}
+ *   flip(x) {axis = 0}
+ *   gather(x, index) {axis = 0}
+ *   index_select(x, index) {axis = 0}
+ *   arange() {end, start = 0, step = 1, dtype = "int32"}
+ *   full() {shape, value}
+ *   cast(x) {dtype: "float32" | "bfloat16" | "float16"}
+ *   detach(x)
+ *   cross_entropy(logits [..., classes], labels [...]) {ignore_index = -100}: the mean over what counts
+ *   mse(a, b), bce_with_logits(logits, labels): means over all elements
  */
 PLS_API int pls_op(pls_builder* builder, const char* name, const pls_value* inputs, size_t num_inputs,
                    const char* attributes, pls_value* outputs, size_t num_outputs, pls_error** error);
@@ -160,8 +176,7 @@ PLS_API int pls_scope_pop(pls_builder* builder, pls_error** error);
 /* The loss: a float32 of one element. Once. */
 PLS_API int pls_loss(pls_builder* builder, pls_value loss, pls_error** error);
 
-/* ---- plans
- * --------------------------------------------------------------------------------------------------- */
+/* ---- plans */
 
 /* Plans training steps of the builder's model; the builder is not changed and not needed afterwards.
  * `settings`: YAML or JSON of a run file's sections `training`, `memory` and `runtime`, so far as they
@@ -200,8 +215,7 @@ PLS_API const char* pls_plan_json(const pls_plan* plan);
 /* `what`: "table" (the report for people), "timeline" (an SVG of what is alive at each op). */
 PLS_API int pls_plan_text(pls_plan* plan, const char* what, const char** text, pls_error** error);
 
-/* ---- batches
- * ------------------------------------------------------------------------------------------------- */
+/* ---- batches */
 
 /* Names and pointers, reusable: setting a name again replaces it. Arrays are not copied and not owned: they
  * live until the call that the batch is given to has returned, and are only read. */
@@ -220,8 +234,7 @@ PLS_API int pls_batch_set(pls_batch* batch, int64_t part, const char* name, cons
 PLS_API int pls_batch_set_dlpack(pls_batch* batch, int64_t part, const char* name, const void* tensor,
                                  pls_error** error);
 
-/* ---- sessions
- * ------------------------------------------------------------------------------------------------ */
+/* ---- sessions */
 
 /* Takes all memory of the plan, and draws the parameters. `options` JSON, may be null: {"seed": 0}. Errors:
  * PLS_DOES_NOT_FIT with least_bytes for a plan that does not fit. */
@@ -287,10 +300,8 @@ PLS_API int pls_session_save(pls_session* session, const char* folder, const cha
 PLS_API int pls_session_load(pls_session* session, const char* folder, pls_error** error);
 
 /* ---- whole runs
- * ------------------------------------------------------------------------------------------------ As the
- * program's commands of these names, on the calling thread. `run_file`, `settings`, `overrides` as
- * pls_plan_run.
- */
+ * As the program's commands of these names, on the calling thread. `run_file`, `settings`, `overrides` as
+ * pls_plan_run. */
 
 /* An event of the run, a line of `plimsoll … --json`; also {"event": "message", "text"} for what the program
  * would tell people on stderr. Called on the calling thread, or for messages on any thread that the caller's

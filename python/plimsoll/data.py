@@ -37,8 +37,8 @@ class DataLoader:
         #: the epoch that the next ``iter()`` gives, from 0
         self.epoch = 0
         self._position = 0  # batches of that epoch that are left out: they were read before
-        self._done = 0
         self._running_epoch = 0
+        self._done: Optional[int] = None  # batches taken of the running epoch; None: no epoch was begun
 
     def __len__(self) -> int:
         """Batches of an epoch."""
@@ -59,7 +59,7 @@ class DataLoader:
 
     def state_dict(self) -> Dict[str, int]:
         """Where the loader stands: give it to ``load_state_dict`` to read on behind the last batch that was taken."""
-        if self._done and self._done < len(self):
+        if self._done is not None and self._done < len(self):
             return {"epoch": self._running_epoch, "position": self._done}
         return {"epoch": self.epoch, "position": self._position}
 
@@ -69,7 +69,7 @@ class DataLoader:
             self.epoch, self._position = int(state["epoch"]), int(state["position"])
         except (KeyError, TypeError, ValueError):
             raise DataError(f"DataLoader: {state!r} is no state of a loader") from None
-        self._done = 0
+        self._done = None
 
     def __iter__(self) -> Iterator[Batch]:
         epoch, first = self.epoch, self._position
@@ -80,11 +80,10 @@ class DataLoader:
         self._running_epoch, self._done = epoch, first
         order = self.order(epoch)
         batches = [order[i * self.batch_size:(i + 1) * self.batch_size] for i in range(first, len(self))]
-        return self._counted(_read_ahead(self, batches) if self.workers else map(self._read, batches))
+        return self._counted(_read_ahead(self, batches) if self.workers else map(self._read, batches), first)
 
-    def _counted(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        for batch in batches:
-            self._done += 1
+    def _counted(self, batches: Iterator[Batch], first: int) -> Iterator[Batch]:
+        for self._done, batch in enumerate(batches, first + 1):
             yield batch
 
     def _read(self, rows: "numpy.ndarray") -> Batch:

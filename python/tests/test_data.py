@@ -45,6 +45,17 @@ class Order(unittest.TestCase):
         self.assertEqual(len(pl.DataLoader(Rows(10), 4)), 2)
         self.assertEqual([len(b["x"]) for b in pl.DataLoader(Rows(10), 4, drop_last=False)], [4, 4, 2])
 
+    def test_state_before_the_first_batch(self):
+        loader = pl.DataLoader(Rows(20), 4, shuffle=True, seed=1)
+        wanted = order(loader)
+        loader = pl.DataLoader(Rows(20), 4, shuffle=True, seed=1)
+        batches = iter(loader)
+        other = pl.DataLoader(Rows(20), 4, shuffle=True, seed=1)
+        other.load_state_dict(loader.state_dict())
+        self.assertEqual(order(other), wanted)
+        self.assertEqual([row for batch in batches for row in batch["label"].tolist()], wanted)
+        self.assertEqual(loader.state_dict(), {"epoch": 1, "position": 0})
+
     def test_state_reads_on(self):
         loader = pl.DataLoader(Rows(20), 4, shuffle=True, seed=1, workers=2)
         wanted = order(loader) + order(loader)

@@ -66,7 +66,10 @@ def flatten(x: Any, start: int = 0, end: int = -1) -> Value:
 def unsqueeze(x: Any, dim: int) -> Value:
     """A new axis of size 1 before ``dim``."""
     x = operand(x)
-    at = dim % (x.ndim + 1)
+    if not hasattr(dim, "__index__") or not -x.ndim - 1 <= int(dim) <= x.ndim:
+        raise SettingError(f"unsqueeze: dim {dim!r} of a value of shape {list(x.shape)}",
+                           f"the new axis is from {-x.ndim - 1} to {x.ndim}")
+    at = int(dim) % (x.ndim + 1)
     return reshape(x, [*x.shape[:at], 1, *x.shape[at:]])
 
 

@@ -128,7 +128,7 @@ class Refused(unittest.TestCase):
         return pl.plan(Net(), inputs={"x": ((4, 6), "float32")})
 
     def test_by_name_with_what_came(self):
-        for function, word in ((lambda x: x[9], "index 9"), (lambda x: x.sum(dim=3), "dim 3"), (lambda x: x @ x, "matmul"),
+        for function, word in ((lambda x: x[9], "index 9"), (lambda x: x.unsqueeze(3), "dim 3"), (lambda x: pl.stack([x, x], dim=-4), "dim -4"), (lambda x: x.sum(dim=3), "dim 3"), (lambda x: x @ x, "matmul"),
                                (lambda x: x.reshape(5, 5), "reshape"), (lambda x: x[4:2], "slice"),
                                (lambda x: pl.gelu(x, "erf"), "approximate"), (lambda x: x + "a", "str"),
                                (lambda x: pl.attention(x, x, x, layout="x"), "layout"), (lambda x: x * float("nan"), "finite"),

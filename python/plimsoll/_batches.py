@@ -61,7 +61,7 @@ class Batch:
         elif self._set_dlpack(part, key, name, value):
             return
         else:
-            array = as_array(name, value)
+            array = as_array(f"batch: {name}", value)
         if array.dtype.name not in _TAKEN or not array.dtype.isnative:
             array = _converted(name, array)
         self._alive.append(array)
@@ -110,8 +110,8 @@ def _capsule_pointer(capsule: Any) -> int:
     return int(pointer(capsule, b"dltensor"))
 
 
-def as_array(name: str, value: Any) -> Any:
-    """A numpy array of a list, a number, or anything with ``__array__``. Errors: DataError naming it."""
+def as_array(what: str, value: Any) -> Any:
+    """A numpy array of a list, a number, or anything with ``__array__``. Errors: DataError that says `what` it is."""
     import warnings
 
     import numpy
@@ -123,9 +123,9 @@ def as_array(name: str, value: Any) -> Any:
             warnings.simplefilter("error")  # older versions of numpy warn of ragged lists
             array = numpy.asarray(value)
     except Exception as error:
-        raise DataError(f"batch: {name} makes no array: {error}", "give numbers, or lists of equal lengths") from None
+        raise DataError(f"{what} makes no array: {error}", "give numbers, or lists of equal lengths") from None
     if array.dtype.kind not in "fiub":
-        raise DataError(f"batch: {name} is a {type(value).__name__} of {array.dtype}", "floats and integers are wanted")
+        raise DataError(f"{what} is a {type(value).__name__} of {array.dtype}", "floats and integers are wanted")
     return array
 
 
@@ -149,7 +149,7 @@ def dense(name: str, value: Any, shape: Tuple[int, ...]) -> Any:
     """A dense float32 array of that shape. Errors: SettingError naming what came and what was wanted."""
     import numpy
 
-    array = value if isinstance(value, numpy.ndarray) else as_array(name, value)
+    array = value if isinstance(value, numpy.ndarray) else as_array(f"write {name}:", value)
     if array.dtype.kind not in "fiu":
         raise SettingError(f"write {name}: {array.dtype} came, float32 is wanted")
     if tuple(array.shape) != tuple(shape):

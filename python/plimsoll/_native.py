@@ -128,7 +128,7 @@ def exception_of(error: Optional[int], code: int) -> BaseException:
     if code == 69:
         return errors.DoesNotFit(message, hint, int(more.get("least_bytes") or 0))
     if code == 74:
-        return errors.file_error(int(more.get("errno") or 5), message, hint=hint)
+        return errors.file_error(int(more.get("errno") or 0), message, hint)
     if code == 75:
         return KeyboardInterrupt(message)
     if code == 76:

@@ -11,11 +11,10 @@ Error               also a                raised for
 ``InternalError``   ``RuntimeError``      a fault of Plimsoll, or a session used where it cannot be
 ==================  ====================  =====================================================================
 
-Files that are missing or cannot be written raise ``OSError`` with its ``errno``; a ``hint`` is there as well.
+Files that are missing or cannot be written raise ``OSError``; a ``hint`` is there as well.
 """
 from __future__ import annotations
 
-import os
 from typing import Iterable, Optional
 
 
@@ -71,9 +70,10 @@ class InternalError(PlimsollError, RuntimeError):
     """A fault of Plimsoll, or a session that is used where it cannot be: after its end, or in a forked process."""
 
 
-def file_error(number: int, message: str, path: str = "", hint: str = "") -> OSError:
-    """The ``OSError`` (of the subclass that fits ``number``) for a file that cannot be read or written."""
-    error = OSError(number, message or os.strerror(number), path) if path else OSError(number, message)
+def file_error(number: int, message: str, hint: str = "") -> OSError:
+    """The ``OSError`` (of the subclass that fits ``number``, where it is known and not 0) for a file that cannot be read or
+    written."""
+    error = OSError(number, message) if number else OSError(message)
     error.hint = hint  # type: ignore[attr-defined]
     return error
 

@@ -135,7 +135,7 @@ class Parameters(unittest.TestCase):
                                (lambda: session.write("head", np.zeros(3)), "head.weight|head.bias"),
                                (lambda: session.write("head.weight", np.zeros((32, 1))), r"\[32, 1\].*\[1, 32\]"),
                                (lambda: session.write("head.weight", np.full((1, 32), np.nan)), "head.weight"),
-                               (lambda: session.write("head.bias", ["a"]), "head.bias")):
+                               (lambda: session.write("head.bias", ["a"]), "^write head.bias")):
                 with self.assertRaisesRegex((pl.SettingError, pl.DataError), word):
                     call()
 
@@ -173,8 +173,9 @@ class Files(unittest.TestCase):
 
     def test_missing_damaged_and_foreign(self):
         with tempfile.TemporaryDirectory() as folder, pl.Session(nets.plan(), seed=0) as session:
-            with self.assertRaises(OSError):
+            with self.assertRaisesRegex(OSError, "^there is no such file") as caught:
                 session.load(os.path.join(folder, "none"))
+            self.assertTrue(caught.exception.hint)
             path, other = os.path.join(folder, "saved"), os.path.join(folder, "other")
             session.save(path)
             with pl.Session(nets.plan(net=nets.Net(layers=3)), seed=0) as foreign:

@@ -76,13 +76,12 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
 _library: Optional[ctypes.CDLL] = None
 
 
-def _candidates() -> List[str]:
-    here = os.path.dirname(os.path.abspath(__file__))
+def _path() -> str:
     named = os.environ.get("PLIMSOLL_LIBRARY")
     if named:
-        return [named]
-    inside = os.path.join(here, "lib", "libplimsoll.so.0")
-    return [inside] if os.path.exists(inside) else ["libplimsoll.so.0"]
+        return named
+    inside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", "libplimsoll.so.0")
+    return inside if os.path.exists(inside) else "libplimsoll.so.0"
 
 
 def library() -> ctypes.CDLL:
@@ -90,7 +89,7 @@ def library() -> ctypes.CDLL:
     global _library
     if _library is not None:
         return _library
-    name = _candidates()[0]
+    name = _path()
     try:
         opened = ctypes.CDLL(name)
     except OSError as error:
@@ -160,7 +159,14 @@ def text(value: Any) -> Optional[bytes]:
     """UTF-8 of a text; JSON of anything else; nothing of ``None`` and of what is empty."""
     if value is None or value == {}:
         return None
-    return value.encode() if isinstance(value, str) else json.dumps(value).encode()
+    return value.encode() if isinstance(value, str) else json.dumps(value, default=_number).encode()
+
+
+def _number(value: Any) -> Any:
+    """A number of numpy's or another library's as Python's. Errors: SettingError."""
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return value.item()
+    raise errors.SettingError(f"a {type(value).__name__} came where a number, a text, a list or a map is wanted")
 
 
 def texts(values: Sequence[str]) -> Any:

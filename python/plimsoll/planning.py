@@ -226,13 +226,14 @@ def run_settings(optimizer: Any, parameters: Mapping[str, Any], *, clip_norm: Op
 
 
 def _bytes(budget: Any) -> int:
-    """4GiB as 4294967296. Errors: SettingError."""
+    """4GiB as 4294967296, in the units that the library reads: 4GB is decimal, 4G is 4GiB. Errors: SettingError."""
     import re
 
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)(i?)B?\s*", str(budget))
+    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(?:([kmgtpe])(i?b)|([kmgt])|b)?\s*", str(budget).lower())
     if match is None:
         raise SettingError(f"memory_budget: {budget!r} is no size", 'bytes, or a text such as "4GiB"')
-    return int(float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2] or " "))
+    prefix, base = match[2] or match[4] or "", 1000 if match[3] == "b" else 1024
+    return int(float(match[1]) * base ** " kmgtpe".index(prefix or " "))
 
 
 def _resident_bytes() -> int:

@@ -4,6 +4,7 @@ import unittest
 import nets
 import numpy as np
 import plimsoll as pl
+from plimsoll import planning
 
 
 class Plan(unittest.TestCase):
@@ -31,6 +32,23 @@ class Plan(unittest.TestCase):
         self.assertTrue(nets.plan(rows=256, memory_budget=least).fits)
         self.assertFalse(nets.plan(rows=256, memory_budget=least - 1).fits)
         self.assertLessEqual(nets.plan(rows=256, memory_budget=least).peak_bytes, least)
+
+    def test_numbers_of_numpy(self):
+        plain = nets.plan(clip_norm=0.5, memory_budget=1 << 28)
+        plan = nets.plan(clip_norm=np.float32(0.5), memory_budget=np.int64(1 << 28))
+        self.assertEqual((plan.peak_bytes, plan.budget_bytes), (plain.peak_bytes, plain.budget_bytes))
+        for wrong in (np.zeros(2), object(), 1j):
+            with self.assertRaisesRegex(pl.SettingError, type(wrong).__name__):
+                nets.plan(clip_norm=wrong)
+
+    def test_budgets_of_the_process_have_the_same_units(self):
+        for text in ("2GiB", "2gib", "2 GB", "2G", "1.5g", "2147483648", "0.001TB", "3000000000b"):
+            whole = nets.plan(memory_budget=text).budget_bytes
+            self.assertEqual(planning._bytes(text), whole, text)
+            self.assertLess(nets.plan(memory_budget=text, budget_scope="process").budget_bytes, whole, text)
+        for text in ("1.2.3GiB", "4 gigs", "-1", ""):
+            with self.assertRaisesRegex(pl.SettingError, "size"):
+                nets.plan(memory_budget=text, budget_scope="process")
 
     def test_checkpoint_lowers_the_peak_and_no_bit_changes(self):
         class Deep(nets.Net):

@@ -114,8 +114,10 @@ class Trainer:
             return dict(self.model)
         path = os.fspath(self.model)
         has_config = os.path.isfile(os.path.join(path, "config.json"))
+        # A pickle counts: the run refuses it, where a random start would hide it.
         has_weights = os.path.isdir(path) and any(
-            name.endswith((".safetensors", ".safetensors.index.json")) for name in os.listdir(path))
+            name.endswith((".safetensors", ".safetensors.index.json")) or name.startswith("pytorch_model")
+            for name in os.listdir(path))
         return {"path": path, "init": "random"} if has_config and not has_weights else {"path": path}
 
 

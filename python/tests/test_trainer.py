@@ -103,6 +103,11 @@ class Training(unittest.TestCase):
         ours, theirs = (self.folder / name / "final/model.safetensors" for name in ("out", "program"))
         self.assertEqual(ours.read_bytes(), theirs.read_bytes())
 
+    def test_weights_in_a_pickle_are_no_random_start(self):
+        (self.folder / "model/pytorch_model.bin").write_bytes(b"a pickle")
+        with self.assertRaisesRegex(pl.DataError, "pickle"):
+            self.trainer().train()
+
     def test_a_callback_stops_and_the_run_is_resumed(self):
         output = self.trainer(callbacks=[Seen(stop_at=3)], save_strategy="steps", save_steps=2).train()
         self.assertEqual(output.global_step, 3)

@@ -1,6 +1,7 @@
 // Texts of expressions, read and written.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -153,6 +154,7 @@ std::string Expression::text() const {
     for (int arg = 0; arg < info(node.function).arity; ++arg)
       ++uses[static_cast<size_t>(node.args[static_cast<size_t>(arg)])];
   std::array<std::string, kMaxNodes> texts;
+  std::array<int, kMaxNodes> depths{};  // of their texts
   std::string text;
   int named = 0;
   for (int i = 0; i < size_; ++i) {
@@ -164,13 +166,16 @@ std::string Expression::text() const {
       texts[place] = fmt::format("{}", node.number);
     } else {
       texts[place] = fmt::format("{}(", info(node.function).name);
-      for (int arg = 0; arg < info(node.function).arity; ++arg)
-        texts[place] +=
-            (arg > 0 ? "," : "") + texts[static_cast<size_t>(node.args[static_cast<size_t>(arg)])];
+      for (int arg = 0; arg < info(node.function).arity; ++arg) {
+        const auto operand = static_cast<size_t>(node.args[static_cast<size_t>(arg)]);
+        texts[place] += (arg > 0 ? "," : "") + texts[operand];
+        depths[place] = std::max(depths[place], depths[operand] + 1);
+      }
       texts[place] += ")";
-      if (uses[place] > 1) {
+      if (uses[place] > 1 || depths[place] == kMaxDepth) {  // deeper the parser would not read it
         text += fmt::format("t{}={};", named, texts[place]);
         texts[place] = fmt::format("t{}", named++);
+        depths[place] = 0;
       }
     }
   }

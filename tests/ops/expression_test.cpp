@@ -22,6 +22,21 @@ TEST(Expression, TextsAreReadAndWritten) {
   EXPECT_EQ(again("t0=mul(x0,x0);neg(x0)"), "neg(x0)") << "nothing that the result does not need";
 }
 
+/// Nested, such a chain and its derivative would be deeper than a text may be.
+TEST(Expression, TextsOfLongChainsAreReadAgain) {
+  std::string chain = "t0=sigmoid(x0);";
+  for (int i = 1; i < 100; ++i)
+    chain += "t" + std::to_string(i) + "=" + (i % 2 == 0 ? "sigmoid" : "tanh") + "(t" +
+             std::to_string(i - 1) + ");";
+  const Expression f = *Expression::parse(chain + "t99");
+  for (const Expression& e : {f, *derivative(f, 0, 1)}) {
+    const auto read = Expression::parse(e.text());
+    ASSERT_TRUE(read.ok()) << read.error().what;
+    EXPECT_EQ(read->nodes().size(), e.nodes().size());
+    EXPECT_EQ(read->evaluate(std::vector<double>{0.3, 1e40}), e.evaluate(std::vector<double>{0.3, 1e40}));
+  }
+}
+
 TEST(Expression, ConstantsAreFolded) {
   EXPECT_EQ(again("mul(x0,add(1,2))"), "mul(x0,3)");
   EXPECT_EQ(again("mul(div(x0,1),1)"), "x0");

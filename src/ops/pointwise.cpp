@@ -49,8 +49,10 @@ Result<Types> infer_pointwise(const OpTypes& t) {
   return in.results({{out_dtype(in, t, own_dtype(t, *f)), shape.value_or(Shape{1})}});
 }
 
-/// The operands that `f` reads, and f over those alone.
+/// The operands that `f` reads, and f over those alone. A derivative that was too large stays as it is:
+/// inference refuses its text.
 Expression over_read_operands(const Expression& f, std::vector<ValueId>& operands) {
+  if (!f.is_complete()) return f;
   std::vector<ValueId> read;
   std::array<int, Expression::kMaxInputs> numbers{};
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -72,17 +74,14 @@ void vjp_pointwise(VjpContext& ctx) {
   for (int i = 0; i < last; ++i) {
     const TensorType x = b.type(op.inputs[at(i)]);
     if (!ctx.wants(at(i)) || !ir::is_computable(x.dtype)) continue;
-    if (last ==
-        Expression::kMaxInputs) {  // there is no room for the cotangent: the op's own inference says so
-      std::vector<ValueId> operands = op.inputs;
-      operands.push_back(dy);
+    std::vector<ValueId> operands = op.inputs;
+    operands.push_back(dy);
+    if (last == Expression::kMaxInputs) {  // no room for the cotangent: the op's own inference says so
       b.op("pointwise", std::move(operands), op.attrs);
       return;
     }
     const auto slope = derivative(f, i, last);
     if (!slope) continue;
-    std::vector<ValueId> operands = op.inputs;
-    operands.push_back(dy);
     const Expression g = over_read_operands(*slope, operands);
     const bool is_same = x.shape == b.type(dy).shape;
     ValueId part = operands.size() == 1 && g.nodes().size() == 1 ? dy : ValueId{};

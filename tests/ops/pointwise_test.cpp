@@ -101,6 +101,19 @@ TEST(Pointwise, SaysWhatDoesNotFit) {
   for (const auto& row : rows) EXPECT_EQ(operand_error(row), row.what);
 }
 
+TEST(Pointwise, ADerivativeThatIsTooLargeIsNamed) {
+  std::string text = "t0=pow(x0,x1);";
+  for (int i = 1; i < 120; ++i) text += fmt::format("t{}=pow(x1,t{});", i, i - 1);
+  const DerivativeCase row{"", "pointwise", {normal({3}), normal({3}, 1)}, expr(text + "t119")};
+  std::string what;
+  try {
+    gradients(row, {normal({3}, 2)}, {true, false});
+  } catch (const std::runtime_error& error) {
+    what = error.what();
+  }
+  EXPECT_NE(what.find("derivative_too_large"), std::string::npos) << what;
+}
+
 RefTensor torch_operand(const TorchCase& c, std::vector<double> data) {
   if (c.is_positive)
     for (double& v : data) v = std::abs(v) + 0.25;

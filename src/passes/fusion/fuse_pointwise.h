@@ -1,7 +1,8 @@
 // Joins neighbouring expressions into one, so that what lies between them never crosses memory.
 //
-//   x, y ─► pointwise sub(x0,x1) ─► pointwise mul(x0,x0) ─► z     ==>     x, y ─► t0=sub(x0,x1);mul(t0,t0) ─►
-//   z
+//   x, y ─► pointwise sub(x0,x1) ─► pointwise mul(x0,x0) ─► z
+//   ==>
+//   x, y ─► pointwise t0=sub(x0,x1);mul(t0,t0) ─► z
 #pragma once
 
 #include <span>

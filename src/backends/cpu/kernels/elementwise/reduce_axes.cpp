@@ -1,12 +1,10 @@
 // Reductions over any axes of operands of any strides. Two ways, by the last axis that has more than one
 // element:
 //
-//   it stays    its columns are summed row by row, as bias gradients are: rows of a granule in order,
-//   granules
-//               in order
-//   it goes     the elements of a result are summed in pieces of 4096 by vectors, pieces are added in order,
-//   in
-//               double
+//   it stays    its columns are summed row by row, as bias gradients are: rows of a granule in order, then
+//               granules in order
+//   it goes     the elements of a result are summed in pieces of 4096 by vectors, then the pieces are added
+//               in order, in double
 //
 // What is a piece, a granule and a task depends on the shape alone, not on strides.
 #include "backends/cpu/kernels/targets.h"
@@ -17,6 +15,7 @@
 //
 #include "backends/cpu/kernels/strided_runs.h"
 #include "backends/cpu/kernels/vectors-inl.h"
+#include "ops/broadcast.h"
 #include "ops/reduce.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -161,16 +160,11 @@ class AxesReduction {
   [[nodiscard]] const std::byte* address(int64_t offset) const {
     return x_.data + offset * element_bytes(x_.type.dtype);
   }
-  [[nodiscard]] int64_t kept_offset(int64_t result) const {
-    int64_t offset = 0;
-    kept_.for_runs(result, result + 1, [&](int64_t found, int64_t, int64_t) { offset = found; });
-    return offset;
-  }
 
   /// The elements [begin, end) of a result, piece by piece.
   [[nodiscard]] double reduce_pieces(int64_t result, int64_t begin, int64_t end) const {
     alignas(64) std::array<float, kPieceElements> room;
-    const int64_t base = kept_offset(result);
+    const int64_t base = ops::offset_of(axes_.kept, result, axes_.kept_strides);
     const bool is_direct = x_.type.dtype == ir::DType::kF32 && gone_.is_dense();
     double total = 0;
     for (int64_t i = begin; i < end; i += kPieceElements) {

@@ -23,7 +23,9 @@ struct Kernel {
   Status (*run)(const KernelCall& call, Stream& stream) = nullptr;
   /// Bytes of scratch, a pure function of the types; null: none.
   int64_t (*workspace_bytes)(const ir::OpTypes& types) = nullptr;
-  /// Bit i: input i may be a view whose last axis is contiguous and whose other axes collapse to one stride.
+  /// Bit i: input i may be a view whose last axis is contiguous and whose other axes collapse to one stride;
+  /// of four axes, unless the op is a product or a loss, also one whose last two are contiguous: heads of
+  /// tokens.
   uint32_t strided_inputs = 0;
   /// Bit i: input i may be of a block type (ir::is_block).
   uint32_t block_inputs = 0;

@@ -43,9 +43,7 @@ inline bool on_card_alone() { return std::getenv("PLIMSOLL_CARD_ONLY") != nullpt
 
 /// Whether input `i` may be a view of wider rows there.
 inline bool takes_view(const cuda::CudaDevice& card, const OpRun& run, size_t i) {
-  const int rank = run.inputs[i].type.shape.rank();
-  if (rank == 4 && run.op.find("norm") != run.op.npos) return false;
-  return rank >= 2 && card.target().accepts_strided(run.op, i);
+  return run.inputs[i].type.shape.rank() >= 2 && card.target().accepts_strided(run.op, i);
 }
 inline bool takes_views(const cuda::CudaDevice& card, const OpRun& run) {
   for (size_t i = 0; i < run.inputs.size(); ++i)

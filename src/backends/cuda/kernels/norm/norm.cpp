@@ -1,6 +1,7 @@
 // RMS and layer normalisation, alone and with the residual stream's addition.
 #include "backends/cuda/kernels/norm/norm_args.h"
 #include "backends/cuda/kernels/norm/norm_parts_args.h"
+#include "backends/cuda/kernels/norm/row_strides.h"
 #include "backends/cuda/kernels/norm/sums.h"
 #include "backends/cuda/kernels/norm/sums_args.h"
 #include "backends/cuda/kernels/operands.h"
@@ -21,9 +22,9 @@ Status forward(const KernelCall& call, Stream& stream) {
   const TensorRef& x = call.inputs[in++];
   a.x = operand(x);
   a.cols = x.shape().dim(-1);
-  a.x_stride = a.residual_stride = row_stride(x);
+  a.x_rows = a.residual_rows = row_strides(x);
   if (kFused) {
-    a.residual_stride = row_stride(call.inputs[in]);
+    a.residual_rows = row_strides(call.inputs[in]);
     a.residual = operand(call.inputs[in++]);
   }
   a.weight = operand(call.inputs[in++]);
@@ -101,10 +102,10 @@ Status backward(const KernelCall& call, Stream& stream) {
   if (kLayer) a.mean = call.inputs[in++].as<const float>();
   a.rstd = call.inputs[in++].as<const float>();
   a.cols = x.shape().dim(-1);
-  a.dy_stride = row_stride(dy);
-  a.x_stride = a.residual_stride = row_stride(x);
+  a.dy_rows = row_strides(dy);
+  a.x_rows = a.residual_rows = row_strides(x);
   if (kFused) {
-    a.residual_stride = row_stride(call.inputs[in]);
+    a.residual_rows = row_strides(call.inputs[in]);
     a.d_residual = operand(call.inputs[in++]);
   }
   a.dx = operand(call.outputs[0]);

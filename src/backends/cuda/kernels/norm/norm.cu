@@ -2,26 +2,28 @@
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/norm/norm_args.h"
+#include "backends/cuda/kernels/norm/row_strides.cuh"
 
 namespace plimsoll::cuda {
 
 extern "C" __global__ void norm_rows(NormRows a) {
   __shared__ float shared[32];
-  const i64 row = blockIdx.x, out = row * a.cols;
-  const bool vec = a.cols % 8 == 0 && a.x_stride % 8 == 0 && a.residual_stride % 8 == 0 && aligned16(a.x) &&
+  const i64 row = blockIdx.x, out = row * a.cols, x = row_begin(a.x_rows, row),
+            residual = row_begin(a.residual_rows, row);
+  const bool vec = a.cols % 8 == 0 && by_eights(a.x_rows) && by_eights(a.residual_rows) && aligned16(a.x) &&
                    aligned16(a.residual) && aligned16(a.weight) && aligned16(a.bias) && aligned16(a.sum) &&
                    aligned16(a.y);
   const bool adds = given(a.sum), layer = a.mean != nullptr;
   const Operand read = adds ? a.sum : a.x;  // what is normalised, as it is stored
-  const i64 from = adds ? out : row * a.x_stride;
+  const i64 from = adds ? out : x;
   const bool once = a.cols <= 8 * (i64)blockDim.x;  // a thread takes eight elements: they stay in registers
   float total = 0, squares = 0, v[8] = {};
   for (i64 c = 8 * (i64)threadIdx.x; c < a.cols; c += 8 * blockDim.x) {
     const int n = a.cols - c < 8 ? (int)(a.cols - c) : 8;
-    load_part(a.x, row * a.x_stride + c, n, v, vec);
+    load_part(a.x, x + c, n, v, vec);
     if (adds) {
       float r[8];
-      load_part(a.residual, row * a.residual_stride + c, n, r, vec);
+      load_part(a.residual, residual + c, n, r, vec);
       for (int e = 0; e < 8; ++e) v[e] = rounded_to(v[e] + r[e], a.sum.dtype);
       store_part(a.sum, out + c, n, v, vec);
     }
@@ -61,9 +63,10 @@ extern "C" __global__ void norm_rows(NormRows a) {
 // dx may lie where dy, x or d_residual does: each thread writes what it alone has read.
 extern "C" __global__ void norm_grad_rows(NormGrad a) {
   __shared__ float shared[32];
-  const i64 row = blockIdx.x, dy = row * a.dy_stride, x = row * a.x_stride;
-  const bool vec = a.cols % 8 == 0 && a.x_stride % 8 == 0 && a.dy_stride % 8 == 0 &&
-                   a.residual_stride % 8 == 0 && aligned16(a.x) && aligned16(a.dy) && aligned16(a.weight) &&
+  const i64 row = blockIdx.x, dy = row_begin(a.dy_rows, row), x = row_begin(a.x_rows, row),
+            residual = row_begin(a.residual_rows, row);
+  const bool vec = a.cols % 8 == 0 && by_eights(a.x_rows) && by_eights(a.dy_rows) &&
+                   by_eights(a.residual_rows) && aligned16(a.x) && aligned16(a.dy) && aligned16(a.weight) &&
                    aligned16(a.d_residual) && aligned16(a.dx);
   const bool layer = a.mean != nullptr;
   const float rstd = a.rstd[row], mean = layer ? a.mean[row] : 0.0f;
@@ -85,7 +88,7 @@ extern "C" __global__ void norm_grad_rows(NormGrad a) {
     float r[8] = {};
     if (!once)
       load_part(a.dy, dy + c, n, d, vec), load_part(a.x, x + c, n, v, vec), load_part(a.weight, c, n, w, vec);
-    if (given(a.d_residual)) load_part(a.d_residual, row * a.residual_stride + c, n, r, vec);
+    if (given(a.d_residual)) load_part(a.d_residual, residual + c, n, r, vec);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const float g = layer ? d[e] * w[e] - total : d[e] * w[e];

@@ -1,7 +1,7 @@
 // Arguments of norm.cu.
 #pragma once
 
-#include "backends/cuda/device/types.cuh"
+#include "backends/cuda/kernels/norm/row_strides_args.h"
 
 namespace plimsoll::cuda {
 
@@ -12,13 +12,15 @@ struct NormRows {
   Operand x, residual, weight, bias, sum,
       y;  // residual and sum where an addition goes before; bias of layer_norm
   float *mean = nullptr, *rstd = nullptr;  // mean of layer_norm
-  i64 cols = 0, x_stride = 0, residual_stride = 0;
+  i64 cols = 0;
+  RowStrides x_rows, residual_rows;
   float eps = 0;
 };
 struct NormGrad {
   Operand dy, x, weight, d_residual, dx;         // d_residual is added where given
   const float *mean = nullptr, *rstd = nullptr;  // mean of layer_norm
-  i64 cols = 0, dy_stride = 0, x_stride = 0, residual_stride = 0;
+  i64 cols = 0;
+  RowStrides dy_rows, x_rows, residual_rows;
 };
 
 inline constexpr DeviceKernel<NormRows> kNormRows{"norm/norm", "norm_rows"};

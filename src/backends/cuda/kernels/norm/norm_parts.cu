@@ -3,6 +3,7 @@
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/norm/norm_parts_args.h"
+#include "backends/cuda/kernels/norm/row_strides.cuh"
 #include "backends/cuda/kernels/norm/sums_args.h"
 
 namespace plimsoll::cuda {
@@ -18,8 +19,8 @@ extern "C" __global__ void __launch_bounds__(kMostRowThreads) norm_grad_parts(No
   if (begin >= end) return;
   const i64 c = 8 * (i64)threadIdx.x;
   const int n = c >= a.cols ? 0 : a.cols - c < 8 ? (int)(a.cols - c) : 8;
-  const bool vec = a.cols % 8 == 0 && a.x_stride % 8 == 0 && a.dy_stride % 8 == 0 &&
-                   a.residual_stride % 8 == 0 && aligned16(a.x) && aligned16(a.dy) && aligned16(a.weight) &&
+  const bool vec = a.cols % 8 == 0 && by_eights(a.x_rows) && by_eights(a.dy_rows) &&
+                   by_eights(a.residual_rows) && aligned16(a.x) && aligned16(a.dy) && aligned16(a.weight) &&
                    aligned16(a.d_residual) && aligned16(a.dx);
   const bool layer = a.mean != nullptr;
   float w[8], dw[8] = {}, db[8] = {};
@@ -27,8 +28,9 @@ extern "C" __global__ void __launch_bounds__(kMostRowThreads) norm_grad_parts(No
   for (i64 row = begin; row < end; ++row) {
     const float rstd = a.rstd[row], mean = layer ? a.mean[row] : 0.0f;
     float d[8], v[8], r[8] = {}, along = 0, total = 0;
-    load_part(a.dy, row * a.dy_stride + c, n, d, vec), load_part(a.x, row * a.x_stride + c, n, v, vec);
-    if (given(a.d_residual)) load_part(a.d_residual, row * a.residual_stride + c, n, r, vec);
+    load_part(a.dy, row_begin(a.dy_rows, row) + c, n, d, vec);
+    load_part(a.x, row_begin(a.x_rows, row) + c, n, v, vec);
+    if (given(a.d_residual)) load_part(a.d_residual, row_begin(a.residual_rows, row) + c, n, r, vec);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       v[e] = (v[e] - mean) * rstd;

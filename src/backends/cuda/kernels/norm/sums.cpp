@@ -1,5 +1,6 @@
 #include "backends/cuda/kernels/norm/sums.h"
 
+#include "backends/cuda/kernels/norm/row_strides.h"
 #include "backends/cuda/kernels/norm/sums_args.h"
 
 namespace plimsoll::cuda {
@@ -40,10 +41,10 @@ Status sum_columns(const ColumnSum& sum, float* partial, const TensorRef& acc, c
   const int64_t cols = sum.dy.shape().dim(-1);
   ColumnSums a;
   a.dy = operand(sum.dy);
-  a.dy_stride = row_stride(sum.dy);
+  a.dy_rows = row_strides(sum.dy);
   if (sum.x) {
     a.x = operand(sum.x);
-    a.x_stride = row_stride(sum.x);
+    a.x_rows = row_strides(sum.x);
   }
   a.mean = sum.mean;
   a.rstd = sum.rstd;

@@ -1,6 +1,7 @@
 // Sums over the rows of an operand: by granules, then the granules in order.
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
+#include "backends/cuda/kernels/norm/row_strides.cuh"
 #include "backends/cuda/kernels/norm/sums_args.h"
 
 namespace plimsoll::cuda {
@@ -14,9 +15,9 @@ extern "C" __global__ void sum_columns(ColumnSums a) {
   float sum = 0;
   if (c < a.cols)
     for (i64 r = begin + threadIdx.y; r < end; r += kRowsOfBlock) {
-      float v = load(a.dy, r * a.dy_stride + c);
+      float v = load(a.dy, row_begin(a.dy_rows, r) + c);
       if (a.rstd != nullptr)
-        v *= (load(a.x, r * a.x_stride + c) - (a.mean != nullptr ? a.mean[r] : 0.0f)) * a.rstd[r];
+        v *= (load(a.x, row_begin(a.x_rows, r) + c) - (a.mean != nullptr ? a.mean[r] : 0.0f)) * a.rstd[r];
       sum += v;
     }
   sums[threadIdx.y][threadIdx.x] = sum;

@@ -1,7 +1,7 @@
 // Arguments of sums.cu.
 #pragma once
 
-#include "backends/cuda/device/types.cuh"
+#include "backends/cuda/kernels/norm/row_strides_args.h"
 
 namespace plimsoll::cuda {
 
@@ -12,7 +12,8 @@ struct ColumnSums {
   const float *mean = nullptr, *rstd = nullptr;
   float* partial = nullptr;
   DeviceGranules granules;
-  i64 cols = 0, dy_stride = 0, x_stride = 0;
+  i64 cols = 0;
+  RowStrides dy_rows, x_rows;
 };
 /// A block takes so many columns of one granule, with so many threads for each.
 constexpr int kColumnsOfBlock = 32, kRowsOfBlock = 8;

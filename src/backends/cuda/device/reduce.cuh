@@ -11,23 +11,28 @@ __device__ __forceinline__ T warp_sum(T value) {
   for (int offset = 16; offset > 0; offset >>= 1) value += __shfl_xor_sync(0xffffffffu, value, offset);
   return value;
 }
+__device__ __forceinline__ float warp_max(float value) {
+  for (int offset = 16; offset > 0; offset >>= 1)
+    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  return value;
+}
 
-// Within a warp, then the warps in order. All threads of the block call it, with a shared array of 32 floats;
-// all get the sum.
-__device__ __forceinline__ float block_sum(float value, float* shared) {
+// Within a warp, then the warps in order. All threads of the block call it, with a shared array of an element
+// for each warp; all get the sum.
+template <typename T>
+__device__ __forceinline__ T block_sum(T value, T* shared) {
   value = warp_sum(value);
   const int warp = threadIdx.x >> 5, warps = (blockDim.x + 31) >> 5;
   __syncthreads();
   if ((threadIdx.x & 31) == 0) shared[warp] = value;
   __syncthreads();
-  float sum = 0;
+  T sum = 0;
   for (int w = 0; w < warps; ++w) sum += shared[w];
   return sum;
 }
 
 __device__ __forceinline__ float block_max(float value, float* shared) {
-  for (int offset = 16; offset > 0; offset >>= 1)
-    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  value = warp_max(value);
   const int warp = threadIdx.x >> 5, warps = (blockDim.x + 31) >> 5;
   __syncthreads();
   if ((threadIdx.x & 31) == 0) shared[warp] = value;

@@ -64,38 +64,30 @@ extern "C" __global__ void dora_scale(const __grid_constant__ DoraScale a) {
   if (i >= a.n) return;
   const int n = a.n - i < 8 ? (int)(a.n - i) : 8;
   i64 c = i % a.cols;
-  float v[8] = {};
-  if (n == 8) load8(a.x, i, v, aligned16(a.x));
+  float v[8];
+  load_part(a.x, i, n, v, aligned16(a.x));
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
     if (e >= n) continue;
-    if (n < 8) v[e] = load(a.x, i + e);
     v[e] *= __fdiv_rn(a.magnitude[c], a.norm[c]);
     if (++c == a.cols) c = 0;
   }
-  if (n == 8) return store8(a.out, i, v, aligned16(a.out));
-#pragma unroll
-  for (int e = 0; e < 8; ++e)
-    if (e < n) store(a.out, i + e, v[e]);
+  store_part(a.out, i, n, v, aligned16(a.out));
 }
 extern "C" __global__ void dora_scale_grad(const __grid_constant__ DoraScaleGrad a) {
   const i64 i = 8 * (blockIdx.x * (i64)blockDim.x + threadIdx.x);
   if (i >= a.n) return;
   const int n = a.n - i < 8 ? (int)(a.n - i) : 8;
   i64 c = i % a.cols;
-  float v[8] = {}, x[8] = {};
-  if (n == 8) load8(a.dy, i, v, aligned16(a.dy)), load8(a.x, i, x, aligned16(a.x));
+  float v[8], x[8];
+  load_part(a.dy, i, n, v, aligned16(a.dy)), load_part(a.x, i, n, x, aligned16(a.x));
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
     if (e >= n) continue;
-    if (n < 8) v[e] = load(a.dy, i + e), x[e] = load(a.x, i + e);
     v[e] = __fdiv_rn(__fmul_rn(v[e], x[e]), a.norm[c]);
     if (++c == a.cols) c = 0;
   }
-  if (n == 8) return store8(a.out, i, v, aligned16(a.out));
-#pragma unroll
-  for (int e = 0; e < 8; ++e)
-    if (e < n) store(a.out, i + e, v[e]);
+  store_part(a.out, i, n, v, aligned16(a.out));
 }
 
 }  // namespace plimsoll::cuda

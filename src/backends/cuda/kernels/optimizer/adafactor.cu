@@ -30,22 +30,11 @@ enum {
 };
 enum { kRowMean, kSettledRate, kStepRate };
 
-// As block_sum, in double. `shared`: 32.
-__device__ __forceinline__ double block_total(double value, double* shared) {
-  value = warp_sum(value);
-  const int warp = threadIdx.x >> 5, warps = (blockDim.x + 31) >> 5;
-  __syncthreads();
-  if ((threadIdx.x & 31) == 0) shared[warp] = value;
-  __syncthreads();
-  double sum = 0;
-  for (int w = 0; w < warps; ++w) sum += shared[w];
-  return sum;
-}
 // Of an array, by one block.
 __device__ __forceinline__ double array_total(const double* values, i64 n, double* shared) {
   double sum = 0;
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) sum += values[i];
-  return block_total(sum, shared);
+  return block_sum(sum, shared);
 }
 
 __device__ __forceinline__ float sum_of_squares(const float* v) {
@@ -101,8 +90,8 @@ extern "C" __global__ void adafactor_rows(const __grid_constant__ Adafactor a) {
     squares += (double)sum_of_squares(g);
     if (scales) params += (double)param_squares(a, first + c, n, vec);
   }
-  squares = block_total(squares, shared);
-  params = block_total(params, shared);
+  squares = block_sum(squares, shared);
+  params = block_sum(params, shared);
   if (threadIdx.x != 0) return;
   a.row[row] = next_moment(a, a.row[row], (float)(squares / (double)a.cols));
   a.param_squares[row] = params;
@@ -141,7 +130,7 @@ extern "C" __global__ void adafactor_row_mean(const __grid_constant__ Adafactor 
   if (is_skipped(a.t)) return;
   double sum = 0;
   for (i64 row = threadIdx.x; row < a.rows; row += blockDim.x) sum += (double)a.row[row];
-  sum = block_total(sum, shared);
+  sum = block_sum(sum, shared);
   if (threadIdx.x == 0) a.scalars[kRowMean] = sum / (double)a.rows;
 }
 
@@ -162,7 +151,7 @@ extern "C" __global__ void adafactor_updates(const __grid_constant__ Adafactor a
     for (int e = 0; e < 8; ++e) g[e] *= f[e];
     squares += (double)sum_of_squares(g);
   }
-  squares = block_total(squares, shared);
+  squares = block_sum(squares, shared);
   const double factor = (double)row_factor(a, row);
   if (threadIdx.x == 0) a.update_squares[row] = factor * factor * squares;
 }
@@ -188,8 +177,8 @@ extern "C" __global__ void adafactor_vector(const __grid_constant__ Adafactor a)
     updates = (double)sum_of_squares(g);
     if (a.t.group[kScale] != 0.0f) params = (double)param_squares(a, i, n, true);
   }
-  params = block_total(params, shared);
-  updates = block_total(updates, shared);
+  params = block_sum(params, shared);
+  updates = block_sum(updates, shared);
   if (threadIdx.x != 0) return;
   a.param_squares[blockIdx.x] = params;
   a.update_squares[blockIdx.x] = updates;

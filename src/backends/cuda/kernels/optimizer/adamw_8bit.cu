@@ -1,6 +1,7 @@
 // AdamW with moments of 8 bits: a warp takes the elements that share a scale. Its arithmetic is the
 // definition's (ops/rule_adamw_8bit.cpp), rounding by rounding: what lies between two codes must lie on the
 // same side here and there.
+#include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/kernels/optimizer/adamw_8bit_args.h"
 #include "backends/cuda/kernels/optimizer/tensor_update.cuh"
 
@@ -58,11 +59,6 @@ __device__ __forceinline__ void store_codes(unsigned char* codes, i64 i, int n, 
     if (e < n) codes[i + e] = (unsigned char)in[e];
 }
 
-__device__ __forceinline__ float warp_max(float value) {
-  for (int offset = 16; offset > 0; offset >>= 1)
-    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, offset));
-  return value;
-}
 // What a block's values are multiplied with before their codes are looked up.
 __device__ __forceinline__ float code_scale(float absmax) {
   return absmax > 0.0f ? __fdiv_rn(1.0f, absmax) : 0.0f;

@@ -24,13 +24,8 @@ extern "C" __global__ void sum_squares_chunks(const __grid_constant__ SquaresBat
       sum = fma(d, d, sum);
     }
   }
-  sum = warp_sum(sum);
-  if ((threadIdx.x & 31) == 0) shared[threadIdx.x >> 5] = sum;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    for (int w = 1; w < 8; ++w) sum += shared[w];
-    b.sums[chunk] = sum;
-  }
+  sum = block_sum(sum, shared);
+  if (threadIdx.x == 0) b.sums[chunk] = sum;
 }
 // A block a tensor: its chunks, thread by thread and then the threads in order.
 extern "C" __global__ void sum_squares_tensors(const __grid_constant__ SquaresBatch b) {

@@ -12,16 +12,6 @@ enum { kRate = 8, kDecay, kMomentum, kOneMinusMomentum, kNesterov, kMatchesRms }
 
 __device__ __forceinline__ i64 first_of_8() { return blockIdx.x * (i64)kMuonBlock + 8 * (i64)threadIdx.x; }
 
-// The sum over a block of 256 threads, which thread 0 has.
-__device__ __forceinline__ double sum_of_block(double value, double* shared) {
-  value = warp_sum(value);
-  if ((threadIdx.x & 31) == 0) shared[threadIdx.x >> 5] = value;
-  __syncthreads();
-  double sum = 0;
-  for (int w = 0; w < kMuonThreads / 32; ++w) sum += shared[w];
-  return sum;
-}
-
 }  // namespace
 
 // The momentum takes the gradient in; x is the update.
@@ -48,7 +38,7 @@ extern "C" __global__ void muon_gradient(const __grid_constant__ Muon a) {
     store_some(update, i, n, x, true);
     store_drawn(a.t, a.momentum, i, n, m, 1, true);
   }
-  squares = sum_of_block(squares, shared);
+  squares = block_sum(squares, shared);
   if (threadIdx.x == 0) a.squares[blockIdx.x] = squares;
 }
 
@@ -58,7 +48,7 @@ extern "C" __global__ void muon_norm(const __grid_constant__ Muon a) {
   if (is_skipped(a.t)) return;
   double sum = 0;
   for (i64 i = threadIdx.x; i < a.blocks; i += kMuonThreads) sum += a.squares[i];
-  sum = sum_of_block(sum, shared);
+  sum = block_sum(sum, shared);
   if (threadIdx.x == 0) a.scale[0] = (float)(1.0 / fmax(sqrt(sum), a.epsilon));
 }
 

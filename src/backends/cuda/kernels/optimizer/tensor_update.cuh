@@ -10,15 +10,10 @@ namespace plimsoll::cuda {
 
 // n of eight elements from i on, zeros behind them. `vec`: i is a multiple of 8.
 __device__ __forceinline__ void load_some(const Operand& x, i64 i, int n, float* v, bool vec) {
-  if (n == 8) return load8(x, i, v, vec && aligned16(x));
-#pragma unroll
-  for (int e = 0; e < 8; ++e) v[e] = e < n ? load(x, i + e) : 0.0f;
+  load_part(x, i, n, v, vec && aligned16(x));
 }
 __device__ __forceinline__ void store_some(const Operand& x, i64 i, int n, const float* v, bool vec) {
-  if (n == 8) return store8(x, i, v, vec && aligned16(x));
-#pragma unroll
-  for (int e = 0; e < 8; ++e)
-    if (e < n) store(x, i + e, v[e]);
+  store_part(x, i, n, v, vec && aligned16(x));
 }
 // Of elements from i on, how many there are before `end`, at most 8.
 __device__ __forceinline__ int some_of(i64 i, i64 end) {

@@ -20,8 +20,8 @@ T* data_or_null(const TensorRef& ref) {
   return reinterpret_cast<T*>(ref.data);
 }
 
-/// Elements from a row to the next, rows over the last axis. The other axes collapse to one stride; of heads of
-/// tokens they need not (norm/row_strides.h).
+/// Elements from a row to the next, rows over the last axis. The other axes collapse to one stride; of heads
+/// of tokens they need not (norm/row_strides.h).
 inline int64_t row_stride(const TensorRef& ref) {
   const ir::Shape& shape = ref.type.shape;
   for (int axis = shape.rank() - 2; axis >= 0; --axis)

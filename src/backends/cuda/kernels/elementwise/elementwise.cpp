@@ -140,7 +140,7 @@ Status copy_elements(const TensorRef& from, const TensorRef& to, const KernelCal
 Status cast_elements(const Operand& from, const Operand& to, int64_t n, Stream& stream) {
   if (from.dtype == to.dtype)
     return from.data == to.data ? Status(Ok{})
-                                : stream.copy(to.data, from.data, n * (from.dtype == 0 ? 4 : 2));
+                                : stream.copy(to.data, from.data, n * (from.dtype == kF32 ? 4 : 2));
   return stream.launch(kScaled, grid_of(n), {kThreads}, 0, {.x = from, .out = to, .n = n});
 }
 

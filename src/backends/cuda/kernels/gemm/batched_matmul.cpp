@@ -75,17 +75,15 @@ Status batched_matmul(const KernelCall& call, Stream& stream) {
   const ir::Shape lead(out.shape().dims().first(at(out.shape().rank() - 2)));
   const DeviceMatrices left(call.inputs[0].shape(), a, lead), right(call.inputs[1].shape(), b, lead);
   const int64_t m = out.shape().dim(-2), n = out.shape().dim(-1);
-  Matrix all{out.data, out.type.dtype, lead.num_elements() * m, n, n};
-  if (sums > 0) {
-    all.data = reinterpret_cast<std::byte*>(scratch.sums);
-    all.dtype = ir::DType::kF32;
-  }
+  const int64_t rows = lead.num_elements() * m;
+  const Matrix all =
+      sums > 0 ? f32_matrix(scratch.sums, rows, n) : Matrix{out.data, out.type.dtype, rows, n, n};
   for (int64_t i = 0; i < lead.num_elements(); ++i)
     PLIMSOLL_TRY(multiply(left.matrix(i), attrs.flag("transpose_a"), right.matrix(i),
                           attrs.flag("transpose_b"), all.from(i * m, m), false, precision, scratch.product,
                           stream));
   if (sums == 0) return Ok{};
-  return cast_elements({scratch.sums, static_cast<int32_t>(ir::DType::kF32), 0}, operand(out), sums, stream);
+  return cast_elements(operand(all), operand(out), sums, stream);
 }
 
 }  // namespace

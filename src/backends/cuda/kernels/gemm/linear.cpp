@@ -84,7 +84,7 @@ Status linear(const KernelCall& call, Stream& stream) {
   const LinearScratch scratch(memory, x.type, weight.type, sums_first ? n : 0, precision, transposed);
   PLIMSOLL_ASSIGN(const Matrix a, rounded_for(matrix_of(x), precision, scratch.a, stream));
   Matrix d = matrix_of(out);
-  if (sums_first) d = {reinterpret_cast<std::byte*>(scratch.sums), ir::DType::kF32, d.rows, d.cols, d.cols};
+  if (sums_first) d = f32_matrix(scratch.sums, d.rows, d.cols);
   const Dim grid = blocks(n, kEach * kThreads);
   const bool in_product = bias && !sums_first && adds_in_product(bias, out);
   const bool lies_before = bias && !sums_first && !in_product;
@@ -94,10 +94,9 @@ Status linear(const KernelCall& call, Stream& stream) {
   PLIMSOLL_TRY(multiply_weight(a, weight, transposed, d, lies_before, in_product ? bias : TensorRef{},
                                precision, scratch, stream));
   if (!sums_first) return Ok{};
-  const Operand sums{scratch.sums, static_cast<int32_t>(ir::DType::kF32), 0};
-  if (!bias) return cast_elements(sums, operand(out), n, stream);
+  if (!bias) return cast_elements(operand(d), operand(out), n, stream);
   return stream.launch(kBiasAddRows, grid, {kThreads}, 0,
-                       {.x = sums, .bias = operand(bias), .out = operand(out), .n = n, .cols = d.cols});
+                       {.x = operand(d), .bias = operand(bias), .out = operand(out), .n = n, .cols = d.cols});
 }
 
 int64_t added_columns(const ir::TensorType& weight, const ir::Attrs& attrs) {
@@ -135,7 +134,7 @@ Status linear_add(const KernelCall& call, Stream& stream) {
   d.data += column * ir::bits(d.dtype) / 8;
   d.cols = columns;
   const bool direct = sums == 0;
-  if (!direct) d = {reinterpret_cast<std::byte*>(scratch.sums), ir::DType::kF32, d.rows, columns, columns};
+  if (!direct) d = f32_matrix(scratch.sums, d.rows, columns);
   PLIMSOLL_TRY(
       multiply(a, false, b, !attrs.flag("transposed"), d, direct, precision, scratch.product, stream));
   if (direct) return Ok{};
@@ -167,13 +166,12 @@ Status linear_dw(const KernelCall& call, Stream& stream) {
   PLIMSOLL_ASSIGN(const Matrix a, rounded_for(matrix_of(x), precision, scratch.a, stream));
   PLIMSOLL_ASSIGN(const Matrix b, rounded_for(matrix_of(dy), precision, scratch.b, stream));
   Matrix d = matrix_of(out);
-  if (!direct) d = {reinterpret_cast<std::byte*>(scratch.sums), ir::DType::kF32, d.rows, d.cols, d.cols};
+  if (!direct) d = f32_matrix(scratch.sums, d.rows, d.cols);
   const Matrix &left = transposed ? a : b, &right = transposed ? b : a;
   PLIMSOLL_TRY(
       multiply(left, true, right, false, d, static_cast<bool>(acc), precision, scratch.product, stream));
   if (direct) return Ok{};
-  return cast_elements({scratch.sums, static_cast<int32_t>(ir::DType::kF32), 0}, operand(out),
-                       out.num_elements(), stream);
+  return cast_elements(operand(d), operand(out), out.num_elements(), stream);
 }
 
 }  // namespace
@@ -181,9 +179,8 @@ Status linear_dw(const KernelCall& call, Stream& stream) {
 Result<Matrix> rounded_for(const Matrix& x, Precision precision, std::byte* scratch, Stream& stream) {
   if (!is_rounded_for(x.dtype, precision)) return x;
   const Matrix to{scratch, ops::stored_dtype(precision), x.rows, x.cols, x.cols};
-  PLIMSOLL_TRY(cast_to_rows({x.data, static_cast<int32_t>(x.dtype), 0}, x.stride,
-                            {to.data, static_cast<int32_t>(to.dtype), 0}, x.rows, x.cols,
-                            precision == Precision::kTf32, stream));
+  PLIMSOLL_TRY(
+      cast_to_rows(operand(x), x.stride, operand(to), x.rows, x.cols, precision == Precision::kTf32, stream));
   return to;
 }
 

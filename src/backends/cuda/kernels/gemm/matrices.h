@@ -21,6 +21,11 @@ struct Matrix {
 inline Matrix matrix_of(const TensorRef& ref) {
   return {ref.data, ref.type.dtype, ref.shape().num_rows(), ref.shape().dim(-1), row_stride(ref)};
 }
+/// Dense rows of f32 in scratch.
+inline Matrix f32_matrix(float* data, int64_t rows, int64_t cols) {
+  return {reinterpret_cast<std::byte*>(data), ir::DType::kF32, rows, cols, cols};
+}
+inline Operand operand(const Matrix& matrix) { return operand_at(matrix.data, matrix.dtype); }
 
 using ops::precision_of;
 

@@ -73,7 +73,7 @@ Status multiply_quantized(const QuantizedProduct& p, Stream& stream) {
     const int64_t columns = std::min(band.columns, p.d.cols - first);
     Dequantize a;
     a.weight = weight;
-    a.out = {p.numbers, static_cast<int32_t>(band.dtype), 0};
+    a.out = operand_at(p.numbers, band.dtype);
     (p.transposed ? a.column : a.row) = first;
     a.rows = p.transposed ? band.inner : columns;
     a.cols = p.transposed ? columns : band.inner;

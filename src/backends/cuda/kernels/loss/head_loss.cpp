@@ -82,11 +82,6 @@ Form head_form(const KernelCall& call) {
           static_cast<bool>(input_or_none(call, 5))};
 }
 
-Operand f32_operand(float* data) { return {data, static_cast<int32_t>(DType::kF32), 0}; }
-Matrix f32_matrix(float* data, int64_t rows, int64_t cols) {
-  return {reinterpret_cast<std::byte*>(data), DType::kF32, rows, cols, cols};
-}
-
 class HeadLoss {
  public:
   HeadLoss(const KernelCall& call, Stream& stream)
@@ -100,7 +95,7 @@ class HeadLoss {
       PLIMSOLL_TRY(chunk(begin, form_.chunks.end(begin) - begin));
     const TensorRef& dw = call_.outputs[call_.outputs.size() - 1];
     if (form_.has_dw && !form_.is_dw_direct())
-      PLIMSOLL_TRY(cast_elements(f32_operand(scratch_.dw), operand(dw), dw.num_elements(), stream_));
+      PLIMSOLL_TRY(cast_elements(operand(dw_), operand(dw), dw.num_elements(), stream_));
     return sum_losses(scratch_.losses, call_.inputs[0].shape(), input_or_none(call_, 4), call_.outputs[0],
                       stream_);
   }
@@ -113,8 +108,7 @@ class HeadLoss {
     dw_ = form_.is_dw_direct() ? result : f32_matrix(scratch_.dw, result.rows, result.cols);
     dw_started_ = form_.adds_dw;
     if (!form_.adds_dw) return Ok{};
-    return cast_elements(operand(call_.inputs[5]), {dw_.data, static_cast<int32_t>(dw_.dtype), 0},
-                         out.num_elements(), stream_);
+    return cast_elements(operand(call_.inputs[5]), operand(dw_), out.num_elements(), stream_);
   }
 
   Status chunk(int64_t begin, int64_t rows) {
@@ -141,14 +135,13 @@ class HeadLoss {
     PLIMSOLL_TRY(
         multiply(d, false, weight_, form_.transposed, dx, false, form_.precision, scratch_.product, stream_));
     if (direct) return Ok{};
-    return cast_elements(f32_operand(scratch_.dx), {result.data, static_cast<int32_t>(result.dtype), 0},
-                         rows * form_.width, stream_);
+    return cast_elements(operand(dx), operand(result), rows * form_.width, stream_);
   }
 
   [[nodiscard]] LossRows loss_of(int64_t begin) const {
     LossRows loss;
-    loss.logits = f32_operand(scratch_.logits);
-    if (form_.has_dx || form_.has_dw) loss.d = {scratch_.logits, static_cast<int32_t>(form_.d_dtype()), 0};
+    loss.logits = operand_at(scratch_.logits, DType::kF32);
+    if (form_.has_dx || form_.has_dw) loss.d = operand_at(scratch_.logits, form_.d_dtype());
     loss.targets = call_.inputs[2].as<const int32_t>() + begin;
     loss.loss = scratch_.losses + begin;
     loss.scale = call_.inputs[3].as<const float>();

@@ -5,12 +5,6 @@
 namespace plimsoll::cuda {
 namespace {
 
-int64_t label_bytes(const ir::OpTypes& types) {
-  Scratch scratch;
-  scratch.take<float>(types.inputs[0].shape.num_rows());
-  return scratch.bytes();
-}
-
 template <bool kSquared>
 Status label_loss(const KernelCall& call, Stream& stream) {
   const TensorRef& x = call.inputs[0];
@@ -43,9 +37,9 @@ Status label_loss_grad(const KernelCall& call, Stream& stream) {
 
 std::span<const Kernel> label_loss_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "bce_with_logits", .run = label_loss<false>, .workspace_bytes = label_bytes},
+      {.op = "bce_with_logits", .run = label_loss<false>, .workspace_bytes = row_losses_bytes},
       {.op = "bce_with_logits_grad", .run = label_loss_grad<false>},
-      {.op = "squared_error", .run = label_loss<true>, .workspace_bytes = label_bytes},
+      {.op = "squared_error", .run = label_loss<true>, .workspace_bytes = row_losses_bytes},
       {.op = "squared_error_grad", .run = label_loss_grad<true>},
   };
   return kernels;

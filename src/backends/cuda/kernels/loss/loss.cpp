@@ -6,12 +6,6 @@
 namespace plimsoll::cuda {
 namespace {
 
-int64_t row_bytes(const ir::OpTypes& types) {
-  Scratch scratch;
-  scratch.take<float>(types.inputs[0].shape.num_rows());
-  return scratch.bytes();
-}
-
 Status cross_entropy(const KernelCall& call, Stream& stream) {
   const TensorRef& logits = call.inputs[0];
   const int64_t count = logits.shape().num_rows();
@@ -62,6 +56,12 @@ Status next_scale(const KernelCall& call, Stream& stream) {
 
 }  // namespace
 
+int64_t row_losses_bytes(const ir::OpTypes& types) {
+  Scratch scratch;
+  scratch.take<float>(types.inputs[0].shape.num_rows());
+  return scratch.bytes();
+}
+
 Status loss_rows(const LossRows& rows, int64_t count, Stream& stream) {
   const auto threads =
       static_cast<uint32_t>(std::clamp<int64_t>(round_up(ceil_div(rows.cols, 8), 32), 32, 512));
@@ -81,7 +81,10 @@ Status sum_losses(const float* losses, const ir::Shape& x, const TensorRef& acc,
 
 std::span<const Kernel> loss_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "cross_entropy", .run = cross_entropy, .workspace_bytes = row_bytes, .strided_inputs = 0b1},
+      {.op = "cross_entropy",
+       .run = cross_entropy,
+       .workspace_bytes = row_losses_bytes,
+       .strided_inputs = 0b1},
       {.op = "cross_entropy_grad", .run = cross_entropy_grad, .strided_inputs = 0b1},
       {.op = "next_scale", .run = next_scale},
       {.op = "unscale", .run = unscale},

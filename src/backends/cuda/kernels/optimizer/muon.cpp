@@ -47,8 +47,8 @@ class Orthogonal {
   Status step() {
     const int64_t s = std::min(rows_, cols_);
     const bool is_tall = rows_ > cols_;
-    const Matrix x = matrix(x_, rows_, cols_), gram = matrix(scratch_.gram, s, s),
-                 both = matrix(scratch_.both, s, s), y = matrix(y_, rows_, cols_);
+    const Matrix x = f32_matrix(x_, rows_, cols_), gram = f32_matrix(scratch_.gram, s, s),
+                 both = f32_matrix(scratch_.both, s, s), y = f32_matrix(y_, rows_, cols_);
     PLIMSOLL_TRY(product(x, is_tall, x, !is_tall, gram));
     PLIMSOLL_TRY(product(gram, false, gram, false, both));
     PLIMSOLL_TRY(
@@ -61,9 +61,6 @@ class Orthogonal {
   [[nodiscard]] float* x() const { return x_; }
 
  private:
-  static Matrix matrix(float* data, int64_t rows, int64_t cols) {
-    return {reinterpret_cast<std::byte*>(data), ir::DType::kF32, rows, cols, cols};
-  }
   Status product(const Matrix& a, bool a_transposed, const Matrix& b, bool b_transposed, const Matrix& d) {
     return multiply(a, a_transposed, b, b_transposed, d, /*adds=*/false, Precision::kF32, scratch_.product,
                     stream_);

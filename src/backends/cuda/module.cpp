@@ -167,7 +167,8 @@ std::vector<ModuleId> family(const std::string& defines) {
   const std::string macro = defines.substr(0, defines.find('='));
   std::vector<ModuleId> ids;
   for (std::string& name : module_names())
-    if (module_source(name).find(macro) != std::string::npos) ids.push_back({std::move(name), defines});
+    if (macro.empty() || module_source(name).find(macro) != std::string::npos)
+      ids.push_back({std::move(name), defines});
   return ids;
 }
 
@@ -199,11 +200,12 @@ Result<std::string> compile_module(const Compiler& compiler, const ModuleId& id,
 
 Result<std::vector<std::string>> load_images(const Compiler& compiler, std::span<const ModuleId> ids,
                                              int capability) {
-  std::vector<std::string> images(ids.size());
+  std::vector<std::string> images(ids.size()), paths;
   std::vector<ModuleId> missing;
   std::vector<size_t> places;
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (auto cached = read_cached(cache_path(compiler, ids[i], capability))) {
+    paths.push_back(cache_path(compiler, ids[i], capability));
+    if (auto cached = read_cached(paths[i])) {
       images[i] = std::move(*cached);
     } else {
       missing.push_back(ids[i]);
@@ -219,7 +221,7 @@ Result<std::vector<std::string>> load_images(const Compiler& compiler, std::span
   std::vector<std::string> compiled = split_texts(all);
   PLIMSOLL_CHECK(compiled.size() == missing.size(), "images of kernels");
   for (size_t i = 0; i < missing.size(); ++i) {
-    write_cached(cache_path(compiler, missing[i], capability), compiled[i]);
+    write_cached(paths[places[i]], compiled[i]);
     images[places[i]] = std::move(compiled[i]);
   }
   return images;

@@ -1,6 +1,7 @@
 // Training on a card against training on the CPU: the same losses and weights but for rounding, the memory
 // that was planned, and the same bits in whatever order the card does what may be done in any order. The card
-// is the fake one of backends/cuda/fake, which runs the kernels on the host (docs/card-tests.md).
+// is the fake one of backends/cuda/fake, which runs the kernels on the host (docs/card-tests.md), or a real
+// one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,10 +69,15 @@ Trained train(const Case& c, const std::string& device, const std::string& envir
         read_tensors(whole.empty() ? folder.read("out/final/adapter_model.safetensors") : whole);
   return trained;
 }
+/// On the fake card; on this machine's where PLIMSOLL_E2E_DEVICE is of one, with its kernels kept in the
+/// folder PLIMSOLL_E2E_CACHE from run to run.
 Trained train_on_card(const Case& c, int seed) {
-  return train(
-      c, "runtime.device=cuda",
-      "PLIMSOLL_CUDA_LIBRARIES=" PLIMSOLL_FAKE_CARD " PLIMSOLL_FAKE_CUDA_SEED=" + std::to_string(seed));
+  std::string environment = "PLIMSOLL_FAKE_CUDA_SEED=" + std::to_string(seed);
+  if (device_overrides().find("runtime.device=cuda") == std::string::npos)
+    return train(c, "runtime.device=cuda", environment + " PLIMSOLL_CUDA_LIBRARIES=" PLIMSOLL_FAKE_CARD);
+  if (const char* cache = std::getenv("PLIMSOLL_E2E_CACHE"); cache != nullptr)
+    environment += std::string(" XDG_CACHE_HOME='") + cache + "'";
+  return train(c, "runtime.device=cuda runtime.profile=built-in", environment);
 }
 
 /// The numbers behind each `"key": ` of the output, in order.

@@ -80,7 +80,7 @@ int fail_and_go_on(const std::string& queue, int number) {
   SCOPED_TRACE(fault);
   const Folder folder;
   prepare_saved(folder);
-  // As many works whatever rates the instruction set has.
+  // With one micro-batch size every instruction set's plan has the same number of works.
   const std::string command =
       "train run.yaml --json output.save_steps=2 training.micro_batch_size=1 " + discrete();
   const Outcome outcome = folder.run(command, "PLIMSOLL_FAULT=" + fault);

@@ -51,6 +51,11 @@ def compare(checks, case, before, after, tolerance):
         checks.check(case, f"{what}: old rows", torch.equal(old, new[:ROWS]), tuple(new.shape))
         distance = (new[ROWS:] - old.mean(0)).abs().max().item()
         checks.check(case, f"{what}: new rows", distance <= tolerance, f"{distance:.1e} of the mean, {tolerance:.1e} at most")
+    ids = torch.arange(40)[None]
+    with torch.no_grad():
+        old, new = before.eval()(ids).logits.float(), after.eval()(ids).logits.float()
+    distance, limit = (old - new[..., :ROWS]).abs().max().item(), (1e-5 if before.dtype == torch.float32 else 2e-2) * old.abs().max().item()
+    checks.check(case, "logits of old tokens", distance <= limit, f"{distance:.1e}, {limit:.1e} at most")
 
 
 def main():

@@ -125,15 +125,16 @@ TEST_P(EachInstructionSet, IsNeverBehindLessMemoryOrWhatIsSetByHand) {
 INSTANTIATE_TEST_SUITE_P(ChoosePlan, EachInstructionSet, testing::ValuesIn(kInstructionSets),
                          [](const auto& set) { return std::string(set.param); });
 
-/// Of 200 machines 5 have a budget that is slower than a smaller one by more than 1e-3, at worst by 4.8e-3.
-/// A few machines here; PLIMSOLL_MACHINES=200 of them in a campaign, PLIMSOLL_MACHINE=17 one by itself.
+/// A few machines here; PLIMSOLL_MACHINES=200 of them in a campaign, PLIMSOLL_MACHINE=17 one by itself. Of
+/// 200 machines, and none of the few, 5 have a budget that is slower than a smaller one by more than 1e-3, at
+/// worst by 4.8e-3.
 TEST(ChoosePlan, IsNeverBehindOnMachinesThatThereMightBe) {
   constexpr uint64_t kFew = 2;
   const char *number = std::getenv("PLIMSOLL_MACHINES"), *one = std::getenv("PLIMSOLL_MACHINE");
   const uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : 1;
   const uint64_t count = one != nullptr ? 1 : number != nullptr ? std::strtoull(number, nullptr, 10) : kFew;
   for (uint64_t seed = first; seed < first + count; ++seed)
-    expect_never_behind(RandomMachine(seed).profile(), seed % 2 == 0, 6, 6e-3);
+    expect_never_behind(RandomMachine(seed).profile(), seed % 2 == 0, 6, seed <= kFew ? 1e-3 : 5e-3);
 }
 
 /// Kernels that reach as much in small parts as in large ones: the larger part only takes more memory.

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "backends/cpu/kernel_harness.h"
+#include "backends/cpu/kernels/attention/packed_problem.h"
 
 namespace plimsoll::cpu::fixtures {
 namespace {
@@ -30,48 +31,9 @@ void PrintTo(const Case& c, std::ostream* out) {
        << " dropout " << c.dropout << " scale " << c.scale;
 }
 
-Tensor documents(const Case& c) {
-  if (c.document == 0) return absent();
-  std::mt19937 random(5);
-  std::vector<int32_t> starts;
-  for (int64_t b = 0; b < c.batch; ++b)
-    for (int32_t t = 0, start = 0; t < c.tokens; ++t) {
-      if (static_cast<int64_t>(random()) % c.document == 0) start = t;
-      starts.push_back(start);
-    }
-  return ints({c.batch, c.tokens}, starts);
-}
-
-struct Problem {
-  Attrs attrs;
-  Tensor qkv, dout, doc_start, random;
-
-  explicit Problem(const Case& c)
-      : attrs{{"heads", c.heads}, {"kv_heads", c.kv_heads}, {"head_dim", c.head_dim},
-              {"scale", c.scale}, {"causal", c.causal},     {"window", c.window}},
-        qkv(bf16(normal({c.batch, c.tokens, (c.heads + 2 * c.kv_heads) * c.head_dim}, 1))),
-        dout(bf16(normal({c.batch, c.tokens, c.heads * c.head_dim}, 2))),
-        doc_start(documents(c)) {
-    if (c.dropout < 0) return;
-    attrs.set("p", c.dropout);
-    attrs.set("key", int64_t{77});
-    random = ints({4}, {5, -6, 7, 8});
-  }
-  [[nodiscard]] OpRun forward() const { return {"attention_packed", {qkv, doc_start, random}, attrs}; }
-  [[nodiscard]] OpRun backward(const std::vector<Tensor>& y) const {
-    return {"attention_packed_grad", {qkv, y[0], y[1], dout, doc_start, random}, attrs};
-  }
+struct Problem : PackedProblem {
+  explicit Problem(const Case& c) : PackedProblem(c, DType::kBf16, c.scale) {}
 };
-
-/// In norm, relative to the expected.
-double distance(const Tensor& got, const ir::RefTensor& expected) {
-  double squares = 0, of_difference = 0;
-  for (size_t i = 0; i < expected.data.size(); ++i) {
-    squares += expected.data[i] * expected.data[i];
-    of_difference += (got.value(i) - expected.data[i]) * (got.value(i) - expected.data[i]);
-  }
-  return std::sqrt(of_difference) / std::sqrt(squares);
-}
 
 class AttentionBf16 : public ::testing::TestWithParam<Case> {};
 

@@ -4,22 +4,17 @@
 
 #include <cmath>
 #include <ostream>
-#include <random>
 
+#include "backends/cpu/kernels/attention/packed_problem.h"
 #include "backends/cpu/on_card.h"
 
 namespace plimsoll::cuda {
 namespace {
 
-using cpu::fixtures::absent;
-using cpu::fixtures::as;
-using cpu::fixtures::ints;
-using cpu::fixtures::normal;
 using cpu::fixtures::OpRun;
 using cpu::fixtures::run_on_card;
 using cpu::fixtures::Tensor;
 using ir::DType;
-using ir::Shape;
 
 struct Case {
   int64_t batch, tokens, heads, kv_heads, head_dim;
@@ -36,62 +31,18 @@ void PrintTo(const Case& c, std::ostream* out) {
        << " documents " << c.document << " dropout " << c.dropout;
 }
 
-Tensor documents(const Case& c) {
-  if (c.document == 0) return absent();
-  std::mt19937 random(5);
-  std::vector<int32_t> starts;
-  for (int64_t b = 0; b < c.batch; ++b)
-    for (int32_t t = 0, start = 0; t < c.tokens; ++t) {
-      if (static_cast<int64_t>(random()) % c.document == 0) start = t;
-      starts.push_back(start);
-    }
-  return ints({c.batch, c.tokens}, starts);
-}
-
-struct Problem {
-  ir::Attrs attrs;
-  Tensor qkv, dout, doc_start, random = absent();
-
-  explicit Problem(const Case& c)
-      : attrs{{"heads", c.heads},       {"kv_heads", c.kv_heads},
-              {"head_dim", c.head_dim}, {"scale", 1 / std::sqrt(static_cast<double>(c.head_dim))},
-              {"causal", c.causal},     {"window", c.window}},
-        qkv(as(c.dtype, normal({c.batch, c.tokens, (c.heads + 2 * c.kv_heads) * c.head_dim}, 1))),
-        dout(as(c.dtype, normal({c.batch, c.tokens, c.heads * c.head_dim}, 2))),
-        doc_start(documents(c)) {
-    if (c.dropout < 0) return;
-    attrs.set("p", c.dropout);
-    attrs.set("key", int64_t{77});
-    random = ints({4}, {5, -6, 7, 8});
-  }
-  [[nodiscard]] OpRun forward() const { return {"attention_packed", {qkv, doc_start, random}, attrs}; }
-  [[nodiscard]] OpRun backward(const std::vector<Tensor>& y) const {
-    return {"attention_packed_grad", {qkv, y[0], y[1], dout, doc_start, random}, attrs};
-  }
-};
-
-/// In norm, relative to the expected.
-double distance(const Tensor& got, const ir::RefTensor& expected) {
-  double squares = 0, of_difference = 0;
-  for (size_t i = 0; i < expected.data.size(); ++i) {
-    squares += expected.data[i] * expected.data[i];
-    of_difference += (got.value(i) - expected.data[i]) * (got.value(i) - expected.data[i]);
-  }
-  return std::sqrt(of_difference / squares);
-}
-
 class MmaAttention : public ::testing::TestWithParam<Case> {};
 
 TEST_P(MmaAttention, AgreesWithTheDefinition) {
   if (fixtures::card() == nullptr) GTEST_SKIP() << "no card";
-  const Problem p(GetParam());
-  const bool is_bf16 = GetParam().dtype == DType::kBf16;
-  const double step = is_bf16 ? 0x1p-8 : 0x1p-11;  // half of a last place, relative
+  const Case& c = GetParam();
+  const cpu::fixtures::PackedProblem p(c, c.dtype, 1 / std::sqrt(static_cast<double>(c.head_dim)));
+  const double step = c.dtype == DType::kBf16 ? cpu::fixtures::kBf16Step : cpu::fixtures::kF16Step;
   const std::vector<Tensor> y = run_on_card(*fixtures::card(), p.forward());
   for (const OpRun& run : {p.forward(), p.backward(y)}) {
     const std::vector<ir::RefTensor> expected = run_reference(run);
     const std::vector<Tensor> got = run_on_card(*fixtures::card(), run);
-    EXPECT_LT(distance(got[0], expected[0]), 1.5 * step) << run.op;
+    EXPECT_LT(cpu::fixtures::distance(got[0], expected[0]), 1.5 * step) << run.op;
     cpu::fixtures::expect_close(got[0], expected[0], 20 * step, run.op);
     if (got.size() > 1) cpu::fixtures::expect_close(got[1], expected[1], 1e-6, "lse");
     cpu::fixtures::expect_same_bits(got, run_on_card(*fixtures::card(), run), run.op + ", again");

@@ -10,12 +10,12 @@
             return pl.mse(self.down(pl.gelu(self.up(x))), y)
 
     plan = pl.plan(Net(), inputs={"x": ((16, 7), "float32"), "y": ((16, 1), "float32")}, optimizer=pl.AdamW(lr=1e-3))
-    print(plan)                         # every byte, before anything runs
+    print(plan)                         # the memory by class, before anything runs
     with pl.Session(plan, seed=0) as session:
         step = session.step({"x": x, "y": y})
         print(step.index, step.loss)
 
-Importing this opens no library, no thread and no device; numpy is imported at its first use.
+``import plimsoll`` loads no shared library, starts no thread and opens no device; numpy is imported at its first use.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .generation import generate
     from .trainer import Trainer, TrainOutput
 
-# Opened at their first use, since not every program needs them.
+# Names that are imported at their first use, since not every program needs them, and their modules.
 _LATER = {"DataLoader": "data", "Trainer": "trainer", "TrainOutput": "trainer", "TrainingArguments": "arguments",
           "generate": "generation"}
 _MODULES = ("callbacks", "schedules", "torch")

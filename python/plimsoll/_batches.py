@@ -1,5 +1,5 @@
-"""Batches: numpy arrays, tensors of other libraries (DLPack, ``__array__``) and lists, handed over without a copy where
-they can be. Nothing is kept beyond the call."""
+"""Passes batches to the library: numpy arrays, tensors of other libraries (DLPack, ``__array__``) and lists, without a copy
+where possible. No array is kept after the call."""
 from __future__ import annotations
 
 import ctypes
@@ -9,7 +9,7 @@ from . import _native
 from ._handles import Handle
 from .errors import DataError, SettingError
 
-# numpy's names of what the library takes as it is, and what becomes another type first.
+# numpy's names of the types that the library takes, and of those that are converted first.
 _TAKEN = {"float32", "float64", "float16", "int32", "int64", "int16", "int8", "uint8", "bool"}
 _WIDER = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}
 _CPU_DEVICES = (1, 3)  # DLPack's kDLCPU and kDLCUDAHost
@@ -17,7 +17,7 @@ _DEVICES = {2: "a CUDA device", 4: "an OpenCL device", 8: "a Metal device", 10: 
 
 
 class Batch:
-    """A batch handle, filled anew for each call."""
+    """A batch handle, which is refilled for each call."""
 
     def __init__(self) -> None:
         self._handle = Handle(_native.create("pls_batch_create"), "pls_batch_free")
@@ -31,20 +31,20 @@ class Batch:
         return self._handle.value
 
     def fill(self, parts: Sequence[Mapping[str, Any]]) -> None:
-        """Takes the arrays of each part. They stay alive until ``clear``."""
+        """Sets the arrays of each part and keeps them alive until ``clear``."""
         for part, batch in enumerate(parts):
             if not isinstance(batch, Mapping):
-                raise SettingError(f"a batch is a {type(batch).__name__}", 'a dict is wanted: {"x": array, …}')
+                raise SettingError(f"a batch must be a dict, not a {type(batch).__name__}", 'for example {"x": array}')
             for name, value in batch.items():
                 self._set(part, name, value)
 
     def clear(self) -> None:
-        """Lets go of the arrays."""
+        """Releases the arrays."""
         _native.library().pls_batch_clear(self.value)
         self._alive.clear()
 
     def close(self) -> None:
-        """Gives the handle back."""
+        """Frees the handle."""
         self._alive.clear()
         self._handle.close()
 
@@ -52,7 +52,7 @@ class Batch:
         key = self._names.get(name)
         if key is None:
             if not isinstance(name, str):
-                raise SettingError(f"a batch has the key {name!r}", "names of inputs are texts")
+                raise SettingError(f"a batch has the key {name!r}", "the names of inputs are strings")
             key = self._names[name] = name.encode()
         import numpy
 
@@ -91,14 +91,14 @@ class Batch:
         try:
             device = int(value.__dlpack_device__()[0])
         except (TypeError, ValueError, RuntimeError, BufferError) as error:
-            raise SettingError(f"batch: {name} is in no memory that can be read: {error}", "give value.cpu()") from None
+            raise SettingError(f"batch: the memory of {name} cannot be read: {error}", "give value.cpu()") from None
         if device not in _CPU_DEVICES:
-            raise SettingError(f"batch: {name} lies on {_DEVICES.get(device, f'device {device}')}",
-                               "batches are read from the CPU's memory: give value.cpu()")
+            raise SettingError(f"batch: {name} is on {_DEVICES.get(device, f'device {device}')}",
+                               "batches are read from CPU memory: give value.cpu()")
         try:
             capsule = value.__dlpack__()
         except (TypeError, ValueError, RuntimeError, BufferError) as error:
-            raise DataError(f"batch: {name} is no dense tensor: {error}") from None
+            raise DataError(f"batch: {name} is not a dense tensor: {error}") from None
         self._alive.append(capsule)
         _native.call("pls_batch_set_dlpack", self.value, part, key, _capsule_pointer(capsule))
         return True
@@ -133,7 +133,7 @@ def _converted(name: str, array: Any) -> Any:
     import numpy
 
     if array.dtype.kind not in "fiub":
-        raise DataError(f"batch: {name} has type {array.dtype}", "floats and integers are wanted")
+        raise DataError(f"batch: {name} has type {array.dtype}", "expected floats or integers")
     native = array.astype(array.dtype.newbyteorder("="))
     wider = _WIDER.get(native.dtype.name)
     if wider is not None:
@@ -146,12 +146,12 @@ def _converted(name: str, array: Any) -> Any:
 
 
 def dense(name: str, value: Any, shape: Tuple[int, ...]) -> Any:
-    """A dense float32 array of that shape. Errors: SettingError naming what came and what was wanted."""
+    """A dense float32 array of that shape. Errors: SettingError with the expected and the given shape or type."""
     import numpy
 
     array = value if isinstance(value, numpy.ndarray) else as_array(f"write {name}:", value)
     if array.dtype.kind not in "fiu":
-        raise SettingError(f"write {name}: {array.dtype} came, float32 is wanted")
+        raise SettingError(f"write {name}: expected float32, got {array.dtype}")
     if tuple(array.shape) != tuple(shape):
-        raise SettingError(f"write {name}: shape {list(array.shape)} came, {list(shape)} is wanted")
+        raise SettingError(f"write {name}: expected shape {list(shape)}, got {list(array.shape)}")
     return numpy.ascontiguousarray(array, numpy.float32).reshape(shape)

@@ -1,4 +1,4 @@
-"""Ownership of the library's objects: freed with their Python objects, at the interpreter's exit, and never in a fork."""
+"""Owns the library's objects: they are freed with their Python objects or at the interpreter's exit, never in a forked process."""
 from __future__ import annotations
 
 import os
@@ -15,7 +15,7 @@ def _release(function: str, value: int, pid: int) -> None:
 
 
 class Handle:
-    """An object of the library, freed by ``function`` once nothing refers to this any more, or by ``close``."""
+    """An object of the library. ``function`` frees it when this object is garbage-collected, or at ``close``."""
 
     __slots__ = ("value", "pid", "_finalizer", "__weakref__")
 
@@ -24,7 +24,7 @@ class Handle:
         self._finalizer: Any = weakref.finalize(self, _release, function, value, self.pid)
 
     def close(self) -> None:
-        """Frees it now. Does nothing the second time."""
+        """Frees the object. A second call does nothing."""
         self.value = 0
         self._finalizer()
 

@@ -9,13 +9,13 @@ from .errors import SettingError
 
 
 class Parameter(Operand):
-    """A trained tensor of a module. It holds a shape and how it is initialised, and no numbers: those are a session's.
+    """A trained tensor of a module. It holds its shape and its initialisation; a session holds the numbers.
 
-    :param shape: of the tensor.
+    :param shape: the shape of the tensor.
     :param init: ``"uniform"`` within ±``scale``, ``"normal"`` with standard deviation ``scale``, ``"zeros"``, ``"ones"``.
-    :param trainable: ``False``: the step changes it never; it has no gradient and no optimizer state.
-    :param kind: ``"linear"``, ``"embedding"`` or ``"vector"``: what optimizers such as Muon go by. By default one axis is
-        a vector, all else linear.
+    :param trainable: ``False``: the parameter is frozen; it has no gradient and no optimizer state.
+    :param kind: ``"linear"``, ``"embedding"`` or ``"vector"``: optimizers such as Muon treat these differently. By default
+        a parameter of one axis is a vector and any other is linear.
     """
 
     def __init__(self, shape: Sequence[int], init: str = "normal", scale: float = 1.0, trainable: bool = True,
@@ -61,7 +61,7 @@ class Module:
     """
 
     def forward(self, *args: Any, **inputs: Any) -> Any:
-        """What the module computes. The module that is planned gets the inputs by name and returns the loss."""
+        """Computes the module. The outermost module gets the inputs by name and returns the loss."""
         raise SettingError(f"{type(self).__name__} has no forward()", "define forward(self, …)")
 
     def __call__(self, *args: Any, **inputs: Any) -> Any:
@@ -92,7 +92,7 @@ class Module:
             yield parameter
 
     def num_parameters(self) -> int:
-        """Numbers in all parameters together."""
+        """The number of elements of all parameters."""
         return sum(math.prod(parameter.shape) for parameter in self.parameters())
 
     def requires_grad_(self, requires_grad: bool = True) -> "Module":
@@ -103,7 +103,7 @@ class Module:
 
 
 class ModuleList(List[Any]):
-    """A list of modules, for those who are used to the word; a plain list does the same."""
+    """A list of modules, named as in PyTorch. A plain list does the same."""
 
 
 class Sequential(Module):
@@ -150,7 +150,7 @@ def _walk(item: Any, name: str, path: List[Tuple[int, str]]) -> Iterator[Tuple[s
     for above, above_name in path:
         if above == id(item):
             raise SettingError(f"the module at {name!r} contains itself: it is also {above_name or 'the module'!r}",
-                               "modules form a tree; keep a reference to a parent outside of attributes")
+                               "modules form a tree: keep a reference to a parent outside the attributes")
     if isinstance(item, Module):
         yield name, item
     path.append((id(item), name))
@@ -171,9 +171,9 @@ def parameters_by_name(module: Module) -> Dict[str, Parameter]:
 
 def _size(layer: str, what: str, value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise SettingError(f"{layer}: {what} is {value!r}, a positive integer is wanted")
+        raise SettingError(f"{layer}: {what} is {value!r}, expected a positive integer")
     if int(value) < 1:
-        raise SettingError(f"{layer}: {what} is {value}, a positive integer is wanted")
+        raise SettingError(f"{layer}: {what} is {value}, expected a positive integer")
     return int(value)
 
 

@@ -1,7 +1,7 @@
-"""libplimsoll.so.0 by ctypes: finds it, declares its functions, turns its errors into exceptions.
+"""Finds libplimsoll.so.0, declares its functions to ctypes and converts its errors to exceptions.
 
-The library is opened at its first use, not by ``import plimsoll``. No other file of the package knows ctypes' types of
-functions. ctypes releases the interpreter's lock during each call.
+The library is opened at its first use, not by ``import plimsoll``. Only this file has the signatures of its functions.
+ctypes releases the interpreter's lock during each call.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _int64s, _values = ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_int32
 _handle, _texts = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_char_p)
 OnEvent = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 
-# name -> (result, arguments); what returns a code has an error as its last argument.
+# name -> (result, arguments). A function that returns a code has the error as its last argument.
 _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "pls_version": (_s, []),
     "pls_abi_version": (_i, []),
@@ -99,7 +99,7 @@ def library() -> ctypes.CDLL:
         try:
             bound = getattr(opened, function)
         except AttributeError:
-            raise ImportError(f"plimsoll: {name} has no {function}: it is another version than this package") from None
+            raise ImportError(f"plimsoll: {name} has no {function}: its version is not that of this package") from None
         bound.restype, bound.argtypes = result, arguments
     if opened.pls_abi_version() < ABI_VERSION:
         raise ImportError(f"plimsoll: {name} is older than this package (interface {opened.pls_abi_version()}, "
@@ -136,7 +136,7 @@ def exception_of(error: Optional[int], code: int) -> BaseException:
 
 
 def call(function: str, *arguments: Any) -> None:
-    """Calls a function that returns a code, with a place for its error. Errors: as exceptions."""
+    """Calls a function that returns a code, and raises the exception for its error."""
     error = ctypes.c_void_p()
     code = getattr(_library or library(), function)(*arguments, ctypes.byref(error))
     if code != 0:
@@ -144,19 +144,19 @@ def call(function: str, *arguments: Any) -> None:
 
 
 def create(function: str, *arguments: Any) -> int:
-    """Calls a function whose first (or, with arguments before it, next) result is a handle, and gives that."""
+    """Calls a function whose arguments are followed by the handle that it creates, and returns the handle."""
     handle = ctypes.c_void_p()
     call(function, *arguments, ctypes.byref(handle))
     return int(handle.value or 0)
 
 
 def sizes(shape: Sequence[int]) -> Any:
-    """A shape as the library takes it."""
+    """A shape as an array of int64."""
     return (ctypes.c_int64 * max(1, len(shape)))(*shape)
 
 
 def text(value: Any) -> Optional[bytes]:
-    """UTF-8 of a text; JSON of anything else; nothing of ``None`` and of what is empty."""
+    """UTF-8 of a string; JSON of anything else; ``None`` for ``None`` and an empty dict."""
     if value is None or value == {}:
         return None
     return value.encode() if isinstance(value, str) else json.dumps(value, default=_number).encode()
@@ -170,12 +170,12 @@ def _number(value: Any) -> Any:
 
 
 def texts(values: Sequence[str]) -> Any:
-    """An array of texts."""
+    """An array of C strings."""
     return (ctypes.c_char_p * max(1, len(values)))(*[value.encode() for value in values])
 
 
 def plan_text(plan: int, what: str) -> str:
-    """One of a plan's texts: its table, its timeline."""
+    """The plan's "table" or "timeline"."""
     found = ctypes.c_char_p()
     call("pls_plan_text", plan, what.encode(), ctypes.byref(found))
     return (found.value or b"").decode()
@@ -187,10 +187,10 @@ def order(seed: int, epoch: int, positions: Any) -> None:
 
 
 def watch(function: str, before: Sequence[Any], on_event: Optional[Callable[[Dict[str, Any]], Any]]) -> None:
-    """Runs a whole command; ``on_event`` gets its events and asks it to stop by what it returns or raises.
+    """Runs a whole command and passes its events to ``on_event``, which stops the run by returning true or by raising.
 
-    Ctrl-C asks the run to stop, which saves and ends with KeyboardInterrupt; while the call lasts, the handler of SIGINT
-    (of Python's main thread) is one that notes it, since an exception within a callback of C would be lost.
+    Ctrl-C stops the run, which saves a checkpoint; then KeyboardInterrupt is raised. Until then a SIGINT handler of the main
+    thread only records the signal, because an exception within a callback from C would be lost.
     """
     import signal
     import threading
@@ -205,7 +205,7 @@ def watch(function: str, before: Sequence[Any], on_event: Optional[Callable[[Dic
             return 0
         try:
             return 1 if on_event(json.loads(line.decode("utf-8", "replace"))) else 0
-        except BaseException as error:  # it is raised again behind the call
+        except BaseException as error:  # it is raised again after the call
             raised.append(error)
             return 1
 

@@ -14,7 +14,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def numpy_words(function: Function) -> Function:
-    """Lets `axis` and `keepdims` stand for `dim` and `keepdim`, as they do in PyTorch."""
+    """Accepts numpy's names `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch does."""
 
     @functools.wraps(function)
     def renamed(*args: Any, **named: Any) -> Any:
@@ -27,7 +27,7 @@ def numpy_words(function: Function) -> Function:
 
 
 def axis_of(x: Value, dim: Any) -> int:
-    """An axis counted from 0. Errors: SettingError where there is none."""
+    """The axis, counted from 0. Errors: SettingError if the value has no such axis."""
     if not hasattr(dim, "__index__") or not -x.ndim <= int(dim) < x.ndim:
         raise SettingError(f"dim {dim!r} of a value of shape {list(x.shape)}",
                            f"axes go from {-x.ndim} to {x.ndim - 1}")
@@ -51,7 +51,7 @@ def permute(x: Any, *axes: Any) -> Value:
 
 
 def transpose(x: Any, dim0: int, dim1: int) -> Value:
-    """Two axes exchanged."""
+    """Swaps two axes."""
     x = operand(x)
     return append("transpose", [x], axis0=axis_of(x, dim0), axis1=axis_of(x, dim1))
 
@@ -93,22 +93,22 @@ def expand(x: Any, *shape: Any) -> Value:
 
 @numpy_words
 def cat(values: Sequence[Any], dim: int = 0) -> Value:
-    """Values one behind the other along an axis."""
+    """Concatenates values along an axis."""
     items = [operand(item) for item in values]
     if not items:
-        raise SettingError("cat: there is no value")
+        raise SettingError("cat: the list of values is empty")
     return append("concat", items, axis=axis_of(items[0], dim)) if len(items) > 1 else items[0]
 
 
 @numpy_words
 def stack(values: Sequence[Any], dim: int = 0) -> Value:
-    """Values one behind the other along a new axis."""
+    """Stacks values along a new axis."""
     return cat([unsqueeze(item, dim) for item in values], dim)
 
 
 @numpy_words
 def split(x: Any, sizes: Union[int, Sequence[int]], dim: int = 0) -> List[Value]:
-    """Parts along an axis: each of one size (the last may be shorter), or of these sizes."""
+    """Splits along an axis into parts of one size (the last may be smaller), or of the given sizes."""
     x = operand(x)
     at = axis_of(x, dim)
     if isinstance(sizes, int):
@@ -123,16 +123,16 @@ def split(x: Any, sizes: Union[int, Sequence[int]], dim: int = 0) -> List[Value]
 
 @numpy_words
 def chunk(x: Any, chunks: int, dim: int = 0) -> List[Value]:
-    """So many equal parts along an axis."""
+    """Splits along an axis into ``chunks`` equal parts."""
     x = operand(x)
     size = x.shape[axis_of(x, dim)]
     if chunks < 1 or size % chunks:
-        raise SettingError(f"chunk: {chunks} equal parts of dim {dim} of {list(x.shape)}")
+        raise SettingError(f"chunk: dim {dim} of {list(x.shape)} cannot be split into {chunks} equal parts")
     return split(x, size // chunks, dim)
 
 
 def index(x: Any, at: Any) -> Value:
-    """``x[at]``: integers, slices, ``...`` and ``None``. Rows by a value of indices: ``index_select``."""
+    """``x[at]`` with integers, slices, ``...`` and ``None``. To index with a value, use ``index_select``."""
     x = operand(x)
     items = list(at) if isinstance(at, tuple) else [at]
     named = [item for item in items if item is not None and item is not Ellipsis]
@@ -168,7 +168,7 @@ def _sliced(x: Value, axis: int, item: Any) -> Value:
         first, step = int(item) % size, 1
         last = first + 1
     else:
-        raise SettingError(f"a {type(item).__name__} as an index", "rows by a value of indices: index_select(x, dim, ids)")
+        raise SettingError(f"a {type(item).__name__} cannot be an index", "to index with a value, use index_select(x, dim, ids)")
     return append("slice", [x], axis=axis, start=first, end=last, step=step)
 
 
@@ -185,7 +185,7 @@ def index_select(x: Any, dim: int, index: Any) -> Value:
 
 
 def flip(x: Any, dim: int) -> Value:
-    """Backward along an axis."""
+    """Reverses the order of the elements along an axis."""
     x = operand(x)
     return append("flip", [x], axis=axis_of(x, dim))
 
@@ -194,21 +194,21 @@ def flip(x: Any, dim: int) -> Value:
 
 
 def full(shape: Sequence[int], fill: Any) -> Value:
-    """A tensor of one number, float32."""
+    """A float32 tensor filled with one number."""
     return append("full", [], shape=[int(size) for size in shape], value=float(fill))
 
 
 def zeros(shape: Sequence[int]) -> Value:
-    """Zeros, float32."""
+    """A float32 tensor of zeros."""
     return full(shape, 0.0)
 
 
 def ones(shape: Sequence[int]) -> Value:
-    """Ones, float32."""
+    """A float32 tensor of ones."""
     return full(shape, 1.0)
 
 
 def arange(start: float, end: Optional[float] = None, step: float = 1, dtype: str = "int32") -> Value:
-    """``start``, ``start + step`` … below ``end``; with one number: from 0 to below it."""
+    """``start``, ``start + step``, … below ``end``, as ``torch.arange``; with one argument: from 0 up to it, exclusive."""
     first, last = (0, start) if end is None else (start, end)
     return append("arange", [], start=first, end=last, step=step, dtype=dtype)

@@ -15,19 +15,19 @@ _now = threading.local()
 
 
 class Trace:
-    """A builder of the library, and what Python knows beside it."""
+    """A builder of the library, with the Python objects that its values stand for."""
 
     def __init__(self, root: Any = None) -> None:
         self.handle = _native.create("pls_builder_create")
         self.parameters: Dict[int, Value] = {}
-        self.constants: Dict[int, Tuple[Any, Value]] = {}  # by id of the array, which must live as long
+        self.constants: Dict[int, Tuple[Any, Value]] = {}  # by id(array); the tuple keeps the array alive
         self.names: Dict[int, str] = {}
         self.path = ""  # of the module whose forward runs
         if isinstance(root, Module):
             self.names = {id(module): name for name, module in root.named_modules()}
 
     def close(self) -> None:
-        """Gives the builder back; values of this trace can be used no more."""
+        """Frees the builder; the values of this trace cannot be used afterwards."""
         handle, self.handle = self.handle, 0
         if handle:
             _native.library().pls_builder_free(handle)
@@ -87,7 +87,7 @@ def current() -> Trace:
     """The trace of the plan that this thread is making. Errors: SettingError outside of one."""
     trace: Optional[Trace] = getattr(_now, "trace", None)
     if trace is None:
-        raise SettingError("functions on values work while a plan is made, inside of forward()",
+        raise SettingError("functions on values can be called only while a plan is made, inside forward()",
                            "call plimsoll.plan(module, …), which calls forward; numbers come from a Session")
     return trace
 
@@ -107,7 +107,7 @@ def active(trace: Trace) -> Iterator[Trace]:
 
 @contextlib.contextmanager
 def scope(kind: str, argument: Optional[str] = None) -> Iterator[None]:
-    """Ops in there are in a scope of the library: "module", "autocast", "checkpoint"."""
+    """Opens a scope of the library for the ops in the block: "module", "autocast", "checkpoint"."""
     trace = current()
     _native.call("pls_scope_push", trace.handle, kind.encode(), None if argument is None else argument.encode())
     try:
@@ -119,7 +119,7 @@ def scope(kind: str, argument: Optional[str] = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def entered(module: Module) -> Iterator[None]:
-    """Ops in there belong to that module. A scope's name is what the path adds to the scope around it."""
+    """Opens the module's scope for the ops in the block. The scope is named by its path below the enclosing scope."""
     trace = current()
     name = trace.names.get(id(module))
     if not name:
@@ -145,17 +145,17 @@ def operand(item: Any) -> Value:
     if isinstance(item, Parameter):
         found = trace.parameters.get(id(item))
         if found is None:
-            raise SettingError(f"{item!r} is no parameter of the module that is planned",
-                               "make it, or the module that holds it, an attribute")
+            raise SettingError(f"{item!r} is not a parameter of the module that is planned",
+                               "assign it, or the module that holds it, to an attribute")
         return found
     if isinstance(item, Operand) or hasattr(item, "__array_interface__") or hasattr(item, "__dlpack__"):
         return trace.constant(item)
-    raise SettingError(f"a {type(item).__name__} came where a value is wanted",
-                       "values are the inputs of forward(), parameters, arrays, and what functions make of them")
+    raise SettingError(f"expected a value, got a {type(item).__name__}",
+                       "values are the inputs of forward(), parameters, arrays, and the results of functions")
 
 
 def append(name: str, operands: Sequence[Any], **attributes: Any) -> Value:
-    """The one result of an op. Operands that are None are left out."""
+    """The one result of an op. Operands that are None are omitted."""
     values = [None if item is None else operand(item) for item in operands]
     while values and values[-1] is None:
         values.pop()

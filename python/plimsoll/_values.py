@@ -1,4 +1,4 @@
-"""Values: what a module computes with while it is planned. They have a shape and a type, and no numbers."""
+"""Values: the tensors of a module while it is planned. They have a shape and a type, and no numbers."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Tuple, Union
@@ -163,7 +163,7 @@ class Operand:
         return f.split(self, sizes, **{"dim": dim, **words})
 
     def chunk(self, chunks: int, dim: int = 0, **words: Any) -> Any:
-        """So many equal parts along an axis."""
+        """Splits along an axis into ``chunks`` equal parts."""
         return f.chunk(self, chunks, **{"dim": dim, **words})
 
     def detach(self) -> "Value":
@@ -171,7 +171,7 @@ class Operand:
         return f.detach(self)
 
     def contiguous(self) -> "Value":
-        """The value itself: how it lies in memory is the planner's affair."""
+        """The value itself: the planner chooses the layout in memory."""
         return f.value(self)
 
     # Reductions and functions.
@@ -192,7 +192,7 @@ class Operand:
         return f.softmax(self, **{"dim": dim, **words})
 
     def pow(self, exponent: Any) -> "Value":
-        """To that power."""
+        """Each element to the power ``exponent``."""
         return f.pow(self, exponent)
 
     def exp(self) -> "Value":
@@ -212,11 +212,11 @@ class Operand:
         return f.rsqrt(self)
 
     def abs(self) -> "Value":
-        """Each element without its sign."""
+        """The absolute value of each element."""
         return f.abs(self)
 
     def square(self) -> "Value":
-        """Each element times itself."""
+        """The square of each element."""
         return f.square(self)
 
     def tanh(self) -> "Value":
@@ -251,4 +251,4 @@ class Value(Operand):
         return f"Value({self.dtype} {list(self._shape)})"
 
     def __reduce__(self) -> Any:
-        raise SettingError("a value belongs to the plan that is being made, it cannot be pickled or copied")
+        raise SettingError("a value belongs to the plan that is being made and cannot be pickled or copied")

@@ -1,4 +1,4 @@
-"""``TrainingArguments`` with transformers' names, defaults and meanings, as far as there is a counterpart."""
+"""``TrainingArguments``: the arguments of transformers that have a counterpart, with its names, defaults and meanings."""
 from __future__ import annotations
 
 import os
@@ -11,11 +11,11 @@ _OPTIMIZERS = {"adamw_torch": "adamw", "adamw_torch_fused": "adamw", "adamw_hf":
                "paged_adamw": "adamw", "paged_adamw_32bit": "adamw", "adafactor": "adafactor", "sgd": "sgd", "lion": "lion",
                "lion_32bit": "lion", "muon": "muon"}
 
-# Arguments of transformers that change nothing here, with what holds instead.
+# Arguments of transformers that are accepted and have no effect.
 _HARMLESS = {"overwrite_output_dir", "do_train", "do_eval", "dataloader_num_workers", "dataloader_pin_memory", "disable_tqdm",
              "remove_unused_columns", "save_safetensors", "use_cpu", "no_cuda", "log_level", "gradient_checkpointing_kwargs",
              "torch_empty_cache_steps", "logging_steps", "logging_first_step"}
-# What is asked for often and has no counterpart.
+# Arguments of transformers that have no counterpart, and the hint of the error.
 _REFUSED = {
     "neftune_noise_alpha": "no noise is added to embeddings",
     "label_smoothing_factor": "the loss is the plain cross-entropy",
@@ -24,7 +24,7 @@ _REFUSED = {
     "fsdp": "memory_budget plans memory by itself",
     "push_to_hub": "upload output_dir/final with: hf upload",
     "torch_compile": "a plan is compiled already",
-    "half_precision_backend": "bf16=True or fp16=True says it",
+    "half_precision_backend": "set bf16=True or fp16=True",
     "data_seed": "seed draws the order of the data as well",
 }
 
@@ -32,11 +32,11 @@ _REFUSED = {
 class TrainingArguments:
     """The arguments of a ``Trainer``. Defaults are transformers'.
 
-    Ours, beside transformers': ``memory_budget`` (bytes, or a text such as "6GiB", of the process), ``max_length`` (tokens
-    of a sequence), ``packing``, ``recompute``, ``offload``, ``device``, ``threads``, and ``settings`` for all other words of
-    a run file, ``{"training.lr_scheduler_kwargs.num_cycles": 2}``.
+    Not in transformers: ``memory_budget`` (bytes, or a text such as "6GiB", of the process), ``max_length`` (tokens
+    per sequence), ``packing``, ``recompute``, ``offload``, ``device``, ``threads``, and ``settings`` for all other settings of
+    a run file, such as ``{"training.lr_scheduler_kwargs.num_cycles": 2}``.
 
-    An argument that is neither is refused, with the nearest known name as a hint.
+    Any other argument is refused, with the nearest known name as a hint.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class TrainingArguments:
         for name in ("per_device_train_batch_size", "gradient_accumulation_steps"):
             value = given[name]
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise SettingError(f"TrainingArguments: {name} is {value!r}, a positive integer is wanted")
+                raise SettingError(f"TrainingArguments: {name} is {value!r}, expected a positive integer")
         self.__dict__.update(given)
 
     def run(self) -> Dict[str, Any]:
-        """The same as a run file's settings: dotted path to value."""
+        """The arguments as settings of a run file: dotted path to value."""
         a = self.__dict__
         run: Dict[str, Any] = {
             "output.dir": os.fspath(a["output_dir"]),

@@ -35,26 +35,26 @@ class StepEvent:
 
 
 class Callback:
-    """Derive from this and override what you want to see."""
+    """The base class of callbacks: override the methods that you need."""
 
     def on_train_begin(self, run: Run, plan: Mapping[str, Any]) -> None:
-        """The plan stands; the first step follows."""
+        """Called when the plan is made, before the first step."""
 
     def on_step_end(self, run: Run, step: StepEvent) -> None:
-        """An optimizer step has run."""
+        """Called after an optimizer step."""
 
     def on_evaluate(self, run: Run, result: StepEvent) -> None:
-        """An evaluation has ended."""
+        """Called after an evaluation."""
 
     def on_save(self, run: Run, checkpoint: StepEvent) -> None:
-        """A checkpoint is written."""
+        """Called after a checkpoint was written."""
 
     def on_train_end(self, run: Run, summary: StepEvent) -> None:
-        """The run has ended and the final model is written."""
+        """Called when the run has ended and the final model is written."""
 
 
 class Progress(Callback):
-    """Shows how far the run has come: a line that is rewritten, in a notebook or in a terminal.
+    """Shows the progress of the run in one line that is rewritten, in a notebook or in a terminal.
 
     :param every: steps between two updates.
     """
@@ -68,7 +68,7 @@ class Progress(Callback):
         if step.step % self.every == 0:
             total = f"/{run.max_steps}" if run.max_steps else ""
             self._show(f"step {step.step}{total}  loss {step.loss:.4f}  rate {step.learning_rate:.3g}  "
-                       f"{step.step_seconds * 1e3:.0f} ms a step")
+                       f"{step.step_seconds * 1e3:.0f} ms per step")
 
     def on_train_end(self, run: Run, summary: StepEvent) -> None:
         """Ends the line."""

@@ -1,4 +1,4 @@
-"""A loader of batches for own loops: threads read rows ahead, the order depends on (seed, epoch) alone."""
+"""A loader of batches for training loops: threads read rows ahead; the order depends on (seed, epoch) alone."""
 from __future__ import annotations
 
 import threading
@@ -16,11 +16,11 @@ Batch = Dict[str, "numpy.ndarray"]
 class DataLoader:
     """Batches of a data set with ``__len__`` and ``__getitem__``, whose rows are dicts of arrays or numbers.
 
-    Each ``iter()`` is the next epoch. Iterating gives dicts of arrays ``[batch_size, …]``. The order of the rows is a
-    function of ``seed`` and the epoch, whatever ``workers`` and ``prefetch`` are. Rows that fill no whole batch at an
-    epoch's end are left out, since a plan's shapes are fixed; ``drop_last=False`` gives them as a shorter batch.
+    Each ``iter()`` is the next epoch. Iterating gives dicts of arrays ``[batch_size, …]``. The order of the rows
+    depends on ``seed`` and the epoch, not on ``workers`` and ``prefetch``. The last batch of an epoch is dropped
+    if it is not full, since a plan's shapes are fixed; ``drop_last=False`` returns it.
 
-    :param workers: threads that call ``__getitem__``; 0: the calling thread does. Threads live as long as the loop.
+    :param workers: threads that call ``__getitem__``; 0: the calling thread does. The threads end with the loop.
     :param prefetch: batches that each worker reads ahead.
     """
 
@@ -28,7 +28,7 @@ class DataLoader:
                  prefetch: int = 2, drop_last: bool = True) -> None:
         for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("prefetch", prefetch, 1)):
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
-                raise SettingError(f"DataLoader: {name} is {value!r}, an integer of at least {least} is wanted")
+                raise SettingError(f"DataLoader: {name} is {value!r}, expected an integer of at least {least}")
         if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
             raise SettingError(f"DataLoader: {type(dataset).__name__} has no __len__ and __getitem__",
                                "a data set is indexed; iterate over a stream of batches by yourself")
@@ -41,7 +41,7 @@ class DataLoader:
         self._done: Optional[int] = None  # batches taken of the running epoch; None: no epoch was begun
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """The number of batches of an epoch."""
         rows = len(self.dataset)
         return rows // self.batch_size if self.drop_last else -(-rows // self.batch_size)
 
@@ -74,7 +74,7 @@ class DataLoader:
     def __iter__(self) -> Iterator[Batch]:
         epoch, first = self.epoch, self._position
         if len(self) == 0:
-            raise DataError(f"DataLoader: {len(self.dataset)} rows make no batch of {self.batch_size}",
+            raise DataError(f"DataLoader: {len(self.dataset)} rows are fewer than one batch of {self.batch_size}",
                             "lower batch_size, or give drop_last=False")
         self.epoch, self._position = epoch + 1, 0
         self._running_epoch, self._done = epoch, first
@@ -119,14 +119,14 @@ def _plain(value: Any) -> "numpy.ndarray":
         value = value.detach()
     array = numpy.asarray(value)
     if array.dtype == numpy.float64 and not hasattr(value, "dtype"):
-        array = array.astype(numpy.float32)  # Python's own numbers have no width
+        array = array.astype(numpy.float32)  # Python's numbers, which have no dtype
     if array.dtype == object:
         raise DataError(f"a row holds a {type(value).__name__}", "rows hold arrays and numbers")
     return array
 
 
 class _Reader:
-    """What the threads of one epoch share: batches to read, and those that are read."""
+    """State that the threads of one epoch share: the batches to read, and the results."""
 
     def __init__(self, loader: DataLoader, batches: List["numpy.ndarray"]) -> None:
         self.read, self.batches = loader._read, batches

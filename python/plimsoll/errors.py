@@ -1,4 +1,4 @@
-"""The errors that Plimsoll raises. Each has a ``hint``: what to do about it, or an empty text.
+"""The errors that Plimsoll raises. Each has a ``hint`` that says what to do, which may be empty.
 
 ==================  ====================  =====================================================================
 Error               also a                raised for
@@ -8,7 +8,7 @@ Error               also a                raised for
 ``DoesNotFit``      ``MemoryError``       a plan above its budget; ``least_bytes`` is the smallest budget that fits
 ``Diverged``        ``ArithmeticError``   a loss or gradient that is not finite; the step changed nothing
 ``UnsupportedOp``   ``NotImplementedError``  an op of a PyTorch module that has no counterpart here
-``InternalError``   ``RuntimeError``      a fault of Plimsoll, or a session used where it cannot be
+``InternalError``   ``RuntimeError``      a bug of Plimsoll, or a session used in a forked process
 ==================  ====================  =====================================================================
 
 Files that are missing or cannot be written raise ``OSError``; a ``hint`` is there as well.
@@ -19,7 +19,7 @@ from typing import Iterable, Optional
 
 
 class PlimsollError(Exception):
-    """What all errors of Plimsoll have in common: a message, and a ``hint`` that says what to do."""
+    """The base class of Plimsoll's errors: a message, and a ``hint`` that says what to do."""
 
     hint: str
 
@@ -41,7 +41,8 @@ class DataError(PlimsollError, ValueError):
 
 
 class DoesNotFit(PlimsollError, MemoryError):
-    """The plan needs more than its budget. ``least_bytes`` is the smallest budget in bytes that fits."""
+    """The plan needs more than its budget. ``least_bytes`` is the smallest budget in bytes that fits; of a run of ``Trainer``
+    it is 0, and the hint names that budget."""
 
     least_bytes: int
 
@@ -67,7 +68,7 @@ class UnsupportedOp(PlimsollError, NotImplementedError):
 
 
 class InternalError(PlimsollError, RuntimeError):
-    """A fault of Plimsoll, or a session that is used where it cannot be: after its end, or in a forked process."""
+    """A bug of Plimsoll, or a session that is used in a forked process."""
 
 
 def file_error(number: int, message: str, hint: str = "") -> OSError:
@@ -79,7 +80,7 @@ def file_error(number: int, message: str, hint: str = "") -> OSError:
 
 
 def nearest(name: str, known: Iterable[str], what: str = "names") -> str:
-    """A hint for an unknown name: the nearest known one, and all of them where they are few."""
+    """A hint for an unknown name: the nearest known name if one is close, else the first known names."""
     import difflib
 
     names = sorted(known)

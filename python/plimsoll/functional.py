@@ -1,7 +1,7 @@
-"""Functions on values. Each appends an op to the step that is being planned, and gives its result.
+"""Functions on values. Each appends an op to the step that is being planned and returns its result.
 
-Where two tensors are combined element by element their shapes broadcast as in numpy, and either may be a number.
-``dim`` counts from 0, or from the last axis with -1; ``axis`` is another name of it. ``[…]`` stands for any leading axes.
+The operands of an elementwise function broadcast as in numpy, and one of two may be a number.
+``dim`` counts from 0, or from the last axis with -1; ``axis`` is a synonym. ``[…]`` stands for any leading axes.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def value(x: Any) -> Value:
 def probability(what: str, p: Any) -> float:
     """A probability below 1. Errors: SettingError."""
     if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0.0 <= p < 1.0:
-        raise SettingError(f"{what}: p is {p!r}, a number from 0 to below 1 is wanted")
+        raise SettingError(f"{what}: p is {p!r}, expected a number from 0 to below 1")
     return float(p)
 
 
@@ -45,7 +45,7 @@ def _number(x: Any) -> Optional[float]:
     if isinstance(x, numbers.Real) or (getattr(x, "shape", None) == () and hasattr(x, "item") and not isinstance(x, Value)):
         number = float(x)
         if math.isnan(number) or math.isinf(number):
-            raise SettingError(f"{x!r} is no finite number", "masks take a large number, such as -1e9, or where()")
+            raise SettingError(f"{x!r} is not a finite number", "masks take a large number, such as -1e9, or where()")
         return number
     return None
 
@@ -53,7 +53,7 @@ def _number(x: Any) -> Optional[float]:
 def _binary(op: str, a: Any, b: Any) -> Value:
     left, right = _number(a), _number(b)
     if left is not None and right is not None:
-        raise SettingError(f"{op}: two numbers came, one of them must be a value")
+        raise SettingError(f"{op}: both operands are numbers, at least one must be a value")
     if right is not None:
         return append(op, [a], scalar=right)
     if left is not None:
@@ -162,7 +162,7 @@ def rsqrt(x: Any) -> Value:
 
 
 def abs(x: Any) -> Value:
-    """x without its sign."""
+    """The absolute value of x."""
     return append("abs", [x])
 
 
@@ -241,7 +241,7 @@ def mean(x: Any, dim: Axes = None, keepdim: bool = False) -> Value:
 
 @numpy_words
 def max(x: Any, dim: Axes = None, keepdim: bool = False) -> Value:
-    """The largest element over all axes, or over some."""
+    """The maximum over all axes, or over some, as ``torch.amax``."""
     return _reduced("max", x, dim, keepdim)
 
 
@@ -290,13 +290,13 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Valu
 
 def attention(q: Any, k: Any, v: Any, causal: Optional[bool] = None, *, is_causal: Optional[bool] = None,
               scale: Optional[float] = None, dropout: float = 0.0, layout: str = "bhtd", window: int = 0) -> Value:
-    """softmax(q kᵀ · scale) v for each head, without ever holding the scores of all tokens.
+    """softmax(q kᵀ · scale) v for each head, without keeping the scores of all tokens in memory.
 
     :param q: [batch, heads, tokens, dim] as in PyTorch, or [batch, tokens, heads, dim] with ``layout="bthd"``.
-    :param k: as q; it may have fewer heads, each for as many of q's.
-    :param causal: a token attends to itself and to what is before it. ``is_causal`` is another name of it.
+    :param k: as q; it may have fewer heads, each shared by a group of q's heads (grouped-query attention).
+    :param causal: a token attends to itself and to earlier tokens only. ``is_causal`` is a synonym.
     :param scale: 1/√dim unless given.
-    :param window: a token attends to so many tokens, itself included; 0: to all.
+    :param window: sliding-window attention: the number of tokens that a token attends to, itself included; 0: all.
     """
     if layout not in ("bhtd", "bthd"):
         raise SettingError(f"attention: layout is {layout!r}",
@@ -310,9 +310,9 @@ def attention(q: Any, k: Any, v: Any, causal: Optional[bool] = None, *, is_causa
 
 
 def cross_entropy(logits: Any, labels: Any, ignore_index: int = -100) -> Value:
-    """The mean of -log softmax(logits)[label] over all labels but those that are ``ignore_index``.
+    """The mean of -log softmax(logits)[label] over all labels but ``ignore_index``, which can only be -100.
 
-    Shapes: logits […, classes], labels […] int32 → one number. Nothing is shifted: a language model shifts its labels itself.
+    Shapes: logits […, classes], labels […] int32 → one number. Labels are not shifted: a language model shifts them itself.
     """
     return append("cross_entropy", [logits, labels], ignore_index=int(ignore_index))
 

@@ -12,11 +12,11 @@ def generate(model: Union[str, "os.PathLike[str]"], prompt: Union[str, Sequence[
              top_k: Optional[int] = None, seed: Optional[int] = None, stop: Sequence[str] = (),
              adapter: Union[str, "os.PathLike[str]", None] = None, memory_budget: Union[int, str, None] = None,
              **options: Any) -> Union[str, List[str]]:
-    """Continues a prompt, or each of several: the text that the model adds, or a list of them in order.
+    """Continues a prompt and returns the new text; for a list of prompts returns a list of texts in the same order.
 
-    :param model: a directory of transformers', or the folder of a run.
-    :param temperature: 0: greedy. What is not given is the model's ``generation_config.json``'s.
-    :param options: of ``plimsoll generate`` by their long names, with underscores: ``repetition_penalty``, ``min_p``, ``dtype``, ``raw`` …
+    :param model: a Hugging Face model directory, or the folder of a run.
+    :param temperature: 0: greedy. Arguments that are not given have the values of the model's ``generation_config.json``.
+    :param options: other options of ``plimsoll generate``, with underscores: ``repetition_penalty``, ``min_p``, ``dtype``, ``raw`` …
     """
     prompts = [prompt] if isinstance(prompt, str) else list(prompt)
     request: Dict[str, Any] = {"model": os.fspath(model), "prompts": prompts}

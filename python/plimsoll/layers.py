@@ -8,7 +8,7 @@ from ._module import Module, Parameter, _size, uniform_fan_in
 from ._values import Value
 from .errors import SettingError
 
-#: eps of ``RMSNorm`` unless given: the smallest step of float32 at 1, as in PyTorch
+#: default eps of ``RMSNorm``: the machine epsilon of float32, as in PyTorch
 RMS_NORM_EPS = 1.1920928955078125e-07
 
 
@@ -16,7 +16,7 @@ class Linear(Module):
     """``x @ weight.T + bias``.
 
     Shapes: x […, in_features] → […, out_features]; weight [out_features, in_features], bias [out_features].
-    Both begin uniformly within ±1/√in_features.
+    Both are initialised uniformly within ±1/√in_features.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
@@ -34,9 +34,9 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """Rows of a table.
+    """Looks up rows of a table.
 
-    Shapes: ids [… ] int32 → […, dim]; weight [rows, dim], which begins normally with standard deviation 1.
+    Shapes: ids […] int32 → […, dim]; weight [rows, dim], initialised from a standard normal distribution.
 
     :param padding_idx: a row whose gradient is zero.
     """
@@ -58,7 +58,7 @@ class Embedding(Module):
 class RMSNorm(Module):
     """``x / sqrt(mean(x²) + eps) * weight`` over the last axis.
 
-    Shapes: x […, dim] → […, dim]; weight [dim], which begins with ones.
+    Shapes: x […, dim] → […, dim]; weight [dim], initialised to ones.
     """
 
     def __init__(self, dim: int, eps: Optional[float] = None) -> None:
@@ -76,7 +76,7 @@ class RMSNorm(Module):
 class LayerNorm(Module):
     """``(x - mean) / sqrt(variance + eps) * weight + bias`` over the last axis.
 
-    Shapes: x […, dim] → […, dim]; weight [dim] begins with ones, bias [dim] with zeros.
+    Shapes: x […, dim] → […, dim]; weight [dim] is initialised to ones, bias [dim] to zeros.
     """
 
     def __init__(self, dim: int, eps: float = 1e-5, bias: bool = True) -> None:

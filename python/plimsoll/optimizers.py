@@ -1,7 +1,7 @@
-"""Optimizers: plain descriptions that ``plan()`` turns into part of the step. Each has the meaning of PyTorch's class of
-that name; Lion, Adafactor, Muon and AdamW8bit are the command line's.
+"""Optimizers: descriptions that ``plan()`` makes part of the step. SGD, Adam, AdamW and Muon compute what PyTorch's classes
+of these names compute; Lion, Adafactor and AdamW8bit are those of run files.
 
-``lr`` is the learning rate of a step that names none (``session.step(batch, lr=…)``).
+``lr`` is the learning rate of every step that is not given one (``session.step(batch, lr=…)``).
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Betas = Tuple[float, float]
 
 
 class Optimizer:
-    """What all optimizers have in common. Use one of the classes below."""
+    """The base class of the optimizers. Use one of the classes below."""
 
     name = ""
 
@@ -27,14 +27,14 @@ class Optimizer:
     def group(self, pattern: str, *, lr: Optional[float] = None, weight_decay: Optional[float] = None,
               betas: Optional[Betas] = None) -> "Optimizer":
         """A copy of this optimizer in which the parameters whose name matches ``pattern`` (a regular expression, found
-        anywhere in the name) have hyper-parameters of their own. Where several patterns match, the first counts.
+        anywhere in the name) have hyper-parameters of their own. If several patterns match, the first one applies.
 
         ``AdamW(lr=3e-4, weight_decay=0.1).group("norm|bias", weight_decay=0)``
         """
         try:
             re.compile(pattern)
         except re.error as error:
-            raise SettingError(f"optimizer group: {pattern!r} is no regular expression: {error}") from None
+            raise SettingError(f"optimizer group: {pattern!r} is not a regular expression: {error}") from None
         own: Dict[str, Any] = {}
         if lr is not None:
             own["learning_rate"] = _number("lr", lr)
@@ -49,7 +49,7 @@ class Optimizer:
         return changed
 
     def resolved(self, names: Sequence[str]) -> Dict[str, Any]:
-        """The settings, in the words of a run file's ``training``, for parameters of these names."""
+        """The settings of a run file's section ``training``, for parameters of these names."""
         settings = dict(self.settings)
         taken: Set[str] = set()
         groups = []
@@ -156,7 +156,7 @@ def _number(what: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise SettingError(f"{what}: {value!r} is no number") from None
+        raise SettingError(f"{what}: {value!r} is not a number") from None
     if not 0.0 <= number < float("inf"):
         raise SettingError(f"{what}: {value!r} is negative or not finite")
     return number
@@ -166,7 +166,7 @@ def _betas(betas: Any) -> Betas:
     try:
         first, second = betas
     except (TypeError, ValueError):
-        raise SettingError(f"betas: two numbers are wanted, {betas!r} came") from None
+        raise SettingError(f"betas: expected two numbers, got {betas!r}") from None
     for beta in (_number("betas", first), _number("betas", second)):
         if beta >= 1.0:
             raise SettingError(f"betas: {beta!r} is not below 1")

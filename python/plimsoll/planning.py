@@ -17,9 +17,9 @@ Inputs = Mapping[str, Any]
 
 
 class Plan:
-    """A planned step. Nothing of its memory is taken before a ``Session`` is made of it.
+    """A planned step. A ``Session`` of the plan allocates the memory; the plan itself allocates none of it.
 
-    ``print(plan)`` shows each pool and class of memory; in a notebook a plan draws what is alive at each op.
+    ``print(plan)`` shows each pool and class of memory; a notebook shows a chart of the live bytes at each op.
     """
 
     def __init__(self, handle: int, is_run: bool = False, initial: Optional[Callable[[], Mapping[str, Any]]] = None) -> None:
@@ -45,19 +45,19 @@ class Plan:
 
     @property
     def least_bytes(self) -> Optional[int]:
-        """Where the plan does not fit, the smallest budget that does; else ``None``."""
+        """The smallest budget that fits, if the plan does not fit; else ``None``."""
         least = self._report.get("least_bytes")
         return None if least is None else int(least)
 
     @property
     def budget_bytes(self) -> Optional[int]:
-        """The budget in bytes, where there is one."""
+        """The budget in bytes, or ``None``."""
         budget = self._report.get("budget_bytes")
         return None if budget is None else int(budget)
 
     @property
     def report(self) -> Dict[str, Any]:
-        """All that the plan says, as plain data."""
+        """The whole plan as plain data."""
         return dict(self._report)
 
     @property
@@ -71,11 +71,11 @@ class Plan:
         return {i["name"]: (tuple(i["shape"]), i["dtype"]) for i in self._report.get("inputs", [])}
 
     def table(self) -> str:
-        """The plan for people: what each pool holds, the choices, the estimated time."""
+        """The plan as text: the memory by class, the choices, the estimated time."""
         return _native.plan_text(self._handle.value, "table")
 
     def timeline(self) -> str:
-        """An SVG of the bytes that are alive at each op of the step, by class."""
+        """An SVG of the live bytes at each op of the step, by class."""
         return _native.plan_text(self._handle.value, "timeline")
 
     def __str__(self) -> str:
@@ -97,28 +97,28 @@ def plan(module: Union[Module, str, "os.PathLike[str]"], inputs: Optional[Inputs
          loss_scale: Union[float, Mapping[str, Any], None] = None, recompute: Any = "auto", offload: Any = "auto",
          budget_scope: str = "session", threads: Optional[int] = None,
          settings: Optional[Mapping[str, Any]] = None, overrides: Optional[Mapping[str, Any]] = None) -> Plan:
-    """Plans a training step, and takes no memory for it. A plan that does not fit its budget is returned as well.
+    """Plans a training step without allocating its memory. A plan that does not fit its budget is returned as well.
 
     :param module: its ``forward`` gets the inputs by name and returns the loss, one number. Or the path of a run file,
-        which is planned as ``plimsoll plan`` does; then only ``overrides`` counts.
+        which is planned as by ``plimsoll plan``; then all arguments but ``overrides`` are ignored.
     :param inputs: ``{"ids": ((8, 512), "int32")}``: shape and type (float32, int32, int64, bool) of each tensor of a
-        batch. An array in place of the pair stands for its own shape and type.
+        batch. Instead of the pair you can give an array, which has both.
     :param optimizer: ``AdamW()`` unless given.
-    :param clip_norm: gradients are scaled down to this norm, as by ``torch.nn.utils.clip_grad_norm_``.
+    :param clip_norm: gradients are clipped to this total norm, as by ``torch.nn.utils.clip_grad_norm_``.
     :param memory_budget: bytes, or a text such as "4GiB", of all that a session maps.
-    :param loss_scale: of fp16: a number, or a map with init_scale, growth_factor, backoff_factor, growth_interval.
-    :param recompute: what to recompute in the backward pass: "auto" (as the budget asks for), "none", "full" …
-    :param budget_scope: "process" counts what the process holds by now against the budget as well.
-    :param settings: more of a run file's words: ``{"training": {…}, "memory": {…}, "runtime": {…}}``.
-    :param overrides: of a run file: ``{"memory.budget": "2GiB"}``.
+    :param loss_scale: for fp16: a number, or a map with init_scale, growth_factor, backoff_factor, growth_interval.
+    :param recompute: what to recompute in the backward pass: "auto" (only what the budget requires), "none", "full" …
+    :param budget_scope: "process" also counts the memory that the process already uses.
+    :param settings: more settings of a run file: ``{"training": {…}, "memory": {…}, "runtime": {…}}``.
+    :param overrides: settings that replace those of the run file: ``{"memory.budget": "2GiB"}``.
     """
     if isinstance(module, (str, os.PathLike)):
         return _plan_of_run(os.fspath(module), overrides)
     if not isinstance(module, Module):
-        raise SettingError(f"plan: a {type(module).__name__} came where a module is wanted",
+        raise SettingError(f"plan: expected a module, got a {type(module).__name__}",
                            "derive from plimsoll.Module; plimsoll.torch.plan takes modules of PyTorch")
     if overrides is not None:
-        raise SettingError("plan: overrides are of a run file", "settings= takes the same words for a module")
+        raise SettingError("plan: overrides apply to run files only", "for a module give settings=")
     declared = {name: input_type(name, item) for name, item in (inputs or {}).items()}
     if not declared:
         raise SettingError("plan: there are no inputs", 'inputs={"x": ((16, 7), "float32")}')
@@ -135,7 +135,7 @@ def plan(module: Union[Module, str, "os.PathLike[str]"], inputs: Optional[Inputs
 
 
 def finish(trace: _trace.Trace, loss: Any, run: Mapping[str, Any]) -> int:
-    """The library's plan of what was traced, to minimise `loss`."""
+    """Plans the traced model, whose loss is `loss`."""
     _native.call("pls_loss", trace.handle, loss.id)
     return _native.create("pls_plan_create", trace.handle, _native.text(run))
 
@@ -145,7 +145,7 @@ def _plan_of_run(path: str, overrides: Optional[Mapping[str, Any]]) -> Plan:
 
 
 def overrides_of(overrides: Optional[Mapping[str, Any]]) -> Tuple[Any, int]:
-    """``{"memory.budget": "2GiB"}`` as the library takes it."""
+    """``{"memory.budget": "2GiB"}`` as an array of "path=value" and its length."""
     words = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in (overrides or {}).items()]
     return _native.texts(words), len(words)
 
@@ -158,7 +158,7 @@ def input_type(name: str, item: Any) -> Tuple[Tuple[int, ...], str]:
         try:
             shape, dtype = item
         except (TypeError, ValueError):
-            raise SettingError(f"inputs: {name} is {item!r}", 'a pair is wanted: ((16, 7), "float32")') from None
+            raise SettingError(f"inputs: {name} is {item!r}", 'expected a pair such as ((16, 7), "float32")') from None
     kind = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype).replace("torch.", "")
     if kind not in _DTYPES:
         raise SettingError(f"inputs: the type of {name} is {kind!r}", nearest(str(kind), _DTYPES, "types"))
@@ -199,10 +199,10 @@ def run_settings(optimizer: Any, parameters: Mapping[str, Any], *, clip_norm: Op
                  device: str = "cpu", loss_scale: Any = None, recompute: Any = "auto", offload: Any = "auto",
                  budget_scope: str = "session", threads: Optional[int] = None,
                  settings: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
-    """The run file's sections of a model of one's own."""
+    """The sections of a run file for a module."""
     optimizer = AdamW() if optimizer is None else optimizer
     if not isinstance(optimizer, Optimizer):
-        raise SettingError(f"optimizer: {optimizer!r} is none of plimsoll's", "one of SGD, Adam, AdamW, Lion, Adafactor, "
+        raise SettingError(f"optimizer: {optimizer!r} is not an optimizer of plimsoll", "one of SGD, Adam, AdamW, Lion, Adafactor, "
                            "Muon, AdamW8bit: optimizer=plimsoll.AdamW(lr=3e-4)")
     training = {**optimizer.resolved([*parameters]), "max_grad_norm": clip_norm}
     frozen = [name for name, parameter in parameters.items() if not parameter.requires_grad]
@@ -237,6 +237,6 @@ def _bytes(budget: Any) -> int:
 
 
 def _resident_bytes() -> int:
-    """What the process has mapped and touched by now."""
+    """The resident memory of the process."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,7 +1,7 @@
 """Learning-rate schedules as plain functions of the step, for ``session.step(batch, lr=…)``.
 
 Each takes the number of steps made so far (0 before the first), the steps of the run and the peak learning rate, and
-gives the rate of the next step, as transformers' schedules do. Within ``warmup`` steps the rate rises linearly from 0.
+returns the rate of the next step, as transformers' schedules do. Within ``warmup`` steps the rate rises linearly from 0.
 """
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def _warmup(step: int, peak: float, warmup: int) -> float:
 
 
 def constant(step: int, total: int, peak: float, warmup: int = 0) -> float:
-    """``peak`` at every step after the warm-up. ``total`` is not looked at."""
+    """``peak`` at every step after the warm-up. ``total`` is ignored."""
     return _warmup(step, peak, warmup) if step < warmup else peak
 
 
 def linear(step: int, total: int, peak: float, warmup: int = 0, floor: float = 0.0) -> float:
-    """Falls on a line from ``peak`` to ``floor`` at step ``total``."""
+    """Decays linearly from ``peak`` to ``floor`` at step ``total``."""
     if step < warmup:
         return _warmup(step, peak, warmup)
     left = max(0.0, (total - step) / max(1, total - warmup))
@@ -26,7 +26,7 @@ def linear(step: int, total: int, peak: float, warmup: int = 0, floor: float = 0
 
 
 def cosine(step: int, total: int, peak: float, warmup: int = 0, floor: float = 0.0) -> float:
-    """Falls on half a cosine from ``peak`` to ``floor`` at step ``total``."""
+    """Decays along half a cosine from ``peak`` to ``floor`` at step ``total``."""
     if step < warmup:
         return _warmup(step, peak, warmup)
     progress = min(1.0, (step - warmup) / max(1, total - warmup))

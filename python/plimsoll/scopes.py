@@ -1,4 +1,4 @@
-"""What holds for a part of the forward pass: checkpointing, and the precision of products."""
+"""Scopes of the forward pass: checkpointing, and the precision of matrix products."""
 from __future__ import annotations
 
 import contextlib
@@ -15,15 +15,15 @@ _PRECISIONS = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "f
 def checkpoint(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """``function(*args)``, whose intermediate values are recomputed in the backward pass and not kept.
 
-    As ``torch.utils.checkpoint.checkpoint``. It holds whatever the budget is, and changes no bit of the result. Without
-    it the planner itself chooses what to recompute where a budget asks for it.
+    As ``torch.utils.checkpoint.checkpoint``. It applies whatever the budget is, and does not change a bit of the result.
+    Without it the planner chooses what to recompute if a budget requires it.
     """
     with scope("checkpoint"):
         return function(*args, **named)
 
 
 def checkpoint_sequential(modules: Sequence[Callable[[Any], Any]], segments: int, x: Any) -> Value:
-    """``x`` through the modules in order, cut into so many segments of which each is a ``checkpoint``."""
+    """Applies the modules to ``x`` in order, in ``segments`` groups, each of which is a ``checkpoint``."""
     steps = list(modules)
     if isinstance(segments, bool) or not hasattr(segments, "__index__") or not 1 <= segments <= len(steps):
         raise SettingError(f"checkpoint_sequential: {segments!r} segments of {len(steps)} modules",
@@ -45,10 +45,10 @@ def autocast(dtype: str = "bf16", enabled: bool = True) -> Iterator[None]:
     """``with autocast("bf16"):`` matrix products in the block round their operands to that type, as ``torch.autocast``.
 
     With "fp16" the step scales the loss (``plan(…, loss_scale=…)`` says how) and a step whose gradients overflow changes
-    nothing. "fp32" inside of a block takes it back.
+    nothing. ``autocast("fp32")`` inside the block returns to fp32.
     """
     precision = _PRECISIONS.get(str(dtype).replace("torch.", ""))
     if precision is None:
-        raise SettingError(f"autocast: {dtype!r} is no precision", "one of bf16, fp16, fp32")
+        raise SettingError(f"autocast: {dtype!r} is not a precision", "one of bf16, fp16, fp32")
     with scope("autocast", precision if enabled else "fp32"):
         yield

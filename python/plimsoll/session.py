@@ -1,4 +1,4 @@
-"""``Session``: the memory of a plan, and steps in it."""
+"""``Session``: allocates the memory of a plan and runs its steps."""
 from __future__ import annotations
 
 import contextlib
@@ -22,23 +22,23 @@ Arrays = Mapping[str, Any]
 
 
 class Step:
-    """What a step gave."""
+    """The results of a step."""
 
     __slots__ = ("index", "loss", "grad_norm", "seconds", "learning_rate", "loss_scale", "skipped")
 
     def __init__(self, index: int, loss: float, grad_norm: float, seconds: float, learning_rate: float, loss_scale: float,
                  skipped: bool) -> None:
-        #: of this step, from 1 on; saved and loaded with the session
+        #: number of this step, from 1 on; saved and loaded with the session
         self.index = index
-        #: before the update; the mean over the parts of an accumulated step
+        #: loss before the update; the mean over the parts of an accumulated step
         self.loss = loss
-        #: of all gradients together, before clipping
+        #: norm of all gradients, before clipping
         self.grad_norm = grad_norm
         self.seconds = seconds
         self.learning_rate = learning_rate
-        #: what the loss was multiplied with; 1 where it is not scaled
+        #: factor of the loss; 1 if it is not scaled
         self.loss_scale = loss_scale
-        #: a scaled gradient overflowed and nothing was updated
+        #: whether a scaled gradient overflowed, so that nothing was updated
         self.skipped = skipped
 
     def __repr__(self) -> str:
@@ -46,23 +46,23 @@ class Step:
 
 
 class Session:
-    """Takes the memory of a plan and draws the parameters from ``seed``. A context manager; ``close`` gives all back.
+    """Allocates the memory of a plan and initialises the parameters from ``seed``. A context manager; ``close`` frees it.
 
     A session may be used from several threads; calls wait for each other. Ctrl-C during a step raises
-    ``KeyboardInterrupt`` behind the step, which is whole, and the session can be used further.
+    ``KeyboardInterrupt`` after the step has completed, and the session remains usable.
     """
 
     def __init__(self, plan: Plan, seed: int = 0) -> None:
         if not isinstance(plan, Plan):
-            raise SettingError(f"Session: a {type(plan).__name__} came where a plan is wanted", "plimsoll.plan(module, …)")
+            raise SettingError(f"Session: expected a plan, got a {type(plan).__name__}", "plimsoll.plan(module, …)")
         if plan._is_run:
             raise SettingError("Session: this plan is of a run file", "plimsoll.Trainer trains whole runs")
         if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
-            raise SettingError(f"Session: the seed is {seed!r}, an integer from 0 on is wanted")
+            raise SettingError(f"Session: the seed is {seed!r}, expected an integer of at least 0")
         plan._handle.check_process("plan")
         if not plan.fits:
             raise DoesNotFit(f"the plan needs {plan.peak_bytes} bytes and its budget is {plan.budget_bytes}",
-                             f"memory_budget={plan.least_bytes} is the least that fits; smaller batches, checkpoint() and "
+                             f"memory_budget={plan.least_bytes} is the smallest that fits; smaller batches, checkpoint() and "
                              "AdamW8bit need less", plan.least_bytes or 0)
         #: the plan that this session runs
         self.plan = plan
@@ -85,7 +85,7 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Gives the memory back. Arrays of ``view`` that are still there hold it until they are gone."""
+        """Frees the memory, or, while arrays of ``view`` exist, leaves it to the last of them."""
         handle = getattr(self, "_handle", None)
         if handle is None or os.getpid() != handle.pid:
             return
@@ -113,15 +113,15 @@ class Session:
         """One update.
 
         :param batch: an array for each input, by name: numpy, DLPack (PyTorch on the CPU and others) or lists.
-        :param lr: the learning rate of this step; the optimizer's unless given.
-        :param accumulate: how many parts make up the step. The batch is so many times the plan's on axis 0, or it is a
-            list of so many batches. Loss and gradient are the mean over the parts.
+        :param lr: the learning rate of this step; by default the optimizer's.
+        :param accumulate: the number of parts of the step. The batch is that many times as long as the plan's on axis 0, or a
+            list of that many batches. Loss and gradient are the mean over the parts.
         """
         if lr is not None and not (isinstance(lr, (int, float)) or hasattr(lr, "__float__")):
-            raise SettingError(f"step: lr is {lr!r}, a number is wanted")
+            raise SettingError(f"step: lr is {lr!r}, expected a number")
         rate = math.nan if lr is None else float(lr)
         if lr is not None and not 0.0 <= rate < math.inf:
-            raise SettingError(f"step: lr is {lr!r}, a finite number from 0 on is wanted")
+            raise SettingError(f"step: lr is {lr!r}, expected a finite number of at least 0")
         with self._used() as handle:
             if self._views:
                 raise SettingError("step: a view of a parameter is open", "leave its with-block first")
@@ -161,22 +161,22 @@ class Session:
     @staticmethod
     def _parts(batch: Any, accumulate: Any) -> List[Arrays]:
         if isinstance(accumulate, bool) or not hasattr(accumulate, "__index__") or accumulate < 1:
-            raise SettingError(f"accumulate is {accumulate!r}, an integer from 1 on is wanted")
+            raise SettingError(f"accumulate is {accumulate!r}, expected an integer of at least 1")
         if isinstance(batch, (list, tuple)):
             if len(batch) != accumulate:
-                raise SettingError(f"{len(batch)} batches came and accumulate is {accumulate}",
+                raise SettingError(f"got {len(batch)} batches, and accumulate is {accumulate}",
                                    "give as many batches as parts")
             return list(batch)
         return [batch]
 
     @property
     def steps(self) -> int:
-        """Steps made so far, those before a ``load`` included."""
+        """The number of steps, those before a ``load`` included."""
         with self._used() as handle:
             return int(_native.library().pls_session_steps(handle))
 
     def loss_scale(self) -> float:
-        """What fp16 multiplies the next loss with; 1 without it."""
+        """The factor of the next loss with fp16; 1 without."""
         return float(self._state().get("loss_scale") or 1.0)
 
     # ---- parameters
@@ -221,8 +221,8 @@ class Session:
 
     @contextlib.contextmanager
     def view(self, name: str) -> "Iterator[numpy.ndarray]":
-        """``with session.view(name) as array``: the parameter itself, without a copy and read-only. Steps wait until the
-        block ends. An array that is kept longer shows later values; it holds the session's memory."""
+        """``with session.view(name) as array``: the parameter itself, without a copy and read-only. ``step`` is refused
+        within the block. An array that is kept after it shows later values and keeps the session's memory alive."""
         with self._used() as handle:
             self._check_name(name)
             array = self._viewed(handle, name)
@@ -240,7 +240,7 @@ class Session:
         _native.call("pls_session_view", handle, name.encode(), ctypes.byref(pointer), ctypes.byref(count))
 
         class Owned(ctypes.c_float * count.value):  # type: ignore[misc]
-            """Memory of the session, which the array's base keeps."""
+            """Memory of the session, which this object keeps alive as the base of the array."""
 
         memory = Owned.from_address(pointer.value or 0)
         memory.owner = self._handle
@@ -262,21 +262,21 @@ class Session:
     # ---- files
 
     def save(self, folder: Union[str, "os.PathLike[str]"], host_state: Any = None) -> None:
-        """Writes ``model.safetensors`` with the names of ``names()``, the optimizer's state, seed and steps: the folder is
-        whole or not there. ``host_state`` is data of your own (a loader's ``state_dict()``), saved as JSON."""
+        """Writes ``model.safetensors`` with the names of ``names()``, the optimizer's state, seed and steps,
+        atomically. ``host_state`` is data of your own (a loader's ``state_dict()``), saved as JSON."""
         with self._used() as handle:
             _native.call("pls_session_save", handle, os.fspath(folder).encode(),
                          None if host_state is None else json.dumps(host_state).encode())
 
     def load(self, folder: Union[str, "os.PathLike[str]"]) -> Any:
-        """Continues from a saved folder, bit for bit, and gives the ``host_state`` that was saved with it."""
+        """Continues from a saved folder with bit-identical results, and returns the ``host_state`` that was saved with it."""
         with self._used() as handle:
             _native.call("pls_session_load", handle, os.fspath(folder).encode())
         return self.host_state
 
     @property
     def host_state(self) -> Any:
-        """What was last saved or loaded as ``host_state``."""
+        """The ``host_state`` that was last saved or loaded."""
         return self._state().get("host")
 
     def _state(self) -> Dict[str, Any]:

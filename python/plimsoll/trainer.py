@@ -1,4 +1,4 @@
-"""``Trainer``: whole runs of known model families, with transformers' words. Underneath is the run of ``plimsoll train``."""
+"""``Trainer``: fine-tunes known model families, with the argument names of transformers. It runs what ``plimsoll train`` runs."""
 from __future__ import annotations
 
 import json
@@ -14,18 +14,18 @@ from .callbacks import Callback, Run, StepEvent
 from .errors import SettingError, nearest
 from .planning import Plan
 
-# Arguments of transformers' Trainer without a counterpart, with what holds instead.
+# Arguments of transformers' Trainer without a counterpart, and the hint of the error.
 _INSTEAD = {"tokenizer": "the tokenizer in the model's directory is read", "data_collator": "rows are packed or padded here",
             "processing_class": "the tokenizer in the model's directory is read",
             "compute_metrics": "evaluation gives the loss, and a classifier's metrics",
-            "optimizers": "args.optim and args.lr_scheduler_type say it", "model_init": "give the model's directory"}
+            "optimizers": "set args.optim and args.lr_scheduler_type", "model_init": "give the model's directory"}
 Data = Union[str, "os.PathLike[str]", Sequence[str], Iterable[Mapping[str, Any]], None]
 
 
 class TrainOutput(NamedTuple):
-    """What a run gave."""
+    """The result of a run."""
 
-    #: optimizer steps made, those before a resumed checkpoint included
+    #: number of optimizer steps, those before a resumed checkpoint included
     global_step: int
     #: the mean loss over the steps of this call
     training_loss: float
@@ -36,7 +36,7 @@ class TrainOutput(NamedTuple):
 class Trainer:
     """Fine-tunes a model's directory, as transformers' ``Trainer``.
 
-    :param model: a directory of transformers' (``config.json``, safetensors), or a map of a run file's ``model`` section,
+    :param model: a Hugging Face model directory (``config.json``, safetensors), or a map of a run file's ``model`` section,
         ``{"preset": "gpt2", "init": "random"}``. A directory without weights is initialised randomly from its config.
     :param train_dataset: a file, a glob or several (.txt, .jsonl, .npy, token shards), or an iterable of dicts, the rows of
         a .jsonl file.
@@ -60,11 +60,11 @@ class Trainer:
         self.log_history: List[Dict[str, Any]] = []
 
     def add_callback(self, callback: Callback) -> None:
-        """One more callback."""
+        """Adds a callback."""
         self.callbacks.append(callback() if isinstance(callback, type) else callback)
 
     def plan(self) -> Plan:
-        """What the run needs; reads no data and no weights."""
+        """Plans the run; reads no data and no weights."""
         settings = _native.text(self._settings())
         return Plan(_native.create("pls_plan_run", None, settings, _native.texts([]), 0), is_run=True)
 
@@ -72,7 +72,7 @@ class Trainer:
         """Trains to the end and writes ``output_dir/final``.
 
         :param resume_from_checkpoint: ``True``: continues from the newest checkpoint of ``output_dir``, if there is one; a
-            folder: from that one; else the run begins from scratch.
+            folder: continues from that checkpoint; otherwise the run starts from scratch.
         """
         if self.train_dataset is None:
             raise SettingError("Trainer: there is no train_dataset", 'train_dataset="data/*.jsonl"')
@@ -85,7 +85,7 @@ class Trainer:
         return watcher.output()
 
     def evaluate(self) -> Dict[str, Any]:
-        """The figures of the model, as it was given, on ``eval_dataset``: ``eval_loss`` and others."""
+        """Evaluates the model, as it was before ``train``, on ``eval_dataset``: ``eval_loss`` and other metrics."""
         if self.eval_dataset is None:
             raise SettingError("Trainer: there is no eval_dataset", 'eval_dataset="data/eval.jsonl"')
         found: Dict[str, Any] = {}
@@ -122,7 +122,7 @@ class Trainer:
 
 
 class _Watcher:
-    """Receives the events of a run: calls the callbacks and keeps what the output needs."""
+    """Receives the events of a run: calls the callbacks and collects the losses and metrics."""
 
     def __init__(self, trainer: Trainer) -> None:
         steps = trainer.args.to_dict()["max_steps"]
@@ -131,7 +131,7 @@ class _Watcher:
         self.metrics: Dict[str, Any] = {}
 
     def receive(self, event: Dict[str, Any]) -> bool:
-        """True: the run is to stop."""
+        """Handles an event. Returns true if the run is to stop."""
         kind = event.pop("event", "")
         if kind == "plan":
             self._each("on_train_begin", event)
@@ -165,7 +165,7 @@ class _Watcher:
 
 
 class _RowFiles:
-    """Rows that are given as dicts, as files for as long as the trainer lives."""
+    """Writes rows that are given as dicts to temporary files, which are deleted with the trainer."""
 
     def __init__(self) -> None:
         self._folder: Optional[str] = None

@@ -1,4 +1,4 @@
-"""Training a ``torch.nn.Module`` within a budget: its forward pass is exported, backward and update are Plimsoll's.
+"""Trains a ``torch.nn.Module`` within a budget: ``torch.export`` records its forward pass; Plimsoll runs all of the step.
 
     import plimsoll as pl, plimsoll.torch as plt
 
@@ -32,17 +32,17 @@ def plan(module: torch.nn.Module, example: Mapping[str, Any], loss: Optional[Cal
          settings: Optional[Mapping[str, Any]] = None) -> Plan:
     """Plans training steps of a PyTorch module, by ``torch.export``. A session of the plan begins with its weights.
 
-    :param module: in training mode where its dropout is to count. Parameters without ``requires_grad`` are frozen.
-    :param example: tensors by name, as a batch has them. They go to ``module.forward``, and those that it does not take go
+    :param module: in training mode if dropout is to be applied. Parameters without ``requires_grad`` are frozen.
+    :param example: tensors by name, as a batch has them. They are passed to ``module.forward``, and those that it does not take
         to ``loss``. Their shapes are the plan's.
-    :param loss: makes a number of the module's output (and of what is left of the example, by name). By default the
+    :param loss: computes the loss from the module's output (and the rest of the example, by name). By default the
         output's ``loss``, as models of transformers have it, or the output itself.
     :param precision: of matrix products: "fp32", "bf16", "fp16".
 
-    Errors: ``UnsupportedOp`` with the op, the line that calls it and how often; ``SettingError``.
+    Errors: ``UnsupportedOp`` with the op, the source line that calls it and the number of calls; ``SettingError``.
     """
     if not isinstance(module, torch.nn.Module):
-        raise SettingError(f"plimsoll.torch.plan: a {type(module).__name__} came where a torch.nn.Module is wanted")
+        raise SettingError(f"plimsoll.torch.plan: expected a torch.nn.Module, got a {type(module).__name__}")
     if not example:
         raise SettingError("plimsoll.torch.plan: the example is empty", 'example={"x": tensor, …}')
     declared = {name: input_type(name, tensor) for name, tensor in example.items()}
@@ -55,14 +55,14 @@ def plan(module: torch.nn.Module, example: Mapping[str, Any], loss: Optional[Cal
 
 
 def copy_back(session: Session, module: torch.nn.Module) -> None:
-    """Writes the session's parameters into the module, by name."""
+    """Copies the session's parameters to the module, by name."""
     with torch.no_grad():
         for name, parameter in _matched(session, module).items():
             parameter.copy_(torch.from_numpy(session[name]).reshape(parameter.shape))
 
 
 def load(session: Session, module: torch.nn.Module) -> None:
-    """Writes the module's parameters into the session, by name."""
+    """Copies the module's parameters to the session, by name."""
     session.load_state_dict(_weights(module, _matched(session, module)))
 
 

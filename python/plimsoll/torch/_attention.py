@@ -1,4 +1,5 @@
-"""Attention of PyTorch's layout: masks that are known become causal or sliding attention, others are written out."""
+"""Attention in PyTorch's layout. Causal and sliding-window masks become attributes of the op `attention`; with any other mask
+attention is composed of matmul and softmax."""
 from __future__ import annotations
 
 import math
@@ -36,7 +37,7 @@ def attention(c: Any, q: Value, k: Value, v: Value, mask: Any, dropout: float, c
 
 
 def _known(mask: torch.Tensor, rows: int, columns: int) -> Optional[Tuple[bool, int]]:
-    """(causal, window) where the mask is that for every sequence and head; nothing for other masks."""
+    """(causal, window) if the mask is a causal or sliding-window mask for every sequence and head; else None."""
     if mask.dtype is torch.bool:
         allowed = mask
     elif bool(((mask == 0) | (mask <= _LOWEST / 2)).all()):

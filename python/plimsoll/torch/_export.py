@@ -1,4 +1,4 @@
-"""A module and its loss as one exported graph, with its parameters by the names that the module gives them."""
+"""Exports a module with its loss as one graph; parameters keep the names that they have in the module."""
 from __future__ import annotations
 
 import inspect
@@ -15,7 +15,7 @@ def named_parameters(module: torch.nn.Module) -> Dict[str, Any]:
 
 
 class _Loss(torch.nn.Module):
-    """The module with its loss behind it."""
+    """The module followed by its loss."""
 
     def __init__(self, module: torch.nn.Module, loss: Optional[Callable[..., Any]], taken: List[str]) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class _Loss(torch.nn.Module):
 class Exported:
     """The graph of a training step's forward pass.
 
-    `parameters`: those that the graph reads, by name; `values`: what each placeholder stands for: ("parameter", name),
+    `parameters`: those that the graph reads, by name; `values`: the meaning of each placeholder: ("parameter", name),
     ("input", name) or ("constant", tensor).
     """
 
@@ -71,7 +71,7 @@ class Exported:
 
 
 def _taken(module: torch.nn.Module, example: Mapping[str, Any], has_loss: bool) -> List[str]:
-    """The names of the example that go to the module's forward; the others are the loss's."""
+    """The names of the example that are passed to the module's forward; the others are passed to the loss."""
     accepted = inspect.signature(module.forward).parameters
     if any(p.kind is p.VAR_KEYWORD for p in accepted.values()) and not has_loss:
         return list(example)

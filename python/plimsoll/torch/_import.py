@@ -1,7 +1,7 @@
-"""Walks an exported graph and appends what it computes to a trace.
+"""Walks an exported graph and appends its ops to a trace.
 
-What depends on no input and no parameter is computed by PyTorch, once: positions, masks, rotary tables. Patterns that have
-an op of their own here are found first; what only they would have read is left out.
+PyTorch computes once all that depends on neither inputs nor parameters: positions, masks, rotary tables. Patterns that
+Plimsoll has an op for are replaced first, and nodes that only the replaced patterns read are dropped.
 """
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def build(exported: Exported, trace: Trace, declared: Mapping[str, Any], precisi
             scopes.enter_context(scope("autocast", precision))
         loss = _Walk(exported, trace, values).run()
     if not isinstance(loss, Value) or loss.numel() != 1:
-        raise SettingError("the loss is no single number that depends on the parameters",
-                           "loss=lambda output: … makes one of the module's output")
+        raise SettingError("the loss is not a single number that depends on the parameters",
+                           "compute one from the module's output: loss=lambda output: …")
     return loss
 
 
@@ -71,7 +71,7 @@ class _Walk:
         return needed
 
     def _refuse_unknown(self, needed: Set[Any]) -> None:
-        """All ops without a counterpart at once, the most frequent first."""
+        """Raises one error for all ops without a counterpart, the most frequent first."""
         unknown: "collections.Counter[str]" = collections.Counter()
         places: Dict[str, str] = {}
         varying = self._varying(needed)
@@ -123,11 +123,11 @@ class _Walk:
             raise UnsupportedOp(f"the op {op_name(node.target)} of PyTorch has arguments without a counterpart here: {error}: "
                                 f"{source_of(node)}", "", op_name(node.target), source_of(node)) from error
         except SettingError as error:
-            raise UnsupportedOp(f"the op {op_name(node.target)} of PyTorch cannot be taken over: {error.args[0]}: "
+            raise UnsupportedOp(f"the op {op_name(node.target)} of PyTorch cannot be imported: {error.args[0]}: "
                                 f"{source_of(node)}", error.hint, op_name(node.target), source_of(node)) from error
 
     def _computed(self, node: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """By PyTorch itself."""
+        """Computes the node with PyTorch."""
         if self.context.only_shape(name) and _holds_value((args, kwargs)):
             example = node.meta["val"]
             fill = kwargs.get("fill_value", args[-1] if name in ("full_like", "new_full") else 0)

@@ -1,5 +1,5 @@
-"""PyTorch's ops on values, by their names without overloads. Each function gets the context, the node and its arguments, of
-which at least one is a value; others may be tensors that are known."""
+"""PyTorch's ops on values, by their names without overloads. Each function gets the context, the node and its arguments: at
+least one is a value, the others may be tensors that PyTorch has computed."""
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence
@@ -17,7 +17,7 @@ _SHAPES_ALONE = {"zeros_like", "ones_like", "full_like", "empty_like", "new_zero
 
 
 class Context:
-    """What the ops of one import share."""
+    """State that the ops of one import share."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -42,7 +42,7 @@ class Context:
         return item
 
     def swap(self, x: Value, first: int, second: int) -> Value:
-        """Two axes exchanged."""
+        """Swaps two axes."""
         axes = tuple(sorted((first % x.ndim, second % x.ndim)))
         known = self.swapped.get(x.id)
         if known is not None and known[0] == axes:

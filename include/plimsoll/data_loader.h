@@ -2,8 +2,7 @@
 //
 //   DataLoader loader(MyData(), {.batch_size = 32, .shuffle = true, .seed = 42, .workers = 2});
 //   for (const Batch& batch : loader) …          // one epoch; the next loop is the next epoch
-//   for (const Batch& batch : loader.until(1000)) …  // through epochs, until 1,000 batches have been taken
-//   in all
+//   for (const Batch& batch : loader.until(1000)) …  // epoch after epoch, up to 1,000 batches in total
 #pragma once
 
 #include <algorithm>

@@ -1,21 +1,20 @@
-// Plimsoll's C++ interface: models of one's own, trained in a memory that is known before the first step.
+// Plimsoll's C++ interface: trains models of your own within a memory budget that is planned before step 1.
 //
-//   a Module's forward() ── plan({.inputs, .loss, .optimizer, .memory_budget}) ──► Plan ── Session ──
-//   step(batch)
+//   Module::forward() ── plan({.inputs, .loss, .optimizer, …}) ──► Plan ──► Session ── step(batch)
 //
-// Everything here is inline over the C functions of libplimsoll.so.0 (plimsoll_c.h). docs/library.md is a
-// tour.
+// The headers are inline over the C functions of libplimsoll.so.0 (plimsoll_c.h). docs/library.md describes
+// the interface.
 #pragma once
 
-#include "plimsoll/array.h"        // Array, Tensor, Batch: what goes in
-#include "plimsoll/data_loader.h"  // DataLoader: data sets of one's own
+#include "plimsoll/array.h"        // Array, Tensor, Batch: inputs
+#include "plimsoll/data_loader.h"  // DataLoader: batches of your own data
 #include "plimsoll/error.h"        // Error and its kinds
 #include "plimsoll/functional.h"   // functions of values
 #include "plimsoll/layers.h"       // Linear, Embedding, RMSNorm, LayerNorm, Dropout
 #include "plimsoll/make_plan.h"    // plan()
 #include "plimsoll/module_list.h"  // Module, Parameter, ModuleList
 #include "plimsoll/optimizers.h"   // AdamW and others, with groups
-#include "plimsoll/plan.h"         // Plan: what a step takes
+#include "plimsoll/plan.h"         // Plan: memory and time of a step
 #include "plimsoll/regions.h"      // checkpoint, checkpoint_sequential, autocast
 #include "plimsoll/result.h"       // Result, where exceptions are switched off
 #include "plimsoll/schedules.h"    // learning rates

@@ -151,7 +151,7 @@ def dense(name: str, value: Any, shape: Tuple[int, ...]) -> Any:
 
     array = value if isinstance(value, numpy.ndarray) else as_array(f"write {name}:", value)
     if array.dtype.kind not in "fiu":
-        raise SettingError(f"write {name}: expected float32, got {array.dtype}")
+        raise SettingError(f"write {name}: got {array.dtype}, expected float32")
     if tuple(array.shape) != tuple(shape):
-        raise SettingError(f"write {name}: expected shape {list(shape)}, got {list(array.shape)}")
+        raise SettingError(f"write {name}: got shape {list(array.shape)}, expected {list(shape)}")
     return numpy.ascontiguousarray(array, numpy.float32).reshape(shape)

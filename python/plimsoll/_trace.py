@@ -87,7 +87,7 @@ def current() -> Trace:
     """The trace of the plan that this thread is making. Errors: SettingError outside of one."""
     trace: Optional[Trace] = getattr(_now, "trace", None)
     if trace is None:
-        raise SettingError("functions on values can be called only while a plan is made, inside forward()",
+        raise SettingError("functions on values can be called only while a plan is made, inside of forward()",
                            "call plimsoll.plan(module, …), which calls forward; numbers come from a Session")
     return trace
 
@@ -145,7 +145,7 @@ def operand(item: Any) -> Value:
     if isinstance(item, Parameter):
         found = trace.parameters.get(id(item))
         if found is None:
-            raise SettingError(f"{item!r} is not a parameter of the module that is planned",
+            raise SettingError(f"{item!r} is no parameter of the module that is planned",
                                "assign it, or the module that holds it, to an attribute")
         return found
     if isinstance(item, Operand) or hasattr(item, "__array_interface__") or hasattr(item, "__dlpack__"):

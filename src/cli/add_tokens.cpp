@@ -1,4 +1,4 @@
-// plimsoll add-tokens: a model directory whose tokenizer has more tokens.
+// plimsoll add-tokens: writes a model directory with additional tokens.
 #include "model_tools/add_tokens.h"
 
 #include <fmt/format.h>
@@ -11,8 +11,8 @@ namespace plimsoll::cli {
 namespace {
 
 constexpr const char* kAddTokensFooter =
-    R"(Embedding and head get a row for each new token: the mean of the rows that there are, as resize_token_embeddings
-of transformers. Train the new rows afterwards: with all weights, or with an adapter and
+    R"(Embedding and head get a row for each new token: the mean of the existing rows, as in resize_token_embeddings of
+transformers. Train the new rows afterwards: with all weights, or with an adapter and
 lora.modules_to_save=[embed_tokens,lm_head] or lora.trainable_token_indices.
 
 examples:
@@ -55,7 +55,7 @@ Command add_add_tokens(Parser app) {
         .type_name("TEXT")
         .repeatable();
     c.add_option("--special-token", a.request.special_tokens,
-                 "the same for a special token, as a template writes it")
+                 "text of a special token, as chat templates use it; may be given several times")
         .type_name("TEXT")
         .repeatable();
     c.add_option("--tokenizer", a.request.tokenizer, "a folder whose tokenizer replaces the model's")

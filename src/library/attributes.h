@@ -1,5 +1,5 @@
-// The attributes of a front end's op: a JSON object, read by name. The first thing that is wrong sticks, so
-// that an op's function reads like the op.
+// Reads the attributes of a front end's op from a JSON object by name. It keeps the first error, so that an
+// op's function reads all attributes and checks status() once.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ class Attributes {
 
   /// Whether it is there and not null.
   [[nodiscard]] bool has(std::string_view name) const { return !value(name).is_null(); }
-  // Where the value is of another kind: zero, and status() says so.
+  // A value of another kind reads as zero, and status() returns the error.
   double number(std::string_view name);
   int64_t integer(std::string_view name);
   bool flag(std::string_view name);
   std::string text(std::string_view name);
-  /// One of `words`, the first where it is none.
+  /// One of `words`; the first one, with an error in status(), if the value is none of them.
   std::string word(std::string_view name, std::initializer_list<std::string_view> words);
   /// A list of integers, or one by itself.
   std::vector<int64_t> integers(std::string_view name);

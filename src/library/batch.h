@@ -1,5 +1,5 @@
-// A caller's arrays by name, and how they become the inputs of a plan: checked as a whole first, then copied
-// part by part to where the programs read them.
+// Maps names to a caller's arrays and makes them the inputs of a plan: the whole batch is checked first, then
+// each part is copied to where the programs read it.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@
 
 namespace plimsoll::library {
 
-/// What elements of a caller's array are.
+/// The element types of a caller's array.
 enum class ElementType : uint8_t { kF32, kF64, kF16, kBf16, kI32, kI64, kI16, kI8, kU8, kBool };
-/// By numpy's names. Nothing where there is none.
+/// The type with numpy's name `name`; nullopt if there is none.
 std::optional<ElementType> parse_element_type(std::string_view name);
 std::string_view name(ElementType type);
 int64_t bytes_of(ElementType type);
@@ -45,7 +45,7 @@ class Batch {
   std::map<std::pair<int64_t, std::string>, Array> arrays_;
 };
 
-/// A batch as `count` parts of a trace's inputs: names, shapes, types and ranges hold.
+/// A batch as `count` parts of a trace's inputs, whose names, shapes, types and ranges were checked.
 class BatchParts {
  public:
   /// Errors: kInvalidArgument for names, shapes and types, kBadData for values, each naming the key, what

@@ -1,4 +1,4 @@
-// The first values of an own model's parameters and constants.
+// Initialises the parameters and constants of a caller's model.
 #pragma once
 
 #include <cstdint>

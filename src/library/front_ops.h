@@ -1,5 +1,5 @@
-// The ops that front ends append to a trace, by torch's names, each made of the ops of the graph (ops/). One
-// list says their operands and attributes: what is checked, what pls_ops tells and what stubs are made of.
+// The ops that front ends append to a trace. They have torch's names, and each appends ops of the graph
+// (ops/). One list declares operands and attributes; the checks and pls_ops read it.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct OpCall {
   [[nodiscard]] ir::ValueId mean_of_all(ir::ValueId x) const;
 };
 
-/// An axis that counts from the end where it is negative, as one from 0 on. Errors: kInvalidArgument.
+/// Counts a negative axis from the end. Errors: kInvalidArgument.
 Result<int64_t> axis_of(const OpCall& call, std::string_view name, int64_t axis, int rank);
 std::vector<int64_t> extents(const ir::Shape& shape);
 

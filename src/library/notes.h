@@ -1,4 +1,4 @@
-// Remarks of the modules (base/host.h) on their way to the call that listens to them.
+// Delivers the modules' notes (base/host.h) to the call that listens for them.
 #pragma once
 
 #include <functional>
@@ -6,10 +6,10 @@
 
 namespace plimsoll::library {
 
-/// As Host::note: to the listener of the calling thread; without one nobody hears it.
+/// Host::note: passes the note to the listener of the calling thread; without one the note is dropped.
 void tell_note(const std::string& text);
 
-/// Listens on this thread until it goes; listeners nest.
+/// Listens on this thread until its destructor; listeners nest.
 class NoteListener {
  public:
   explicit NoteListener(std::function<void(const std::string&)> listener);

@@ -1,5 +1,5 @@
-// A plan of an own model: the trace, the settings, and the programs that the planner makes of them. Sessions
-// share it.
+// A plan of a caller's model: the trace, the settings, and the programs that the planner builds from them.
+// Sessions share it.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace plimsoll::library {
 
-/// What a caller's settings say of a plan, as a run's configuration.
+/// A caller's settings as the configuration of a run.
 struct OwnSettings {
   settings::RunConfig config;
-  bool scales_dynamically = false;  ///< the loss scale moves: a step that overflows is skipped
+  bool scales_dynamically = false;  ///< the loss scale changes, and a step that overflows is skipped
 };
 /// YAML or JSON with sections training, memory and runtime over the defaults of own models. Errors:
 /// kInvalidArgument.
@@ -38,9 +38,9 @@ class OwnPlan {
   [[nodiscard]] const planner::PlanReport& report() const { return prepared_->report; }
   [[nodiscard]] int num_threads() const { return num_threads_; }
   [[nodiscard]] bool fits() const { return prepared_->report.fits; }
-  /// All that a session of it takes.
+  /// The memory of a session.
   [[nodiscard]] int64_t peak_bytes() const;
-  /// Of a plan that does not fit: the least budget that does, to the byte.
+  /// The smallest budget that fits, in bytes; of a plan that does not fit.
   [[nodiscard]] int64_t least_bytes() const { return least_bytes_; }
   /// Of a plan that does not fit.
   [[nodiscard]] Error does_not_fit() const;

@@ -1,5 +1,5 @@
-// A session of an own model: its memory, its parameters and one step after the other. The programs are those
-// that a run has, micro_first, micro_next and update; the caller's parts take the place of micro-batches.
+// A session of a caller's model owns the memory and the parameters and runs the steps. It runs the programs
+// of a run, micro_first, micro_next and update; the caller's parts take the place of micro-batches.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ struct OwnStep {
   bool skipped = false;   ///< a scaled gradient overflowed: nothing was updated
 };
 
-/// What is counted over the steps of a session, and saved.
+/// Counters of the steps of a session, which are saved with it.
 struct StepCounters {
   int64_t steps = 0;
   int64_t skipped = 0;  ///< of them
@@ -35,7 +35,7 @@ struct StepCounters {
 
 class OwnSession {
  public:
-  /// Takes the memory and draws the parameters. Errors: kDoesNotFit; kIo of the device.
+  /// Allocates the memory and initialises the parameters. Errors: kDoesNotFit; kIo of the device.
   static Result<std::unique_ptr<OwnSession>> create(std::shared_ptr<const OwnPlan> plan, int64_t seed);
 
   /// One update from `parts` parts. `learning_rate`: of this step; nothing: the plan's. Errors: as

@@ -1,5 +1,5 @@
-// Whole runs for a library's caller: what the program's commands do, told to a callback on the calling
-// thread.
+// Whole runs for the library's caller: they do what the program's commands do and pass the events to a
+// callback on the calling thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The folder that a session is saved to: whole or as it was before.
+// Saves a session to a folder, atomically, and loads it.
 //
 //   model.safetensors       the parameters by their names
 //   optimizer.safetensors   masters, the optimizer's states, the loss scale
@@ -16,8 +16,8 @@ namespace plimsoll::library {
 /// `host_state`: JSON of the caller's own; empty: null. Errors: kIo; kInvalidArgument where it is no JSON, or
 /// `folder` holds something that no session has saved.
 Status save_session(OwnSession& session, const std::string& folder, std::string_view host_state);
-/// Goes on from there, bit for bit; returns the caller's own state as JSON. Errors: kIo where there is none,
-/// kBadData where it is damaged or another model's; the session is then as before.
+/// Continues from the folder with bit-identical results; returns the caller's state as JSON. Errors: kIo if
+/// there is none, kBadData if it is damaged or of another model; the session is then unchanged.
 Result<std::string> load_session(OwnSession& session, const std::string& folder);
 
 }  // namespace plimsoll::library

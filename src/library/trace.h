@@ -1,5 +1,5 @@
-// A caller's model as it was traced: the graph of its forward pass, op by op as a front end ran it, with what
-// a plan has to know beside it. The graph is typed as it grows, so that an error is told where it is made.
+// The trace of a caller's model: the graph of its forward pass, op by op as a front end ran it, and what else
+// a plan needs. Each op is typed when it is added, so that an error names the op that causes it.
 #pragma once
 
 #include <cstddef>
@@ -75,7 +75,7 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  // Errors of all: kInvalidArgument, and nothing has changed but values that nobody asks for.
+  // All return kInvalidArgument on error. The trace is then unchanged, but for values that nothing reads.
 
   Result<ir::ValueId> input(const std::string& name, std::string_view dtype, std::span<const int64_t> shape);
   Result<ir::ValueId> parameter(const std::string& name, std::span<const int64_t> shape,
@@ -100,7 +100,7 @@ class Trace {
   /// Of a loss that is a cross-entropy's mean; nothing of any other.
   [[nodiscard]] std::optional<MeanLoss> mean_loss() const;
 
-  // What functions of ops ask and tell.
+  // For the functions of ops (front_ops.h).
 
   /// A constant that is no front end's; of one dtype and content there may be several.
   ir::ValueId own_constant(ir::TensorType type, std::vector<std::byte> data);

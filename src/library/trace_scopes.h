@@ -1,5 +1,5 @@
-// The scopes of a trace: where an op stands. From them follow the layer that reports and errors name, the
-// block that is kept or recomputed as one, and the precision of products.
+// The scopes of a trace. They determine an op's layer, which reports and errors name, its block, which is
+// kept or recomputed as a whole, and the precision of its products.
 //
 //   module layers.0            ─► block 0, "layers.0"           the elements of a list are blocks
 //     module layers.0.up       ─► block 0, "layers.0.up"

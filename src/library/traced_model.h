@@ -1,5 +1,5 @@
-// A trace as the model and the task that the planner, the optimizers and the checkpoints know: an own model
-// is planned and trained as any other.
+// Presents a trace as a model and a task to the planner, the optimizers and the checkpoints, so that a
+// caller's model is planned and trained like any other.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Writes a model directory with more tokens: the tokenizer has them, and embedding and head have rows for
-// them.
+// Writes a model directory with additional tokens: the tokenizer has them, and embedding and head have rows
+// for them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace plimsoll::model_tools {
 
 struct AddTokensRequest {
-  std::string model = {};  ///< a folder or a hub id of the local cache
+  std::string model = {};  ///< a folder, or a Hub id that is already cached
   std::string output = {};
   std::vector<std::string> tokens = {};          ///< added to tokenizer.json as ordinary text
   std::vector<std::string> special_tokens = {};  ///< as special ones, which decoding may leave out

@@ -122,7 +122,7 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
             "activations to recompute in backward (activation checkpointing)",
             {"auto", "none", "full", "attention", "mlp", "selective", "segments"}));
   add(choice(PLIMSOLL_CHOICE(memory.optimizer_in_backward), kHow,
-             "update a parameter once its gradient is complete; auto: to fit, before recomputing"));
+             "update parameters in backward; auto: if needed to fit, before recomputing"));
   add(plain(PLIMSOLL_FIELD(memory.second_backward), kHow,
             "with gradient clipping, run backward twice to update in backward"));
   add(plain(PLIMSOLL_FIELD(memory.offload), kHow,

@@ -1,5 +1,5 @@
-// The border of the C interface: nothing but an int and an error handle crosses it. Exceptions end here, and
-// a bug becomes an error.
+// Runs each function of the C interface: exceptions and bugs are caught here and become an error code and an
+// error handle.
 #pragma once
 
 #include <optional>
@@ -33,7 +33,7 @@ int code_of(ErrorCode code);
 std::string_view kind_of(ErrorCode code);
 /// Gives the error to the caller, who frees it, and returns its code.
 int give(pls_error** to, const Error& error, const ErrorNumbers& numbers = {});
-/// Within a catch block: what was thrown; what nobody foresaw is kInternal.
+/// Within a catch block: the error for the exception; kInternal if its type is unexpected.
 Error thrown_error();
 /// Within a catch block: gives what was thrown, without a text where there is no memory for one.
 int give_thrown(pls_error** to) noexcept;

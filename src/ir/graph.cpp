@@ -9,9 +9,9 @@
 namespace plimsoll::ir {
 
 std::string_view name(StateClass c) {
-  static constexpr std::array<std::string_view, 10> kNames = {
-      "parameter", "gradient", "optimizer_state", "scaler", "scalars",
-      "input",     "output",   "constant",        "cache",  "master_weight"};
+  static constexpr std::array<std::string_view, 11> kNames = {
+      "parameter", "gradient", "optimizer_state", "scaler",        "scalars", "input",
+      "output",    "constant", "cache",           "master_weight", "buffer"};
   return kNames[static_cast<size_t>(c)];
 }
 
@@ -35,7 +35,7 @@ std::string_view name(Queue queue) {
 
 bool is_saved(StateClass c) {
   return c == StateClass::kParameter || c == StateClass::kMasterWeight || c == StateClass::kOptimizerState ||
-         c == StateClass::kScaler;
+         c == StateClass::kScaler || c == StateClass::kBuffer;
 }
 
 OpId Graph::append(Op op, const std::vector<TensorType>& types) {

@@ -75,11 +75,12 @@ enum class StateClass : uint8_t {
   kInput,
   kOutput,
   kConstant,
-  kCache,        ///< keys and values of generation
-  kMasterWeight  ///< f32, where parameters are kept in a lower precision
+  kCache,         ///< keys and values of generation
+  kMasterWeight,  ///< f32, where parameters are kept in a lower precision
+  kBuffer         ///< running statistics: forward writes them, no optimizer does
 };
 std::string_view name(StateClass c);
-/// Whether an update changes states of that class, so that a checkpoint holds them.
+/// Whether a step changes states of that class for the next one, so that a checkpoint holds them.
 bool is_saved(StateClass c);
 
 /// A persistent storage of the session, by name.

@@ -83,7 +83,7 @@ class Parser {
     PLIMSOLL_TRY(in_.expect(':'));
     PLIMSOLL_ASSIGN(decl.type, type());
     PLIMSOLL_ASSIGN(const std::string_view word, in_.word("the state's class"));
-    const auto state_class = find_name(word, StateClass::kMasterWeight);
+    const auto state_class = find_name(word, StateClass::kBuffer);
     if (!state_class) return in_.error(fmt::format("unknown class '{}'", word));
     decl.state_class = *state_class;
     PLIMSOLL_ASSIGN(decl.space, space());

@@ -27,6 +27,49 @@ void Model::put_in_block(size_t first, int64_t block) {
   for (size_t p = first; p < parameters_.size(); ++p) parameters_[p].block = static_cast<int32_t>(block);
 }
 
+void Model::add_batch_norm(BatchNormLayer layer) {
+  const auto parameter = [&](const char* suffix, Init init) {
+    const std::string name = fmt::format("{}.{}", layer.name, suffix);
+    const ir::Shape shape{layer.channels};
+    parameters_.push_back({.name = name,
+                           .kind = ParameterKind::kVector,
+                           .shape = shape,
+                           .init = init,
+                           .views = {{name, 0, shape}}});
+  };
+  const auto buffer = [&](const char* suffix, const ir::Shape& shape, float init, bool is_count) {
+    const std::string name = fmt::format("{}.{}", layer.name, suffix);
+    buffers_.push_back({name, shape, init, name, is_count});
+  };
+  parameter("weight", Init::kOnes);
+  parameter("bias", Init::kZeros);
+  buffer(kRunningMean, {layer.channels}, 0, false);
+  buffer(kRunningVariance, {layer.channels}, 1, false);
+  buffer(kUpdateCount, {2}, 0, true);
+  batch_norms_.push_back(std::move(layer));
+}
+
+const BatchNormLayer& Model::batch_norm(std::string_view name) const {
+  const auto found = std::ranges::find(batch_norms_, name, &BatchNormLayer::name);
+  PLIMSOLL_CHECK(found != batch_norms_.end(), std::string(name));
+  return *found;
+}
+
+void Model::set_norm_statistics(std::optional<NormStatistics> asked) {
+  std::set<std::string_view> trained;
+  for (const Parameter& p : parameters_)
+    if (p.trained) trained.insert(p.name);
+  for (BatchNormLayer& layer : batch_norms_) {
+    const bool learns = trained.contains(layer.name + ".weight") || trained.contains(layer.name + ".bias");
+    layer.statistics = asked.value_or(learns ? NormStatistics::kBatch : NormStatistics::kFrozen);
+  }
+}
+
+bool Model::couples_micro_batch() const {
+  return std::ranges::any_of(batch_norms_,
+                             [](const BatchNormLayer& l) { return l.statistics == NormStatistics::kBatch; });
+}
+
 void Model::keep_in(ir::DType dtype) {
   for (Parameter& p : parameters_) {
     const bool is_saved = adapters_ && !p.views.empty() && adapters_->keys.contains(p.views.front().name);

@@ -16,6 +16,7 @@
 #include "io/model_config.h"
 #include "ir/builder.h"
 #include "ir/parameter_kind.h"
+#include "models/buffers.h"
 
 namespace plimsoll::models {
 
@@ -141,6 +142,9 @@ class Model {
   virtual ~Model() = default;
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
   [[nodiscard]] const std::vector<Constant>& constants() const { return constants_; }
+  [[nodiscard]] const std::vector<Buffer>& buffers() const { return buffers_; }
+  [[nodiscard]] const std::vector<BatchNormLayer>& batch_norms() const { return batch_norms_; }
+  [[nodiscard]] const BatchNormLayer& batch_norm(std::string_view name) const;
   [[nodiscard]] int64_t num_parameters() const;
   [[nodiscard]] int64_t num_trained() const;  ///< of them
   /// All parameters become states of that dtype, in graphs built from now on; where there are adapters, what
@@ -162,6 +166,11 @@ class Model {
   /// Gives each tensor its role, in the order of parameters and views. A storage whose tensors have one role
   /// takes it; any other becomes one storage a tensor, named as that is.
   void divide(std::span<const Role> roles);
+  /// Where each BatchNorm layer takes its statistics from in training; nothing: frozen where neither its
+  /// weight nor its bias is trained. After `divide`.
+  void set_norm_statistics(std::optional<NormStatistics> asked);
+  /// Whether a step depends on which examples a micro-batch holds: a layer takes its statistics from them.
+  [[nodiscard]] bool couples_micro_batch() const;
   /// Fields of the config file that were passed over, for a message.
   [[nodiscard]] const std::vector<std::string>& unknown_fields() const { return unknown_fields_; }
 
@@ -186,11 +195,15 @@ class Model {
 
  protected:
   [[nodiscard]] ir::ValueId read_constant(ir::Builder& b, std::string_view name) const;
+  /// Adds the layer with its parameters "<name>.weight", "<name>.bias" and its buffers.
+  void add_batch_norm(BatchNormLayer layer);
   /// Parameters from the index `first` on are the block's.
   void put_in_block(size_t first, int64_t block);
 
   std::vector<Parameter> parameters_;
   std::vector<Constant> constants_;
+  std::vector<Buffer> buffers_;
+  std::vector<BatchNormLayer> batch_norms_;
   std::optional<Adapters> adapters_;
   std::vector<std::string> unknown_fields_;
   int64_t num_labels_ = 0;

@@ -47,7 +47,7 @@ io::Tree point_of(const TimelinePoint& point) {
                         {"bytes", std::move(bytes)}});
 }
 
-Result<TimelinePoint> parse_point(const io::Tree& tree) {
+Result<TimelinePoint> parse_point(const io::Tree& tree, size_t num_classes) {
   TimelinePoint point;
   PLIMSOLL_ASSIGN(const int64_t position, whole(tree, "op_index", INT32_MAX));
   PLIMSOLL_ASSIGN(const std::string op, word(tree, "op"));
@@ -59,9 +59,9 @@ Result<TimelinePoint> parse_point(const io::Tree& tree) {
   point.op = def->name;
   point.phase = static_cast<planner::StepPhase>(phase);
   const io::Tree* bytes = tree.find("bytes");
-  if (bytes == nullptr || bytes->items.size() != planner::kNumMemoryClasses)
+  if (bytes == nullptr || bytes->items.size() != num_classes)
     return bad("a point's bytes are not those of the classes");
-  for (size_t c = 0; c < planner::kNumMemoryClasses; ++c) {
+  for (size_t c = 0; c < num_classes; ++c) {
     const io::Tree& count = bytes->items[c];
     if (count.kind != io::Tree::Kind::kInteger || count.integer < 0 || count.integer > kMostBytes)
       return bad("a class's bytes are no number");
@@ -123,13 +123,15 @@ Result<RunPlan> parse_run_plan(std::string_view text) {
   PLIMSOLL_ASSIGN(timeline.arena_bytes, whole(tree, "arena_bytes", kMostBytes));
   const io::Tree *points = tree.find("points"), *classes = tree.find("classes");
   if (points == nullptr || points->items.size() > kMostPoints) return bad("its points are none, or too many");
-  if (classes == nullptr || classes->items.size() != planner::kNumMemoryClasses)
+  // A file of an earlier version has no buffers, the last class.
+  const size_t num_classes = classes == nullptr ? 0 : classes->items.size();
+  if (num_classes != planner::kNumMemoryClasses && num_classes + 1 != planner::kNumMemoryClasses)
     return bad("its classes are others");
-  for (size_t c = 0; c < planner::kNumMemoryClasses; ++c)
+  for (size_t c = 0; c < num_classes; ++c)
     if (classes->items[c].text != planner::name(static_cast<planner::MemoryClass>(c)))
       return bad("its classes are others");
   for (const io::Tree& point : points->items) {
-    PLIMSOLL_ASSIGN(TimelinePoint parsed, parse_point(point));
+    PLIMSOLL_ASSIGN(TimelinePoint parsed, parse_point(point, num_classes));
     timeline.points.push_back(std::move(parsed));
   }
   PLIMSOLL_ASSIGN(const int64_t peak, whole(tree, "peak", static_cast<int64_t>(kMostPoints)));

@@ -153,9 +153,9 @@ void add_phases(const MemoryTimeline& timeline, std::vector<TimelinePhase>& phas
 
 std::string_view name(MemoryClass c) {
   static constexpr std::array<std::string_view, kNumMemoryClasses> kNames = {
-      "parameters",  "master_weights", "optimizer_state", "kv_cache",     "inputs",
-      "outputs",     "scalars",        "scaler",          "constants",    "gradients",
-      "activations", "workspace",      "padding",         "fragmentation"};
+      "parameters",  "master_weights", "optimizer_state", "kv_cache",      "inputs",
+      "outputs",     "scalars",        "scaler",          "constants",     "gradients",
+      "activations", "workspace",      "padding",         "fragmentation", "buffers"};
   return kNames[static_cast<size_t>(c)];
 }
 
@@ -182,6 +182,8 @@ MemoryClass class_of(ir::StateClass c) {
       return MemoryClass::kConstants;
     case kCache:
       return MemoryClass::kCache;
+    case kBuffer:
+      return MemoryClass::kBuffers;
   }
   PLIMSOLL_CHECK(false, "a class of states");
 }

@@ -35,9 +35,10 @@ enum class MemoryClass : uint8_t {
   kActivations,
   kWorkspace,
   kPadding,
-  kFragmentation  ///< what the placement costs above the most that is alive: the same at each op
+  kFragmentation,  ///< what the placement costs above the most that is alive: the same at each op
+  kBuffers         ///< last: files of earlier versions have the classes before it
 };
-inline constexpr size_t kNumMemoryClasses = 14;
+inline constexpr size_t kNumMemoryClasses = 15;
 /// "parameters", "optimizer_state", …: as in the `plan` event.
 std::string_view name(MemoryClass c);
 MemoryClass class_of(ir::StateClass c);

@@ -216,9 +216,10 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
     if (peak == nullptr || p.plan.device().arena_bytes > peak->plan.device().arena_bytes) peak = &p;
   }
   int64_t states = 0;
-  for (const auto c : {StateClass::kParameter, StateClass::kMasterWeight, StateClass::kGradient,
-                       StateClass::kOptimizerState, StateClass::kScaler, StateClass::kScalars,
-                       StateClass::kInput, StateClass::kOutput, StateClass::kConstant, StateClass::kCache})
+  for (const auto c :
+       {StateClass::kParameter, StateClass::kMasterWeight, StateClass::kGradient, StateClass::kOptimizerState,
+        StateClass::kScaler, StateClass::kScalars, StateClass::kInput, StateClass::kOutput,
+        StateClass::kConstant, StateClass::kCache, StateClass::kBuffer})
     states += on_device(session, c);
   int64_t activations = 0, gradients = 0, workspace = 0, padding = session.device().persistent - states,
           fragmentation = 0;
@@ -251,6 +252,8 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
                     {"kv_cache", on_device(session, StateClass::kCache)},
                     {"padding", padding},
                     {"fragmentation", fragmentation}};
+  if (const int64_t buffers = on_device(session, StateClass::kBuffer); buffers > 0)
+    report.classes.insert(report.classes.begin() + 1, {"buffers", buffers});
 }
 
 void describe_pools(const passes::SessionPlan& session, PlanReport& report) {

@@ -210,7 +210,7 @@ Status check_tied_head(const WeightMatch& match, const io::ModelWeights& weights
 }  // namespace
 
 Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWeights& weights,
-                                  std::string_view drawn) {
+                                  bool draws_head) {
   WeightMatch match;
   const std::string prefix(model.base_prefix());
   const std::optional<models::TiedHead> tied = model.tied_head();
@@ -225,11 +225,15 @@ Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWei
       auto weight = find_weight(weights, view.name, prefix);
       // A file may hold what is tied under the head's name alone.
       if (!weight && tied && view.name == tied->embedding) weight = weights.find(tied->head);
+      if (draws_head && model.is_of_head(view.name)) {
+        if (weight) match.ignored.push_back(*weight), used.insert(weight->tensor);
+        continue;
+      }
       const bool comes_with_adapter = model.adapters() && model.adapters()->brought.contains(view.name);
       if (weight && comes_with_adapter) used.insert(weight->tensor);
       if (comes_with_adapter) continue;
       if (!weight) {
-        if (view.name != drawn) match.missing.push_back(&view);
+        match.missing.push_back(&view);
         continue;
       }
       WeightSource source{&parameter, &view, *weight};
@@ -287,15 +291,15 @@ Status check_match(const WeightMatch& match, const io::ModelWeights& weights) {
   return match.fits() ? check_tied_head(match, weights) : weights_do_not_fit(match, weights);
 }
 
-Status check_weights(const models::Model& model, const io::ModelWeights& weights, std::string_view drawn) {
-  PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, weights, drawn));
+Status check_weights(const models::Model& model, const io::ModelWeights& weights, bool draws_head) {
+  PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, weights, draws_head));
   return check_match(match, weights);
 }
 
 Result<LoadReport> load_weights(const models::Model& model, const io::ModelWeights& weights,
-                                runtime::Session& session, int num_threads, std::string_view drawn) {
+                                runtime::Session& session, int num_threads, bool draws_head) {
   const auto start = std::chrono::steady_clock::now();
-  PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, weights, drawn));
+  PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, weights, draws_head));
   PLIMSOLL_TRY(check_match(match, weights));
   const std::vector<LoadPiece> pieces = cut_into_pieces(model, match, session);
   PLIMSOLL_TRY(io::in_parallel(pieces.size(), num_threads,

@@ -43,10 +43,10 @@ struct WeightMatch {
 };
 
 /// A tensor may lack the family's base prefix ("model.", "transformer."), as files of base models do. A
-/// tensor `drawn` may be missing: it gets its value elsewhere. Of a model that is stored in few bits quant
-/// states are read. Errors: kBadData for codes and scales that do not belong together; kIo.
+/// head that is to be drawn is not read: it may be missing or of other labels. Of a model that is stored in
+/// few bits quant states are read. Errors: kBadData for codes and scales that do not belong together; kIo.
 Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWeights& weights,
-                                  std::string_view drawn = {});
+                                  bool draws_head = false);
 /// The error of a match that does not fit: counts, the first few names with shapes, what to do. kBadData.
 Error weights_do_not_fit(const WeightMatch& match, const io::ModelWeights& weights);
 
@@ -55,8 +55,7 @@ Error weights_do_not_fit(const WeightMatch& match, const io::ModelWeights& weigh
 Status check_match(const WeightMatch& match, const io::ModelWeights& weights);
 
 /// Before anything is read of them: whether these are the model's weights. Errors: kBadData.
-Status check_weights(const models::Model& model, const io::ModelWeights& weights,
-                     std::string_view drawn = {});
+Status check_weights(const models::Model& model, const io::ModelWeights& weights, bool draws_head = false);
 
 struct LoadReport {
   std::string path;
@@ -72,6 +71,6 @@ struct LoadReport {
 /// 96 KiB a thread; the threads end before it returns. The same bits for any number of threads. Errors:
 /// kBadData where weights and model do not match, or a file was cut; kIo.
 Result<LoadReport> load_weights(const models::Model& model, const io::ModelWeights& weights,
-                                runtime::Session& session, int num_threads, std::string_view drawn = {});
+                                runtime::Session& session, int num_threads, bool draws_head = false);
 
 }  // namespace plimsoll::checkpoints

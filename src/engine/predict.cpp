@@ -81,7 +81,8 @@ Result<io::Labels> labels_of(const io::ConfigJson& config) {
 Result<io::Labels> labels_of_adapter(const std::string& adapter) {
   PLIMSOLL_ASSIGN(const io::SafetensorsFile file,
                   io::SafetensorsFile::open(adapter + "/adapter_model.safetensors"));
-  const io::SafetensorsTensor* head = file.find("base_model.model." + std::string(models::Model::kScore));
+  const io::SafetensorsTensor* head =
+      file.find("base_model.model." + std::string(models::LanguageModel::kScore));
   if (head == nullptr || head->shape.size() != 2)
     return Error{ErrorCode::kBadData, "neither model nor adapter has a classifier's head", adapter,
                  "train one: task=sequence_classification"};

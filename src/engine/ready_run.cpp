@@ -33,8 +33,7 @@ Status check_weights_of(const settings::RunConfig& config, const strategy::Prepa
   {
     PLIMSOLL_ASSIGN(const std::string folder, settings::model_directory(config.model));
     PLIMSOLL_ASSIGN(const io::ModelWeights weights, io::ModelWeights::open(folder));
-    PLIMSOLL_TRY(checkpoints::check_weights(*prepared.model, weights,
-                                            prepared.fresh_head ? models::Model::kScore : ""));
+    PLIMSOLL_TRY(checkpoints::check_weights(*prepared.model, weights, prepared.fresh_head));
   }
   trim_heap();  // headers of many tensors go back before the session takes its memory
   return Ok{};

@@ -9,7 +9,7 @@
 namespace plimsoll::io {
 namespace {
 
-constexpr std::string_view kClassifier = "ForSequenceClassification";
+constexpr std::string_view kSequenceHead = "ForSequenceClassification", kImageHead = "ForImageClassification";
 
 struct Word {
   std::string_view text;
@@ -48,6 +48,17 @@ class ById {
   std::vector<bool> seen_;
 };
 
+/// Whether architectures names a class that ends so.
+bool has_head(const ConfigJson& config, std::string_view head) {
+  const Tree* architectures = config.fields().find("architectures");
+  return architectures != nullptr && std::any_of(architectures->items.begin(), architectures->items.end(),
+                                                 [&](const Tree& item) { return item.text.ends_with(head); });
+}
+
+bool is_classifier(const ConfigJson& config) {
+  return is_sequence_classifier(config) || is_image_classifier(config);
+}
+
 bool all_differ(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
   return std::adjacent_find(names.begin(), names.end()) == names.end();
@@ -74,7 +85,7 @@ Result<std::vector<std::string>> read_names(const ConfigJson& config) {
   PLIMSOLL_ASSIGN(const auto count, config.optional_integer("num_labels", {1, kMaxLabels}));
   if (count) return default_label_names(*count);
   constexpr int64_t kTransformersDefault = 2;
-  return default_label_names(is_sequence_classifier(config) ? kTransformersDefault : 0);
+  return default_label_names(is_classifier(config) ? kTransformersDefault : 0);
 }
 
 }  // namespace
@@ -114,15 +125,12 @@ Result<LabelFields> read_label_fields(const ConfigJson& config) {
   return fields;
 }
 
-bool is_sequence_classifier(const ConfigJson& config) {
-  const Tree* architectures = config.fields().find("architectures");
-  return architectures != nullptr &&
-         std::any_of(architectures->items.begin(), architectures->items.end(),
-                     [](const Tree& item) { return item.text.ends_with(kClassifier); });
-}
+bool is_sequence_classifier(const ConfigJson& config) { return has_head(config, kSequenceHead); }
+
+bool is_image_classifier(const ConfigJson& config) { return has_head(config, kImageHead); }
 
 Result<int64_t> num_classifier_labels(const ConfigJson& config) {
-  if (!is_sequence_classifier(config)) {
+  if (!is_classifier(config)) {
     config.ignore({"id2label", "label2id", "num_labels", "problem_type"});
     return int64_t{0};
   }

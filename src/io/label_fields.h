@@ -47,6 +47,8 @@ Result<LabelFields> read_label_fields(const ConfigJson& config);
 
 /// Whether architectures names a classifier of sequences ("LlamaForSequenceClassification").
 bool is_sequence_classifier(const ConfigJson& config);
+/// Whether architectures names a classifier of images ("ViTForImageClassification").
+bool is_image_classifier(const ConfigJson& config);
 /// Rows of the classifier's head; 0 where config is none. Errors: kBadData naming the field.
 Result<int64_t> num_classifier_labels(const ConfigJson& config);
 /// Makes `config` one of a classifier of that architecture with these labels.

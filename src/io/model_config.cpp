@@ -141,17 +141,23 @@ Status ConfigJson::require_absent(std::initializer_list<std::string_view> fields
 
 Result<std::string> ConfigJson::model_type() const {
   constexpr std::string_view kGpt2Head = "GPT2LMHeadModel";
+  // Image models are published without a head too.
+  constexpr std::string_view kBare[] = {"ViTModel", "Dinov2Model", "ConvNextModel", "ResNetModel"};
   std::string implied;
   if (const Tree* architectures = get("architectures")) {
     for (const Tree& item : architectures->items) {
       if (item.text == kGpt2Head) implied = "gpt2";
-      for (const std::string_view head : {"ForCausalLM", "ForSequenceClassification"})
+      for (const std::string_view bare : kBare)
+        if (item.text == bare) implied = bare.substr(0, bare.size() - std::string_view("Model").size());
+      for (const std::string_view head :
+           {"ForCausalLM", "ForSequenceClassification", "ForImageClassification"})
         if (item.text.ends_with(head)) implied = item.text.substr(0, item.text.size() - head.size());
     }
     if (implied.empty())
-      return error("architectures",
-                   "a list with a model that ends in ForCausalLM (or GPT2LMHeadModel) or "
-                   "ForSequenceClassification");
+      return error(
+          "architectures",
+          "a list with a model that ends in ForCausalLM (or GPT2LMHeadModel), ForSequenceClassification "
+          "or ForImageClassification");
   }
   if (has("model_type")) return string("model_type");
   if (implied.empty()) return error("model_type", "a family's name such as llama or gpt2");

@@ -38,7 +38,8 @@ class ConfigJson {
   [[nodiscard]] const Tree& fields() const { return fields_; }
   [[nodiscard]] const std::string& source() const { return source_; }
   /// The family: model_type, or what an entry of architectures implies. Errors: kBadData where neither says,
-  /// or architectures names another head than a causal LM's or a sequence classifier's.
+  /// or architectures names another head than a causal LM's or a classifier's of sequences or images. An
+  /// image model may have none ("ViTModel").
   Result<std::string> model_type() const;
   /// Whether the field is there and not null.
   [[nodiscard]] bool has(std::string_view field) const;

@@ -153,7 +153,7 @@ class TokenAdder : public TensorRewrite {
     for (const models::Parameter& p : model->parameters()) {
       const bool is_table = p.kind == models::ParameterKind::kTable;
       const bool is_head =
-          p.kind == models::ParameterKind::kLinear && p.block < 0 && p.views[0].name != models::Model::kScore;
+          p.kind == models::ParameterKind::kLinear && p.block < 0 && !model->is_of_head(p.views[0].name);
       if ((is_table && is_first_table) || is_head) add(p.views[0].name);
       is_first_table = is_first_table && !is_table;
     }

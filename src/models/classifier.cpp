@@ -6,13 +6,35 @@
 
 namespace plimsoll::models {
 
-Result<io::ConfigJson> as_classifier(const io::ConfigJson& config, const io::Labels& labels) {
+namespace {
+
+Result<io::ConfigJson> as_class(const io::ConfigJson& config, const io::Labels& labels, bool of_images) {
   PLIMSOLL_ASSIGN(const std::string type, config.model_type());
   const Family* family = find_family(type);
   if (family == nullptr) return config.error("model_type", "a family with a classifier: " + family_names());
+  if (is_image_family(*family) != of_images)
+    return config.error("model_type", of_images ? "a family of image models" : "a family of language models",
+                        of_images ? "set task=sequence_classification" : "set task=image_classification");
   io::ConfigJson classifier(config.fields(), config.source());
-  io::set_labels(classifier, std::string(family->class_name) + "ForSequenceClassification", labels);
+  const std::string_view head = of_images ? "ForImageClassification" : "ForSequenceClassification";
+  io::set_labels(classifier, std::string(family->class_name) + std::string(head), labels);
   return classifier;
+}
+
+}  // namespace
+
+Result<io::ConfigJson> as_classifier(const io::ConfigJson& config, const io::Labels& labels) {
+  return as_class(config, labels, /*of_images=*/false);
+}
+
+Result<io::ConfigJson> as_image_classifier(const io::ConfigJson& config, const io::Labels& labels) {
+  return as_class(config, labels, /*of_images=*/true);
+}
+
+bool is_image_model(const io::ConfigJson& config) {
+  const auto type = config.model_type();
+  const Family* family = type ? find_family(*type) : nullptr;
+  return family != nullptr && is_image_family(*family);
 }
 
 io::ConfigJson with_class(const io::ConfigJson& config) {

@@ -8,6 +8,10 @@ const Family* find_family(std::string_view model_type) {
   return nullptr;
 }
 
+bool is_image_family(const Family& family) {
+  return std::ranges::any_of(kImageFamilies, [&](const FamilyFile file) { return &file() == &family; });
+}
+
 std::string family_names() {
   std::string names;
   for (const auto family : kFamilies) names += (names.empty() ? "" : ", ") + std::string(family().model_type);

@@ -2,6 +2,7 @@
 // the end of this header.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <span>
@@ -38,9 +39,10 @@ struct SizeFields {
 };
 
 struct Family {
-  std::string_view model_type;                    ///< of config.json
-  std::string_view class_name;                    ///< what transformers' classes begin with
-  std::string_view causal_class = "ForCausalLM";  ///< what its language model's class ends with
+  std::string_view model_type;  ///< of config.json
+  std::string_view class_name;  ///< what transformers' classes begin with
+  /// What the class of a model that config.json gives no head ends with.
+  std::string_view causal_class = "ForCausalLM";
   /// Of a family of Llama's kind: its config, of which models/decoder.h makes the model. Else null.
   Result<DecoderConfig> (*parse)(const io::ConfigJson& config) = nullptr;
   /// Of any other.
@@ -55,6 +57,8 @@ struct Family {
 
 /// Null where there is none of that model_type.
 const Family* find_family(std::string_view model_type);
+/// Whether its models run on images (models/image_model.h).
+bool is_image_family(const Family& family);
 /// The model types, in the list's order: "llama, mistral, …".
 std::string family_names();
 
@@ -65,7 +69,17 @@ const Family& mistral_family();
 const Family& qwen2_family();
 const Family& qwen3_family();
 const Family& smollm3_family();
-inline constexpr std::array kFamilies = {llama_family, mistral_family, qwen2_family,
-                                         qwen3_family, smollm3_family, gpt2_family};
+
+using FamilyFile = const Family& (*)();
+inline constexpr std::array kLanguageFamilies = {llama_family, mistral_family, qwen2_family,
+                                                 qwen3_family, smollm3_family, gpt2_family};
+inline constexpr std::array<FamilyFile, 0> kImageFamilies = {};
+/// All of them: language models, then image models.
+inline constexpr auto kFamilies = [] {
+  std::array<FamilyFile, kLanguageFamilies.size() + kImageFamilies.size()> all{};
+  std::ranges::copy(kLanguageFamilies, all.begin());
+  std::ranges::copy(kImageFamilies, all.begin() + kLanguageFamilies.size());
+  return all;
+}();
 
 }  // namespace plimsoll::models

@@ -17,7 +17,7 @@ ir::ValueId LanguageModel::pooled_logits(ir::Builder& b, const Forward& forward,
 
 ir::ValueId LanguageModel::score(ir::Builder& b, ir::ValueId rows) const {
   const auto scope = b.scope("score");
-  return linear(b, *this, {.weight = std::string(kScore)}, rows);
+  return linear(b, *this, {.weight = kScore}, rows);
 }
 
 const LanguageModel* as_language_model(const Model& model) {

@@ -28,6 +28,9 @@ struct Forward {
 
 class LanguageModel : public Model {
  public:
+  /// A sequence classifier's head in checkpoints.
+  static constexpr const char* kScore = "score.weight";
+
   [[nodiscard]] int64_t vocab_size() const { return vocab_size_; }
   [[nodiscard]] int64_t max_positions() const { return max_positions_; }
 

@@ -133,18 +133,20 @@ class AdapterBuilder {
       case ParameterKind::kTable:
         return adapt_table(p);
       case ParameterKind::kStack:
-        return refuse_stack(p);
+        return refuse(p, "stack of linear layers");
+      case ParameterKind::kFilters:
+        return refuse(p, "convolution");
       case ParameterKind::kVector:
         break;
     }
     return Ok{};
   }
 
-  Status refuse_stack(const Parameter& p) {
+  Status refuse(const Parameter& p, std::string_view kind) {
     for (const ParameterView& view : p.views)
       if (targets_.takes({.name = module_of(view.name)}))
-        return refused(fmt::format("{} is a stack of linear layers {}: no adapter for one in this version",
-                                   view.name, ir::to_string(p.shape)),
+        return refused(fmt::format("{} is a {} {}: no adapter for one in this version", view.name, kind,
+                                   ir::to_string(p.shape)),
                        "name other modules in lora.target_modules, or this one in lora.exclude_modules");
     return Ok{};
   }

@@ -11,6 +11,23 @@
 #include "ops/ops.h"
 
 namespace plimsoll::models {
+ir::Shape ParameterView::file_shape() const {
+  switch (form) {
+    case FileForm::kFilters:
+      return {shape.dim(0), shape.dim(3), shape.dim(1), shape.dim(2)};
+    case FileForm::kAxisBefore:
+      return shape.rank() == 1 ? ir::Shape{1, shape.dim(0)} : ir::Shape{1, shape.dim(0), shape.dim(1)};
+    case FileForm::kAsStored:
+      break;
+  }
+  return shape;
+}
+
+bool Model::is_of_head(std::string_view name) const {
+  const std::string_view module = head_module();
+  return name.starts_with(module) && name.substr(module.size()).starts_with('.');
+}
+
 int64_t Model::num_parameters() const {
   int64_t n = 0;
   for (const Parameter& p : parameters_) n += p.shape.num_elements();
@@ -104,7 +121,7 @@ Parameter part_of(const Parameter& p, const ParameterView& view) {
   Parameter part = p;
   part.name = view.name;
   part.shape = view.shape;
-  part.views = {{part.name, 0, part.shape}};
+  part.views = {{part.name, 0, part.shape, view.form}};
   part.part_of = p.name;
   return part;
 }

@@ -20,16 +20,28 @@
 
 namespace plimsoll::models {
 
+/// How files have a tensor where that is not as its storage has it.
+enum class FileForm : uint8_t {
+  kAsStored,
+  kFilters,     ///< [out, in / groups, height, width], stored as [out, height, width, in / groups]
+  kAxisBefore,  ///< behind an axis of one: [1, tokens, hidden], stored as [tokens, hidden]
+};
+
 /// A tensor of the checkpoint as rows of a parameter's storage: rows [row, row + shape[0]) of axis 0.
 struct ParameterView {
   std::string name;  ///< as transformers' named_parameters() spells it
   int64_t row = 0;
-  ir::Shape shape;
+  ir::Shape shape;  ///< in the storage
+  FileForm form = FileForm::kAsStored;
+
+  /// The shape that files have it in.
+  [[nodiscard]] ir::Shape file_shape() const;
 };
 
 using ir::ParameterKind;
 
-enum class Init : uint8_t { kNormal, kOnes, kZeros, kUniform };
+/// kNormal: of deviation init_std around 0. kUniform: in ±init_std. kConstant: all of it init_std.
+enum class Init : uint8_t { kNormal, kOnes, kZeros, kUniform, kConstant };
 
 /// One storage of weights. What one GEMM multiplies lies in one storage: q, k and v; gate and up. Where the
 /// tensors of such a storage are not trained alike it is divided, a storage each (Model::divide).
@@ -50,8 +62,7 @@ struct Parameter {
   bool transposed = false;       ///< [in, out], as GPT-2's Conv1D
   bool is_hidden = false;        ///< the optimizer treats it as a parameter of a repeated block (Muon)
   bool is_stored = false;        ///< of a block type, which the base's files have it in
-  /// Of an adapter: not in the base's files. Its first values are uniform in ±`init_std` (kUniform), drawn
-  /// by the host.
+  /// Of an adapter: not in the base's files. Its first values are drawn by the host.
   bool is_adapter = false;
 };
 
@@ -190,8 +201,11 @@ class Model {
   /// versions of transformers saved, a language model's head where this one classifies.
   [[nodiscard]] virtual bool ignores_tensor(std::string_view /*name*/) const { return false; }
 
-  /// A classifier's head in checkpoints.
-  static constexpr const char* kScore = "score.weight";
+  /// A classifier's head in checkpoints: the module whose tensors are `<module>.weight` and, where it has
+  /// one, `<module>.bias`.
+  [[nodiscard]] virtual std::string_view head_module() const { return "score"; }
+  /// Whether that is the name of a tensor of the head.
+  [[nodiscard]] bool is_of_head(std::string_view name) const;
 
  protected:
   [[nodiscard]] ir::ValueId read_constant(ir::Builder& b, std::string_view name) const;

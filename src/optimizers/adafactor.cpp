@@ -10,7 +10,8 @@ namespace plimsoll::optimizers {
 namespace {
 
 std::string_view adafactor_rule(const Ruled& parameter) {
-  if (parameter.kind == ir::ParameterKind::kStack) return {};  // map by map: not in this version
+  // Map by map, or by the two axes of a filter: not in this version.
+  if (parameter.kind == ir::ParameterKind::kStack || parameter.kind == ir::ParameterKind::kFilters) return {};
   if (parameter.kind == ir::ParameterKind::kVector)
     return parameter.momentum ? "adafactor_vector_moment" : "adafactor_vector";
   return parameter.momentum ? "adafactor_moment" : "adafactor";

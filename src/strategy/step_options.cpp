@@ -35,7 +35,7 @@ planner::StepOptions run_options(const RunScope& scope, const settings::BatchSpl
   options.pipeline.runs_twice = options.training && config.debug.verify_steps > 0;
   options.memory.separate = config.debug.plan == settings::PlanLayout::kSeparate;
   options.costs = scope.prepared.costs.get();
-  if (scope.prepared.fresh_head) options.drawn_alone = models::Model::kScore;
+  options.draws_head = scope.prepared.fresh_head;
   return options;
 }
 

@@ -54,9 +54,9 @@ Result<std::optional<checkpoints::LoadReport>> initialise(const settings::RunCon
   if (pretrained) {
     PLIMSOLL_ASSIGN(const std::string folder, settings::model_directory(config.model));
     PLIMSOLL_ASSIGN(const io::ModelWeights weights, io::ModelWeights::open(folder));
-    PLIMSOLL_ASSIGN(checkpoints::LoadReport report,
-                    checkpoints::load_weights(*prepared.model, weights, session, num_threads,
-                                              prepared.fresh_head ? models::Model::kScore : ""));
+    PLIMSOLL_ASSIGN(
+        checkpoints::LoadReport report,
+        checkpoints::load_weights(*prepared.model, weights, session, num_threads, prepared.fresh_head));
     if (prepared.fresh_head) PLIMSOLL_TRY(draw(config, session, passes::ProgramRole::kInitHead));
     PLIMSOLL_TRY(begin_adapters(config, prepared, session));
     if (auto fits = checkpoints::check_fp16_range(config, *prepared.model, session, num_threads); !fits)

@@ -29,7 +29,7 @@ inline const std::map<std::string, std::string>& families() {
         "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "no_rope_layers": [1, 0, 1],
         "use_sliding_window": true, "sliding_window": 9, "max_position_embeddings": 200,
         "pad_token_id": null})"}};
-    for (const auto family : models::kFamilies)
+    for (const auto family : models::kLanguageFamilies)
       all[std::string(family().model_type)] =
           io::to_json(models::changed(family().sample, R"({"vocab_size": 97})").fields());
     return all;

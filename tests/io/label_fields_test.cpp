@@ -29,6 +29,16 @@ TEST(LabelFields, ReadsNamesById) {
       << "transformers leaves out its default";
 }
 
+TEST(LabelFields, KnowsClassifiersOfImages) {
+  const ConfigJson images = labelled_config(R"({"architectures": ["ViTForImageClassification"]})"),
+                   bare = labelled_config(R"({"architectures": ["ViTModel"]})");
+  EXPECT_TRUE(is_image_classifier(images));
+  EXPECT_FALSE(is_sequence_classifier(images));
+  EXPECT_FALSE(is_image_classifier(bare));
+  EXPECT_EQ(*num_classifier_labels(images), 2);
+  EXPECT_EQ(*num_classifier_labels(bare), 0);
+}
+
 TEST(LabelFields, ReadsTheProblem) {
   const auto problem = [](const char* word) {
     return read_label_fields(labelled_config(std::string(R"({"problem_type": )") + word + "}"))->problem;

@@ -71,6 +71,9 @@ TEST(ConfigJson, KnowsTheFamily) {
   EXPECT_EQ(*config(R"({"architectures": ["GPT2ForSequenceClassification"]})").model_type(), "gpt2");
   EXPECT_FALSE(
       config(R"({"architectures": ["LlamaForTokenClassification"], "model_type": "llama"})").model_type());
+  EXPECT_EQ(*config(R"({"architectures": ["ViTForImageClassification"]})").model_type(), "vit");
+  EXPECT_EQ(*config(R"({"architectures": ["Dinov2Model"]})").model_type(), "dinov2");
+  EXPECT_FALSE(config(R"({"architectures": ["LlamaModel"], "model_type": "llama"})").model_type());
   EXPECT_FALSE(config(R"({"architectures": 3})").model_type());
   EXPECT_FALSE(config(R"({"model_type": 3})").model_type());
   EXPECT_FALSE(config("{}").model_type());

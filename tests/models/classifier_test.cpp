@@ -28,7 +28,7 @@ std::unique_ptr<LanguageModel> classifier_of(const Family& family, std::vector<s
 }
 
 TEST(Classifier, HasAHeadOfLabels) {
-  for (const auto each : kFamilies) {
+  for (const auto each : kLanguageFamilies) {
     const std::string_view family = each().model_type;
     const auto causal = make_model(config_of(each()));
     ASSERT_TRUE(causal) << family;
@@ -62,7 +62,8 @@ TEST(Classifier, KnowsTheClassesOfEveryFamily) {
   for (const std::string& preset : preset_names()) {
     const io::ConfigJson named = with_class(*preset_config(preset));
     EXPECT_TRUE(named.has("architectures")) << preset;
-    EXPECT_TRUE(as_classifier(named, {})) << preset;
+    EXPECT_EQ(as_classifier(named, {}).ok(), !is_image_model(named)) << preset;
+    EXPECT_EQ(as_image_classifier(named, {}).ok(), is_image_model(named)) << preset;
   }
 }
 
@@ -96,7 +97,7 @@ std::vector<double> logits_of(const LanguageModel& model, const std::vector<int3
 TEST(Classifier, PoolsTheRowThatTheDataNames) {
   constexpr int64_t kBatch = 3, kLength = 7;
   const std::vector<int32_t> last = {6, 0, 3};
-  for (const auto each : kFamilies) {
+  for (const auto each : kLanguageFamilies) {
     const std::string_view family = each().model_type;
     const auto model = classifier_of(each(), {"a", "b", "c", "d", "e"});
     const std::vector<int32_t> tokens = some_tokens(*model, kBatch, kLength);

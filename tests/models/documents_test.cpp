@@ -42,7 +42,7 @@ TEST_P(Documents, PackedAreAsEachAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Families, Documents, testing::ValuesIn([] {
                            std::vector<const Family*> list;
-                           for (const auto family : kFamilies) list.push_back(&family());
+                           for (const auto family : kLanguageFamilies) list.push_back(&family());
                            return list;
                          }()),
                          [](const auto& test) { return std::string(test.param->model_type); });

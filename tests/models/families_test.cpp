@@ -41,7 +41,7 @@ TEST_P(FamilyTest, ItsSizesHaveTheNamesOfItsConfig) {
 
 INSTANTIATE_TEST_SUITE_P(Each, FamilyTest, testing::ValuesIn([] {
                            std::vector<const Family*> list;
-                           for (const auto family : kFamilies) list.push_back(&family());
+                           for (const auto family : kLanguageFamilies) list.push_back(&family());
                            return list;
                          }()),
                          [](const auto& test) { return std::string(test.param->model_type); });

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 TEST(ModelTest, EveryPresetIsAModelThatBuilds) {
   for (const std::string& name : preset_names()) {
-    const auto model = make_language_model(*preset_config(name));
+    const auto model = make_model(*preset_config(name));
     ASSERT_TRUE(model) << name;
     expect_views_cover(**model);
     std::set<std::string> names;
@@ -25,8 +25,10 @@ TEST(ModelTest, EveryPresetIsAModelThatBuilds) {
     for (const Parameter& p : (*model)->parameters())
       for (const ParameterView& view : p.views) names.insert(view.name), ++count;
     EXPECT_EQ(names.size(), count) << name;
-    const ForwardGraph f = forward_graph(**model, 1, 3);
-    EXPECT_EQ(f.type.shape, (ir::Shape{1, 3, (*model)->vocab_size()})) << name;
+    const LanguageModel* language = as_language_model(**model);
+    if (language == nullptr) continue;  // tests/models/image_model_test.cpp
+    const ForwardGraph f = forward_graph(*language, 1, 3);
+    EXPECT_EQ(f.type.shape, (ir::Shape{1, 3, language->vocab_size()})) << name;
   }
 }
 

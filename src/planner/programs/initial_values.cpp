@@ -1,5 +1,7 @@
 #include "planner/programs/initial_values.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <span>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "ops/elementwise.h"
+#include "ops/pointwise.h"
 #include "ops/structure.h"
 #include "optimizers/optimizer.h"
 
@@ -28,6 +31,39 @@ void assign(ir::Builder& b, ValueId value, const models::Parameter& p, bool mast
   b.assign(p.name, value);
 }
 
+/// Uniform in ±bound: exp(-r^2 / 2) of two normals is uniform in (0, 1].
+ValueId uniform(ir::Builder& b, ValueId random, const std::vector<int64_t>& shape, double bound,
+                const std::string& name) {
+  const auto normal = [&](const char* key) {
+    return ops::random_normal(b, random, shape, 0.0, 1.0, ops::random_key(name, key));
+  };
+  const std::string text =
+      fmt::format("t0=exp(mul(-0.5,add(mul(x0,x0),mul(x1,x1))));mul({},sub(mul(2,t0),1))", bound);
+  return ops::pointwise(b, text, {normal("init"), normal("init.second")});
+}
+
+/// Of all elements, or of one: of models::Init.
+double constant_of(const models::Parameter& p) {
+  if (p.init == models::Init::kConstant) return p.init_std;
+  return p.init == models::Init::kOnes ? 1.0 : 0.0;
+}
+
+/// A storage's first values, f32 or of `dtype`.
+ValueId first_values(ir::Builder& b, ValueId random, const models::Parameter& p,
+                     const std::vector<int64_t>& shape, const std::string& name, DType dtype) {
+  switch (p.init) {
+    case models::Init::kNormal:
+      return ops::random_normal(b, random, shape, 0.0, p.init_std, ops::random_key(name, "init"), dtype);
+    case models::Init::kUniform:
+      return uniform(b, random, shape, p.init_std, name);
+    case models::Init::kOnes:
+    case models::Init::kZeros:
+    case models::Init::kConstant:
+      break;
+  }
+  return ops::fill(b, shape, constant_of(p));
+}
+
 /// A storage, or the parts that it was divided into: drawn as one.
 void append_storage(ir::Builder& b, ValueId random, std::span<const models::Parameter> parts, bool masters) {
   const models::Parameter& first = parts.front();
@@ -40,10 +76,7 @@ void append_storage(ir::Builder& b, ValueId random, std::span<const models::Para
     return (p.dtype == first.dtype || ir::is_block(p.dtype)) && !(masters && p.trained);
   });
   const DType drawn = is_kept ? first.dtype : DType::kF32;
-  const ValueId whole =
-      first.init == models::Init::kNormal
-          ? ops::random_normal(b, random, shape, 0.0, first.init_std, ops::random_key(name, "init"), drawn)
-          : ops::fill(b, shape, first.init == models::Init::kOnes ? 1.0 : 0.0);
+  const ValueId whole = first_values(b, random, first, shape, name, drawn);
   if (parts.size() == 1) return assign(b, whole, first, masters);
   const std::vector<ValueId> values = ops::split_rows(b, whole, rows);
   for (size_t i = 0; i < parts.size(); ++i) assign(b, values[i], parts[i], masters);

@@ -24,7 +24,8 @@ class ProgramBuilder {
  public:
   ProgramBuilder(const models::Model& model, const StepOptions& options, const runtime::Target& target,
                  ProgramCache* cache)
-      : options_(options),
+      : model_(model),
+        options_(options),
         target_(target),
         cache_(cache),
         costs_(costs_of(options, target)),
@@ -43,9 +44,9 @@ class ProgramBuilder {
     PLIMSOLL_TRY(add_init(ProgramRole::kInit, [](const models::Parameter& p) {
       return !p.is_adapter && !ir::is_block(p.dtype);
     }));
-    if (!options_.drawn_alone.empty())
+    if (options_.draws_head)
       PLIMSOLL_TRY(add_init(ProgramRole::kInitHead,
-                            [&](const models::Parameter& p) { return p.name == options_.drawn_alone; }));
+                            [&](const models::Parameter& p) { return model_.is_of_head(p.name); }));
     return finished();
   }
 
@@ -141,6 +142,7 @@ class ProgramBuilder {
       add_cost(program.graph, program.id.role, costs_, result_.cost);
   }
 
+  const models::Model& model_;
   const StepOptions& options_;
   const runtime::Target& target_;
   ProgramCache* cache_;

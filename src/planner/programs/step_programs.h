@@ -64,7 +64,7 @@ struct StepOptions {
   bool eval = false;        ///< with the eval program
   bool logits = false;      ///< with the logits program
   bool training = true;     ///< false: neither gradients nor update
-  std::string drawn_alone = {};  ///< a parameter with a program of its own that draws it, `init_head`
+  bool draws_head = false;  ///< a program of its own draws the classifier's head, `init_head`
   optimizers::OptimizerOptions optimizer = {};
   /// Each update where its gradient is complete: without accumulation and loss scaling, which want all
   /// gradients first, and with clipping by a second backward alone.

@@ -1,0 +1,52 @@
+// A model over images: what its forward graph runs on, the images that it takes, and its scores of labels.
+#pragma once
+
+#include <cstdint>
+
+#include "models/model.h"
+
+namespace plimsoll::models {
+
+/// What the forward pass of an image model runs on.
+struct ImageForward {
+  ir::ValueId pixels;       ///< [N, H, W, C], normalised (ops::normalize_pixels)
+  bool training = false;    ///< dropout, statistics of the batch; else the model is as it answers
+  ir::ValueId random = {};  ///< i32[4], see ops.h: what dropout draws from; needed in training
+
+  /// What dropout draws from; absent where it does not apply.
+  [[nodiscard]] ir::ValueId noise() const { return training ? random : ir::ValueId{}; }
+};
+
+class ImageModel : public Model {
+ public:
+  /// The side of the square images that config.json names; 0: it names none.
+  [[nodiscard]] int64_t image_size() const { return image_size_; }
+  [[nodiscard]] int64_t channels() const { return channels_; }
+
+  /// Says how large the images are, before the first graph is built: a model with learned positions
+  /// interpolates them or refuses the size. Without this call they are image_size() squared. Errors:
+  /// kInvalidArgument naming both sizes.
+  virtual Status take_images(int64_t height, int64_t width);
+
+  /// Builds the forward pass: f32 [N, 1, num_labels()]. The axis of one row stays, so that each image is a
+  /// granule of its own (docs/adding-a-task.md, "Bits").
+  virtual ir::ValueId logits(ir::Builder& b, const ImageForward& forward) const = 0;
+
+  [[nodiscard]] std::string_view head_module() const override { return "classifier"; }
+
+ protected:
+  int64_t image_size_ = 0;
+  int64_t channels_ = 3;
+};
+
+/// The model as an image model; null where it is none.
+const ImageModel* as_image_model(const Model& model);
+ImageModel* as_image_model(Model& model);
+
+/// The same, of a model that must be one: what else came here is a bug.
+const ImageModel& image_model(const Model& model);
+
+/// The image model of a config.json. Errors: as make_model, and kBadData for a model that is none.
+Result<std::unique_ptr<ImageModel>> make_image_model(const io::ConfigJson& config);
+
+}  // namespace plimsoll::models

@@ -1,0 +1,37 @@
+// Reads a picture's header, before anything is allocated or decoded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "images/processor.h"
+
+namespace plimsoll::images {
+
+enum class Format : uint8_t { kJpeg, kPng };
+
+struct ImageInfo {
+  int64_t width = 0;  ///< as stored, before the orientation is applied
+  int64_t height = 0;
+  Format format = Format::kJpeg;
+  int orientation = 1;         ///< EXIF's 1 to 8; 1 where there is none or it is damaged
+  bool interlaced = false;     ///< rows come out only when the whole picture is decoded
+  bool has_alpha = false;      ///< PNG: an alpha channel or transparent colours
+  bool animated = false;       ///< APNG: only the first frame is read
+  bool color_profile = false;  ///< an ICC profile, which is ignored
+  int64_t decode_bytes = 0;    ///< scratch memory that decoding takes at most
+};
+
+/// Reads the header of a JPEG or PNG file, whatever its name is. Takes a few microseconds.
+/// Errors: kBadData for what is no such picture (other formats by name), has no pixels, is damaged, or uses
+/// what is refused: 12 bits a sample, lossless, hierarchical or arithmetic JPEG.
+Result<ImageInfo> probe(std::span<const std::byte> file);
+
+/// The picture within what the processor takes: its pixels at most max_pixels; exactly the processor's size
+/// where nothing resizes or crops. Errors: kBadData.
+Status check_picture(const ImageInfo& info, const Processor& processor);
+
+}  // namespace plimsoll::images

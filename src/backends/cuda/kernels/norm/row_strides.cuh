@@ -1,4 +1,4 @@
-// Where the rows of an operand begin.
+// The offset of each row of an operand that may be a view of heads.
 #pragma once
 
 #include "backends/cuda/device/place.cuh"

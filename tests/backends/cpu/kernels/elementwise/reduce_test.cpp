@@ -6,7 +6,7 @@ namespace plimsoll::cpu::fixtures {
 namespace {
 
 TEST(Reduce, SumRows) {
-  for (const Shape& s : {Shape{3, 5}, Shape{2, 300, 33}, Shape{2, 400, 200}, Shape{2, 30, 3, 40}}) {
+  for (const Shape& s : {Shape{3, 5}, Shape{2, 300, 33}, Shape{2, 400, 200}}) {
     expect_op({"sum_rows", {normal(s, 1)}}, 3e-6);
     expect_op({"sum_rows", {normal(s, 1), normal(Shape{s.dim(-1)}, 2)}}, 3e-6);
   }

@@ -54,6 +54,34 @@ void add_products(DType type, std::vector<OpSample>& samples) {
       if (rows * weight[0] * weight[1] <= kMostProduct) add_product(type, rows, weight, samples);
 }
 
+/// Images, their extent, channels, results, the kernel's extent and stride.
+using ConvShape = std::array<int64_t, 6>;
+constexpr ConvShape kConvShapes[] = {{1, 112, 3, 64, 7, 2},    {1, 56, 64, 64, 3, 1},
+                                     {2, 28, 128, 128, 3, 1},  {4, 14, 256, 256, 3, 1},
+                                     {4, 14, 256, 1024, 1, 1}, {2, 7, 512, 512, 3, 1}};
+
+/// Forward, both derivatives.
+void add_convolutions(DType type, std::vector<OpSample>& samples) {
+  for (const auto& [images, extent, channels, results, kernel, stride] : kConvShapes) {
+    const int64_t padding = kernel / 2, out = (extent + 2 * padding - kernel) / stride + 1;
+    const TensorType x{type, {images, extent, extent, channels}}, y{type, {images, out, out, results}};
+    const TensorType w = single({results, kernel, kernel, channels});
+    const auto twice = [](int64_t value) { return std::vector<int64_t>{value, value}; };
+    const auto with = [&](std::string_view name, int64_t value) {
+      ir::Attrs how = with_precision({{"stride", twice(stride)},
+                                      {"padding", twice(padding)},
+                                      {"dilation", twice(1)},
+                                      {"groups", int64_t{1}}},
+                                     type);
+      if (!name.empty()) how.set(name, twice(value));
+      return how;
+    };
+    samples.push_back({"conv2d", {x, w}, with("", 0)});
+    samples.push_back({"conv2d_input_grad", {y, w}, with("size", extent)});
+    samples.push_back({"conv2d_weight_grad", {x, y}, with_out(with("kernel", kernel), DType::kF32)});
+  }
+}
+
 constexpr Pair kAttentionShapes[] = {{32, 64},  {128, 64}, {256, 32},  {512, 32},
                                      {512, 48}, {512, 64}, {512, 128}, {2048, 64}};
 
@@ -155,6 +183,8 @@ std::vector<SampleGroup> calibration_samples() {
     groups.push_back({std::string("matrix products in ") + kNames[i], {}});
     add_products(kTypes[i], groups.back().samples);
   }
+  groups.push_back({"convolutions", {}});
+  for (const DType type : {DType::kF32, DType::kBf16}) add_convolutions(type, groups.back().samples);
   groups.push_back({"attention", {}});
   for (const DType type : kTypes) add_attention(type, kAttentionShapes, groups.back().samples);
   groups.push_back({"loss head", {}});

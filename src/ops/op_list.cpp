@@ -20,6 +20,7 @@ OpGroup pointwise_ops();
 OpGroup reduce_ops();
 OpGroup strided_ops();
 OpGroup batched_matmul_ops();
+OpGroup conv2d_ops();
 OpGroup softmax_ops();
 OpGroup gather_ops();
 OpGroup random_ops();
@@ -55,7 +56,8 @@ std::vector<const ir::OpDef*> collect() {
         attention_ops(),    kv_cache_ops(),       cross_entropy_ops(), head_loss_ops(),
         gather_rows_ops(),  label_loss_ops(),     optimizer_ops(),     loss_scale_ops(),
         update_rules_ops(), tensor_rules_ops(),   pointwise_ops(),     reduce_ops(),
-        strided_ops(),      batched_matmul_ops(), softmax_ops(),       gather_ops()})
+        strided_ops(),      batched_matmul_ops(), softmax_ops(),       gather_ops(),
+        conv2d_ops()})
     for (const ir::OpDef& def : group) all.push_back(&def);
   std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
   for (size_t i = 1; i < all.size(); ++i)

@@ -101,8 +101,9 @@ TEST(OpList, EveryOpStatesItsWork) {
 TEST(OpList, KeysOfMeasuredRates) {
   std::set<std::string_view> keys;
   for (const ir::OpDef* def : all_ops()) keys.insert(def->work.keys.begin(), def->work.keys.end());
-  EXPECT_EQ(keys, (std::set<std::string_view>{"linear", "linear_t", "linear_dw", "attention",
-                                              "attention_grad", "head_loss"}));
+  EXPECT_EQ(keys,
+            (std::set<std::string_view>{"linear", "linear_t", "linear_dw", "attention", "attention_grad",
+                                        "head_loss", "conv2d", "conv2d_input_grad", "conv2d_weight_grad"}));
 }
 
 /// A fused op's accumulators and dtypes are its parts', one operand further on.

@@ -9,6 +9,8 @@ std::span<const Kernel> adamw_8bit_kernels();
 std::span<const Kernel> attention_kernels();
 std::span<const Kernel> activation_kernels();
 std::span<const Kernel> cast_kernels();
+std::span<const Kernel> conv2d_input_kernels();
+std::span<const Kernel> conv2d_kernels();
 std::span<const Kernel> cross_entropy_kernels();
 std::span<const Kernel> dora_kernels();
 std::span<const Kernel> elementwise_kernels();
@@ -38,18 +40,40 @@ std::span<const Kernel> softmax_kernels();
 std::span<const Kernel> strided_kernels();
 
 std::span<const Kernel> all_kernels() {
-  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>(
-      {activation_kernels(),     adafactor_kernels(),   adamw_8bit_kernels(),
-       attention_kernels(),      cast_kernels(),        cross_entropy_kernels(),
-       dora_kernels(),           elementwise_kernels(), embedding_adapters_kernels(),
-       embedding_kernels(),      gather_rows_kernels(), grad_norm_kernels(),
-       muon_kernels(),           head_loss_kernels(),   kv_cache_kernels(),
-       label_loss_kernels(),     linear_few_kernels(),  linear_kernels(),
-       loss_scale_kernels(),     norm_kernels(),        optimizer_kernels(),
-       positions_kernels(),      qk_norm_kernels(),     random_kernels(),
-       reduce_kernels(),         rope_kernels(),        structure_kernels(),
-       batched_matmul_kernels(), pointwise_kernels(),   reduce_axes_kernels(),
-       softmax_kernels(),        strided_kernels()});
+  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>({activation_kernels(),
+                                                                        adafactor_kernels(),
+                                                                        adamw_8bit_kernels(),
+                                                                        attention_kernels(),
+                                                                        cast_kernels(),
+                                                                        conv2d_input_kernels(),
+                                                                        conv2d_kernels(),
+                                                                        cross_entropy_kernels(),
+                                                                        dora_kernels(),
+                                                                        elementwise_kernels(),
+                                                                        embedding_adapters_kernels(),
+                                                                        embedding_kernels(),
+                                                                        gather_rows_kernels(),
+                                                                        grad_norm_kernels(),
+                                                                        muon_kernels(),
+                                                                        head_loss_kernels(),
+                                                                        kv_cache_kernels(),
+                                                                        label_loss_kernels(),
+                                                                        linear_few_kernels(),
+                                                                        linear_kernels(),
+                                                                        loss_scale_kernels(),
+                                                                        norm_kernels(),
+                                                                        optimizer_kernels(),
+                                                                        positions_kernels(),
+                                                                        qk_norm_kernels(),
+                                                                        random_kernels(),
+                                                                        reduce_kernels(),
+                                                                        rope_kernels(),
+                                                                        structure_kernels(),
+                                                                        batched_matmul_kernels(),
+                                                                        pointwise_kernels(),
+                                                                        reduce_axes_kernels(),
+                                                                        softmax_kernels(),
+                                                                        strided_kernels()});
   return all;
 }
 

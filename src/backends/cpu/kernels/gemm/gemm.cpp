@@ -33,13 +33,22 @@ void* offset(void* p, DType dtype, int64_t elements) {
   return static_cast<std::byte*>(p) + elements * size_of(dtype);
 }
 
+// From that row of A, or column of B, on.
+ConstMatrix lines_from(ConstMatrix x, int64_t line, int64_t line_stride) {
+  if (x.patches != nullptr)
+    x.first_line += line;
+  else
+    x.data = offset(x.data, x.dtype, line * line_stride);
+  return x;
+}
+
 // Rows [i0, i1) and columns [j0, j1) of the product.
 GemmArgs part_of(const GemmArgs& g, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   GemmArgs part = g;
   part.m = i1 - i0;
   part.n = j1 - j0;
-  part.a.data = offset(g.a.data, g.a.dtype, i0 * g.a.row_stride);
-  part.b.data = offset(g.b.data, g.b.dtype, j0 * g.b.col_stride);
+  part.a = lines_from(g.a, i0, g.a.row_stride);
+  part.b = lines_from(g.b, j0, g.b.col_stride);
   part.c = offset(g.c, g.c_dtype, i0 * g.c_row_stride + j0);
   part.bias = offset(g.bias, g.bias_dtype, j0);
   return part;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "backends/cpu/kernels/gemm/patches.h"
 #include "backends/cpu/thread_pool.h"
 #include "ir/dtype.h"
 #include "ops/rounding.h"
@@ -16,12 +17,15 @@ namespace plimsoll::cpu {
 using ops::Precision;
 
 /// A matrix in memory: elements of `dtype` (f32, bf16 or f16) and the elements, not bytes, between
-/// consecutive rows and columns; any strides are allowed.
+/// consecutive rows and columns; any strides are allowed. Or patches, in a product that convolves (then
+/// `data` and the strides stay as they are here): A of rows of patches, or B of rows of patches.
 struct ConstMatrix {
   const void* data = nullptr;
   int64_t row_stride = 0;
   int64_t col_stride = 1;
   ir::DType dtype = ir::DType::kF32;
+  const Patches* patches = nullptr;
+  int64_t first_line = 0;  ///< of patches: the row (of A) or column (of B) that is this matrix's first
 };
 
 /// C [m,n] = A [m,k] · B [k,n], with C's columns contiguous. Casts are part of the packing: an operand of

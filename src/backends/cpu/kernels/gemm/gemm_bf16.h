@@ -75,19 +75,25 @@ struct Lines {
   int64_t k_stride = 0, line_stride = 0;
   ir::DType dtype = ir::DType::kF32;
   bool fetch_ahead = false;  ///< pack_panel asks for what it will read soon
+  const Patches* patches = nullptr;
+  int64_t first_line = 0;  ///< of patches
   /// In memory, one k after the other; packed as B they lie side by side too.
   [[nodiscard]] bool side_by_side() const { return k_stride != 1 && line_stride == 1; }
 };
 inline Lines lines_of(const GemmArgs& g, bool of_b) {
   const ConstMatrix& x = of_b ? g.b : g.a;
   const auto* data = static_cast<const std::byte*>(x.data);
-  return of_b ? Lines{data, x.row_stride, x.col_stride, x.dtype}
-              : Lines{data, x.col_stride, x.row_stride, x.dtype};
+  return of_b ? Lines{data, x.row_stride, x.col_stride, x.dtype, false, x.patches, x.first_line}
+              : Lines{data, x.col_stride, x.row_stride, x.dtype, false, x.patches, x.first_line};
 }
 
 /// Packs lines [line, line + lines) (at most a panel) of steps [first, end) from `to` on, as B or as A.
 void pack_panel(const Lines& x, int64_t line, int64_t lines, const Steps& steps, int64_t first, int64_t end,
                 bool as_b, std::byte* to);
+
+/// The same where x is made of patches.
+void pack_patches(const Lines& x, int64_t line, int64_t lines, const Steps& steps, int64_t first, int64_t end,
+                  bool as_b, std::byte* to);
 
 /// Packs lines [begin, end), side by side, of steps [first, last) as B: the first panel from `to` on, the
 /// next ones panel_bytes behind one another.

@@ -190,6 +190,7 @@ inline int64_t sums_at(int64_t row, int64_t column) {
 
 void pack_panel(const Lines& x, int64_t line, int64_t lines, const Steps& steps, int64_t first, int64_t end,
                 bool as_b, std::byte* to) {
+  if (x.patches != nullptr) return pack_patches(x, line, lines, steps, first, end, as_b, to);
   if (x.dtype == DType::kF32) return pack<DType::kF32>(x, line, lines, steps, first, end, as_b, to);
   if (x.dtype == DType::kBf16) return pack<DType::kBf16>(x, line, lines, steps, first, end, as_b, to);
   pack<DType::kF16>(x, line, lines, steps, first, end, as_b, to);
@@ -197,6 +198,11 @@ void pack_panel(const Lines& x, int64_t line, int64_t lines, const Steps& steps,
 
 void pack_rows(const Lines& x, int64_t begin, int64_t end, const Steps& steps, int64_t first, int64_t last,
                std::byte* to, int64_t panel_bytes) {
+  if (x.patches != nullptr) {
+    for (int64_t line = begin; line < end; line += kPanel, to += panel_bytes)
+      pack_patches(x, line, std::min(kPanel, end - line), steps, first, last, true, to);
+    return;
+  }
   for (int64_t s = first; s < last; ++s, to += kPanelStepBytes) {
     if (x.dtype == DType::kF32)
       across_rows<DType::kF32>(x, begin, end, steps[s], to, panel_bytes);

@@ -120,7 +120,7 @@ class StripGemm {
                   index = own.begin / plan_.strip_lines + pool_.num_threads(), past = index / count;
     const int64_t first = first_ + past * plan_.run_steps,
                   end = std::min(steps_.count(), first + plan_.run_steps);
-    if (first >= end) return {};
+    if (first >= end || x.patches != nullptr) return {};
     const int64_t line = index % count * plan_.strip_lines, k = steps_[first].begin,
                   size = ir::bits(x.dtype) / 8;
     return fetch_ahead_of(x.data + (k * x.k_stride + line * x.line_stride) * size, x.k_stride, x.line_stride,
@@ -180,8 +180,8 @@ class StripGemm {
 
 // Whole panels of rows whose k lie side by side, in steps without gaps.
 bool can_stay(const GemmArgs& g) {
-  return g.a.dtype == DType::kBf16 && g.a.col_stride == 1 && g.m % kPanel == 0 && g.k % kStep == 0 &&
-         (g.k_segment <= 0 || g.k_segment >= g.k || g.k_segment % kStep == 0);
+  return g.a.patches == nullptr && g.a.dtype == DType::kBf16 && g.a.col_stride == 1 && g.m % kPanel == 0 &&
+         g.k % kStep == 0 && (g.k_segment <= 0 || g.k_segment >= g.k || g.k_segment % kStep == 0);
 }
 
 // The longest strip of those with which threads of equal speed end first.

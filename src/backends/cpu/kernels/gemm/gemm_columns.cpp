@@ -24,6 +24,7 @@ int64_t floats_of(int64_t columns, int64_t k) { return ceil_div(columns * k, 16)
 
 // B's columns [j0, j1), k in [s.begin, s.end).
 GemmAhead lines_of(const GemmArgs& g, const Granule& s, int64_t j0, int64_t j1) {
+  if (g.b.patches != nullptr) return {};
   const int64_t size = ir::bits(g.b.dtype) / 8;
   const auto* b = static_cast<const std::byte*>(g.b.data);
   return fetch_ahead_of(b + (s.begin * g.b.row_stride + j0 * g.b.col_stride) * size, g.b.row_stride,

@@ -70,11 +70,22 @@ struct Packer {
         // Four cache lines ahead: with this many streams the hardware's own prefetching comes late.
         if (p % 16 == 0)
           for (int64_t r = 0; r < kVector; ++r) __builtin_prefetch(from + r * x.line_stride + p + 64);
-        transpose4<kVector>(from + p, x.line_stride, at, w);
+        transpose4<kVector>(SpacedRows{from + p, x.line_stride}, at, w);
       }
     }
     strided(x, whole_k, kc, 0, whole, lines, w, to);
     strided(x, 0, kc, whole, w, lines, w, to);
+  }
+
+  // The same of a whole panel, of which each line lies where it lies.
+  static HWY_INLINE void transpose_lines(const float* const* lines, int64_t count, float* to) {
+    const int64_t whole = count / 4 * 4;
+    for (int64_t p = 0; p < whole; p += 4)
+#pragma GCC unroll 4
+      for (int v = 0; v < kPanel; v += kVector)
+        transpose4<kVector>(ScatteredRows{lines + v, p}, to + p * kPanel + v, kPanel);
+    for (int64_t p = whole; p < count; ++p)
+      for (int j = 0; j < kPanel; ++j) to[p * kPanel + j] = lines[j][p];
   }
 
   // Packs `lines` of a granule of kc; where lines lie side by side only k in [p0, p1).

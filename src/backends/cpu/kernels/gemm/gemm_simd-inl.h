@@ -45,10 +45,10 @@ HWY_INLINE Vec add(Vec a, Vec b) { return a + b; }
 HWY_INLINE void multiply_add(Vec a, Vec b, Vec& sum) { sum = a * b + sum; }
 
 // Four elements of each of kN rows, as kN elements of each of four columns.
-template <int kN>
-HWY_INLINE void transpose4(const float* from, int64_t row_stride, float* to, int64_t to_stride) {
+template <int kN, class Rows>
+HWY_INLINE void transpose4(const Rows& from, float* to, int64_t to_stride) {
   for (int64_t p = 0; p < 4; ++p)
-    for (int64_t j = 0; j < kN; ++j) to[p * to_stride + j] = from[j * row_stride + p];
+    for (int j = 0; j < kN; ++j) to[p * to_stride + j] = from.row(j)[p];
 }
 template <int kN>
 HWY_INLINE void copy(const float* from, float* to) {
@@ -79,26 +79,25 @@ HWY_INLINE void multiply_add(Vec a, Vec b, Vec& sum) {
   asm("vfmadd231ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
 }
 
-// Rows 0, 4, 8, 12, as many as have a 128-bit block in the vector: four elements of each.
-template <int kN>
-HWY_INLINE auto load_blocks(const float* from, int64_t row_stride) {
+// Rows r, r + 4, r + 8, r + 12, as many as have a 128-bit block in the vector: four elements of each.
+template <int kN, int kFirst, class Rows>
+HWY_INLINE auto load_blocks(const Rows& from) {
   if constexpr (kN == 4) {
-    return hn::LoadU(hn::FixedTag<float, 4>(), from);
+    return hn::LoadU(hn::FixedTag<float, 4>(), from.row(kFirst));
   } else {
-    return hn::Combine(hn::FixedTag<float, kN>(), load_blocks<kN / 2>(from + kN / 2 * row_stride, row_stride),
-                       load_blocks<kN / 2>(from, row_stride));
+    return hn::Combine(hn::FixedTag<float, kN>(), load_blocks<kN / 2, kFirst + kN / 2>(from),
+                       load_blocks<kN / 2, kFirst>(from));
   }
 }
 
 // Four elements of each of kN rows, as kN elements of each of four columns: the blocks are in place after the
 // loads, so a 4 x 4 transposition within each block is all that is left.
-template <int kN>
-HWY_INLINE void transpose4(const float* from, int64_t row_stride, float* to, int64_t to_stride) {
+template <int kN, class Rows>
+HWY_INLINE void transpose4(const Rows& from, float* to, int64_t to_stride) {
   const hn::FixedTag<float, kN> d;
   const hn::FixedTag<double, kN / 2> d64;
-  const auto r0 = load_blocks<kN>(from, row_stride), r1 = load_blocks<kN>(from + row_stride, row_stride);
-  const auto r2 = load_blocks<kN>(from + 2 * row_stride, row_stride);
-  const auto r3 = load_blocks<kN>(from + 3 * row_stride, row_stride);
+  const auto r0 = load_blocks<kN, 0>(from), r1 = load_blocks<kN, 1>(from), r2 = load_blocks<kN, 2>(from),
+             r3 = load_blocks<kN, 3>(from);
   const auto a = hn::BitCast(d64, hn::InterleaveLower(d, r0, r1)),
              b = hn::BitCast(d64, hn::InterleaveLower(d, r2, r3));
   const auto e = hn::BitCast(d64, hn::InterleaveUpper(d, r0, r1)),
@@ -117,6 +116,18 @@ HWY_INLINE void copy(const float* from, float* to) {
 #endif
 
 inline constexpr int kColumns = kLanes * kVectors;
+
+// Rows for transpose4: at one distance, or each where it lies.
+struct SpacedRows {
+  const float* data;
+  int64_t stride;
+  [[nodiscard]] HWY_INLINE const float* row(int r) const { return data + r * stride; }
+};
+struct ScatteredRows {
+  const float* const* rows;
+  int64_t column;
+  [[nodiscard]] HWY_INLINE const float* row(int r) const { return rows[r] + column; }
+};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace plimsoll::cpu

@@ -20,6 +20,7 @@
 // Highway's order: after foreach_target.
 #include "backends/cpu/kernels/gemm/gemm_micro-inl.h"
 #include "backends/cpu/kernels/gemm/gemm_pack-inl.h"
+#include "backends/cpu/kernels/gemm/gemm_patches-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -44,8 +45,32 @@ void pack_strip(const GemmBlock& k, const GemmStrip& t, const AnyLines& x, int64
   }
 }
 
+// Rows of patches, as A.
+void pack_patch_rows(const GemmBlock& k, const GemmStrip& t) {
+  const ConstMatrix& a = k.args->a;
+  for (int64_t index = t.first_granule; index < t.end_granule; ++index) {
+    const Granule s = granule_at(k, index);
+    PatchPacker<PackerOfA>::along(
+        {*a.patches, a.dtype, k.args->precision}, a.first_line + t.begin, t.end - t.begin, s.begin, s.end,
+        k.a + (s.begin - first_k(k)) * k.padded_rows + (t.begin - k.m0) * (s.end - s.begin));
+  }
+}
+
+// Columns of patches, as B.
+void pack_patch_columns(const GemmBlock& k, const GemmStrip& t) {
+  const ConstMatrix& b = k.args->b;
+  for (int64_t index = t.first_granule; index < t.end_granule; ++index) {
+    const Granule s = granule_at(k, index);
+    const int64_t kc = s.end - s.begin;
+    PatchPacker<PackerOfB>::across({*b.patches, b.dtype, k.args->precision}, b.first_line + t.begin,
+                                   t.end - t.begin, s.begin, kc, std::min(kc, t.p0), std::min(kc, t.p1),
+                                   k.b + (s.begin - first_k(k)) * k.padded_columns + (t.begin - k.n0) * kc);
+  }
+}
+
 void pack_a_strip(const GemmBlock& k, const GemmStrip& t) {
   const ConstMatrix& a = k.args->a;
+  if (a.patches != nullptr) return pack_patch_rows(k, t);
   const AnyLines lines{static_cast<const std::byte*>(a.data), a.col_stride, a.row_stride, a.dtype,
                        k.args->precision};
   pack_strip<PackerOfA>(k, t, lines, t.begin - k.m0, k.padded_rows, k.a);
@@ -53,6 +78,7 @@ void pack_a_strip(const GemmBlock& k, const GemmStrip& t) {
 
 void pack_b_strip(const GemmBlock& k, const GemmStrip& t) {
   const ConstMatrix& b = k.args->b;
+  if (b.patches != nullptr) return pack_patch_columns(k, t);
   const AnyLines lines{static_cast<const std::byte*>(b.data), b.row_stride, b.col_stride, b.dtype,
                        k.args->precision};
   pack_strip<PackerOfB>(k, t, lines, t.begin - k.n0, k.padded_columns, k.b);

@@ -1,0 +1,127 @@
+// Convolutions of ResNet-50 and ConvNeXt-T, forward and both gradients, images of 224 x 224, fp32: beside our
+// own product of equal m, n and k, which is what a convolution without patches would take. PyTorch's are
+// bench/kernels/conv_peer.py's. Threads: PLIMSOLL_BENCH_THREADS (default 1).
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/cpu_device.h"
+#include "ops/conv2d.h"
+#include "ops/op_list.h"
+
+namespace plimsoll::cpu {
+namespace {
+
+struct Shape {
+  const char* name;
+  int64_t images, extent, channels, results, kernel, stride, groups;
+};
+constexpr Shape kShapes[] = {
+    {"first_7x7", 8, 224, 3, 64, 7, 2, 1},        {"c2_1x1", 8, 56, 64, 256, 1, 1, 1},
+    {"c2_3x3", 8, 56, 64, 64, 3, 1, 1},           {"c3_3x3", 8, 28, 128, 128, 3, 1, 1},
+    {"c4_3x3", 8, 14, 256, 256, 3, 1, 1},         {"c5_3x3", 8, 7, 512, 512, 3, 1, 1},
+    {"c3_3x3_stride", 8, 56, 128, 128, 3, 2, 1},  {"c3_1x1_stride", 8, 56, 256, 512, 1, 2, 1},
+    {"patches_16", 8, 224, 3, 768, 16, 16, 1},    {"depthwise_56", 8, 56, 96, 96, 7, 1, 96},
+    {"depthwise_14", 8, 14, 384, 384, 7, 1, 384}, {"depthwise_7", 8, 7, 768, 768, 7, 1, 768},
+};
+
+CpuDevice& device() {
+  static CpuDevice cpu([] {
+    const char* threads = std::getenv("PLIMSOLL_BENCH_THREADS");
+    return threads ? std::max(1, std::atoi(threads)) : 1;
+  }());
+  return cpu;
+}
+
+/// An op with made-up operands in memory.
+struct Run {
+  ir::Op op;
+  ir::OpTypes types;
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<runtime::TensorRef> in, out;
+  std::span<std::byte> workspace;
+
+  Run(std::string_view name, std::vector<ir::TensorType> inputs, ir::Attrs attrs)
+      : types{name, std::move(inputs), {}, op.attrs} {
+    op.def = ops::find_op(name);
+    op.attrs = std::move(attrs);
+    types.outputs = *op.def->infer(types);
+    for (const ir::TensorType& t : types.inputs) in.push_back(operand(t));
+    for (const ir::TensorType& t : types.outputs) out.push_back(operand(t));
+    workspace = {aligned(device().target().workspace_bytes(types)),
+                 static_cast<size_t>(device().target().workspace_bytes(types))};
+  }
+
+  std::byte* aligned(int64_t bytes) {
+    memory.emplace_back(static_cast<size_t>(bytes) + 64);
+    void* at = memory.back().data();
+    size_t room = memory.back().size();
+    return static_cast<std::byte*>(std::align(64, static_cast<size_t>(bytes), at, room));
+  }
+  runtime::TensorRef operand(const ir::TensorType& t) {
+    std::byte* data = aligned(t.bytes().count);
+    auto* x = reinterpret_cast<float*>(data);
+    for (int64_t i = 0; i < t.num_elements(); ++i)
+      x[i] = static_cast<float>(i * 2654435761 % 2003) / 1001.5F - 1.0F;
+    return {data, t, ir::dense_strides(t.shape)};
+  }
+};
+
+/// The convolution, the gradient of its images, that of its weight.
+Run run_of(const Shape& s, int which, bool as_product) {
+  const int64_t padding = s.kernel == s.stride ? 0 : s.kernel / 2;
+  const int64_t out = (s.extent + 2 * padding - s.kernel) / s.stride + 1, inputs = s.channels / s.groups;
+  const auto f32 = [](std::initializer_list<int64_t> extents) {
+    return ir::TensorType{ir::DType::kF32, ir::Shape(extents)};
+  };
+  if (as_product) {
+    const int64_t k = s.kernel * s.kernel * inputs;
+    const auto x = f32({s.images, out * out, k}), y = f32({s.images, out * out, s.results}),
+               w = f32({s.results, k});
+    if (which == 0) return Run("linear", {x, w}, {{"transposed", false}});
+    if (which == 1) return Run("linear", {y, w}, {{"transposed", true}});
+    return Run("linear_dw", {x, y}, {{"transposed", false}});
+  }
+  const auto x = f32({s.images, s.extent, s.extent, s.channels}), y = f32({s.images, out, out, s.results}),
+             w = f32({s.results, s.kernel, s.kernel, inputs});
+  const auto twice = [](int64_t v) { return std::vector<int64_t>{v, v}; };
+  ir::Attrs how{
+      {"stride", twice(s.stride)}, {"padding", twice(padding)}, {"dilation", twice(1)}, {"groups", s.groups}};
+  if (which == 0) return Run("conv2d", {x, w}, how);
+  how.set(which == 1 ? "size" : "kernel", twice(which == 1 ? s.extent : s.kernel));
+  return which == 1 ? Run("conv2d_input_grad", {y, w}, how) : Run("conv2d_weight_grad", {x, y}, how);
+}
+
+void measure(benchmark::State& state, const Shape& s, int which, bool as_product) {
+  Run run = run_of(s, which, as_product);
+  run.types.op = run.op.def->name;
+  const double flops = run.op.def->cost(run.types).flops;
+  for (auto _ : state)
+    if (!device().launch({&run.op, run.in, run.out, run.workspace}, ir::Queue::kCompute).ok())
+      return state.SkipWithError("the kernel failed");
+  state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+const bool kRegistered = [] {
+  constexpr const char* kWhich[] = {"forward", "input", "weight"};
+  for (const Shape& s : kShapes)
+    for (int which = 0; which < 3; ++which)
+      for (const bool as_product : {false, true}) {
+        if (as_product && s.groups > 1) continue;
+        benchmark::RegisterBenchmark(
+            (std::string("conv/") + s.name + "/" + kWhich[which] + "/" +
+             (as_product ? "product" : "convolution"))
+                .c_str(),
+            [&s, which, as_product](benchmark::State& state) { measure(state, s, which, as_product); })
+            ->UseRealTime()
+            ->Unit(benchmark::kMicrosecond)
+            ->MinTime(0.1);
+      }
+  return true;
+}();
+
+}  // namespace
+}  // namespace plimsoll::cpu

@@ -1,0 +1,35 @@
+// Decoders: a file's bytes to rows of RGB, one after the other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "images/arena.h"
+#include "images/byte_reader.h"
+#include "images/image_info.h"
+
+namespace plimsoll::images {
+
+/// Takes the rows of a picture as they are decoded, top to bottom.
+class RowSink {
+ public:
+  virtual ~RowSink() = default;
+  /// Row `y`: 3 bytes a pixel, `width` pixels; the memory may be written to and is the caller's afterwards.
+  /// False: no further row is needed.
+  virtual bool row(int64_t y, uint8_t* rgb) = 0;
+};
+
+/// Read the headers that `probe` dispatches on, and fill everything but the pixel limit. Errors: as probe.
+Result<ImageInfo> probe_jpeg(Bytes file);
+Result<ImageInfo> probe_png(Bytes file);
+
+/// Decode the file to `sink`, with at most info.decode_bytes of `arena`. Errors: kBadData.
+Status decode_jpeg(Bytes file, const ImageInfo& info, RowSink& sink, Arena& arena);
+Status decode_png(Bytes file, const ImageInfo& info, Alpha alpha, RowSink& sink, Arena& arena);
+
+/// "what" as the error of a damaged or unsupported picture.
+Error bad_picture(std::string what, std::string hint = {});
+
+}  // namespace plimsoll::images

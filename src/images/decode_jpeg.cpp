@@ -1,0 +1,162 @@
+// JPEG through libjpeg-turbo, with the settings whose pixels are Pillow's: the accurate integer DCT and fancy
+// upsampling. libjpeg reports errors by calling back and expects not to be returned to, so the calls into it
+// stand in one function that a longjmp leaves, with nothing in it that has a destructor.
+#include <fmt/format.h>
+
+#include <csetjmp>
+
+#include "images/decode.h"
+#include "images/jpeg_memory.h"
+
+namespace plimsoll::images {
+namespace {
+
+// Progressive pictures have about 10 scans. Each costs a pass over the whole picture, so thousands in a small
+// file are an attack.
+constexpr int kMostScans = 100;
+
+constexpr const char* kCutOff = "the JPEG ends before its picture does";
+
+// Whether the marker of a picture's end stands anywhere; in whole files it is the last thing or nearly so.
+bool has_end(Bytes file) {
+  for (size_t i = file.size(); i >= 2; --i)
+    if (file[i - 1] == std::byte{0xD9} && file[i - 2] == std::byte{0xFF}) return true;
+  return false;
+}
+
+// A thread's decompressor, made at its first picture. What it allocates when it is made, a few kilobytes,
+// comes from the heap; all that a picture takes comes from the picture's arena.
+class Decompressor {
+ public:
+  Decompressor() {
+    info_.err = jpeg_std_error(&errors_);
+    errors_.error_exit = [](j_common_ptr info) { longjmp(of(info).leave_, 1); };
+    errors_.emit_message = [](j_common_ptr, int) {};  // warnings, as Pillow
+    info_.client_data = this;
+    if (setjmp(leave_) != 0) return;
+    jpeg_create_decompress(&info_);
+    own_memory_ = install(memory_, info_);
+    source_ = {.next_input_byte = nullptr,
+               .bytes_in_buffer = 0,
+               .init_source = [](j_decompress_ptr) {},
+               .fill_input_buffer = [](j_decompress_ptr info) -> boolean { return cut_off(info); },
+               .skip_input_data = skip,
+               .resync_to_restart = jpeg_resync_to_restart,
+               .term_source = [](j_decompress_ptr) {}};
+    info_.src = &source_;
+    progress_.progress_monitor = [](j_common_ptr info) {
+      Decompressor& self = of(info);
+      if (self.info_.input_scan_number > kMostScans) self.fail("the JPEG has more than 100 scans");
+    };
+    info_.progress = &progress_;
+  }
+  ~Decompressor() {
+    if (own_memory_ == nullptr) return;
+    info_.mem = own_memory_;
+    jpeg_destroy_decompress(&info_);
+  }
+  Decompressor(const Decompressor&) = delete;
+  Decompressor& operator=(const Decompressor&) = delete;
+
+  Status decode(Bytes file, RowSink& sink, Arena& arena) {
+    if (own_memory_ == nullptr) return bad_picture("libjpeg could not start: out of memory");
+    const int64_t used = arena.used();
+    memory_.arena = &arena;
+    source_.next_input_byte = reinterpret_cast<const JOCTET*>(file.data());
+    source_.bytes_in_buffer = file.size();
+    why_ = nullptr;
+    const bool done = rows_to(sink);
+    Status status = done ? Status(Ok{}) : Status(error());
+    reset();
+    arena.rewind(used);
+    return status;
+  }
+
+ private:
+  static Decompressor& of(j_common_ptr info) { return *static_cast<Decompressor*>(info->client_data); }
+
+  [[noreturn]] void fail(const char* why) {
+    why_ = why;
+    longjmp(leave_, 1);
+  }
+  [[noreturn]] static boolean cut_off(j_decompress_ptr info) {
+    of(reinterpret_cast<j_common_ptr>(info)).fail(kCutOff);
+  }
+  static void skip(j_decompress_ptr info, long count) {
+    if (count <= 0) return;
+    if (static_cast<size_t>(count) > info->src->bytes_in_buffer) cut_off(info);
+    info->src->next_input_byte += count;
+    info->src->bytes_in_buffer -= static_cast<size_t>(count);
+  }
+
+  // False where libjpeg or a callback gave up.
+  bool rows_to(RowSink& sink) {
+    if (setjmp(leave_) != 0) return false;
+    jpeg_read_header(&info_, TRUE);
+    const bool cmyk = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
+    info_.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
+    info_.dct_method = JDCT_ISLOW;
+    info_.do_fancy_upsampling = TRUE;
+    jpeg_start_decompress(&info_);
+    auto* row =
+        static_cast<JSAMPLE*>(memory_.arena->try_take(int64_t{info_.output_width} * info_.output_components));
+    if (row == nullptr) fail("the JPEG needs more memory than its header says");
+    while (info_.output_scanline < info_.output_height) {
+      const int64_t y = info_.output_scanline;
+      jpeg_read_scanlines(&info_, &row, 1);
+      if (cmyk) cmyk_to_rgb(row, info_.output_width);
+      if (!sink.row(y, row)) break;
+    }
+    return true;
+  }
+
+  // As Pillow: Adobe's files hold inverted CMYK, and every file counts as one of them.
+  static void cmyk_to_rgb(uint8_t* row, int64_t width) {
+    for (int64_t x = 0; x < width; ++x) {
+      const uint8_t* in = row + 4 * x;
+      const int black = in[3];
+      uint8_t rgb[3];
+      for (int c = 0; c < 3; ++c) {
+        const int product = (255 - in[c]) * black + 128;
+        rgb[c] = static_cast<uint8_t>(black - (((product >> 8) + product) >> 8));
+      }
+      for (int c = 0; c < 3; ++c) row[3 * x + c] = rgb[c];
+    }
+  }
+
+  Error error() {
+    if (why_ != nullptr) return bad_picture(why_);
+    char text[JMSG_LENGTH_MAX];
+    errors_.format_message(reinterpret_cast<j_common_ptr>(&info_), text);
+    return bad_picture(fmt::format("the JPEG is damaged: {}", text));
+  }
+
+  // Nothing of one picture reaches the next: its tables lay in its arena.
+  void reset() {
+    jpeg_abort_decompress(&info_);
+    for (JQUANT_TBL*& table : info_.quant_tbl_ptrs) table = nullptr;
+    for (JHUFF_TBL*& table : info_.dc_huff_tbl_ptrs) table = nullptr;
+    for (JHUFF_TBL*& table : info_.ac_huff_tbl_ptrs) table = nullptr;
+    memory_.arena = nullptr;
+  }
+
+  jpeg_decompress_struct info_ = {};
+  jpeg_error_mgr errors_ = {};
+  jpeg_source_mgr source_ = {};
+  jpeg_progress_mgr progress_ = {};
+  JpegMemory memory_ = {};
+  jpeg_memory_mgr* own_memory_ = nullptr;  ///< null: it could not be made
+  std::jmp_buf leave_ = {};
+  const char* why_ = nullptr;  ///< what a callback of ours found
+};
+
+}  // namespace
+
+Status decode_jpeg(Bytes file, const ImageInfo& /*info*/, RowSink& sink, Arena& arena) {
+  // Decoding stops behind the last row that is needed; a file that is cut off is bad whichever that is.
+  if (!has_end(file)) return bad_picture(kCutOff);
+  thread_local Decompressor decompressor;
+  return decompressor.decode(file, sink, arena);
+}
+
+}  // namespace plimsoll::images

@@ -1,0 +1,56 @@
+// Resampling along one axis, bit for bit Pillow's: each output is a weighted sum of a window of inputs, with
+// weights in fixed point. Source of the method: Pillow's ImagingResample (a separable filter whose support
+// grows with the reduction, which is antialiasing).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "images/arena.h"
+#include "images/processor.h"
+
+namespace plimsoll::images {
+
+/// The outputs [first_output, first_output + count) of an axis of `input` elements that is resized to
+/// `output`.
+struct AxisRange {
+  int64_t input = 1;
+  int64_t output = 1;
+  int64_t first_output = 0;
+  int64_t count = 1;
+};
+
+/// The window of inputs that an output is made of.
+struct Window {
+  int32_t first = 0;
+  int32_t count = 0;
+};
+
+/// Weights of every output of an axis.
+struct AxisWeights {
+  std::span<const Window> windows;
+  std::span<const int32_t> weights;  ///< `stride` for each window, with `bits` behind the point
+  int64_t stride = 0;
+  int bits = 0;
+
+  /// The inputs that any of the outputs needs.
+  [[nodiscard]] int64_t first_input() const { return windows.front().first; }
+  [[nodiscard]] int64_t end_input() const { return windows.back().first + windows.back().count; }
+};
+
+/// What axis_weights takes of an arena at most.
+int64_t axis_bytes(const AxisRange& range, Interpolation interpolation);
+
+/// The weights. Pillow's have 22 bits behind the point: 32 without 8 of a pixel and two for filters with
+/// negative lobes. torch's have as many as bring the largest below 2^15. kNearest has one input an output;
+/// `backend` decides where between two of them it rounds.
+AxisWeights axis_weights(const AxisRange& range, Interpolation interpolation, Backend backend, Arena& arena);
+
+/// One row of RGB to the axis's outputs: `in` has the axis's inputs, 3 bytes each.
+void resample_row(const AxisWeights& axis, const uint8_t* in, uint8_t* out);
+
+/// Output `i` of a picture's columns: a row of `bytes` bytes. `rows` is the first row of its window, the
+/// others stand behind it.
+void resample_column(const AxisWeights& axis, int64_t i, const uint8_t* rows, int64_t bytes, uint8_t* out);
+
+}  // namespace plimsoll::images

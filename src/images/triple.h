@@ -1,0 +1,32 @@
+// Three numbers, one a channel, as processor files hold them.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "io/model_config.h"
+
+namespace plimsoll::images {
+
+/// A list of three numbers, or one number for all three; `if_missing` where the field is missing or null.
+/// Errors: kBadData.
+inline Result<std::array<double, 3>> read_triple(const io::ConfigJson& config, std::string_view field,
+                                                 const std::array<double, 3>& if_missing) {
+  using io::Tree;
+  constexpr std::string_view kExpected = "three numbers, for red, green and blue";
+  const auto is_number = [](const Tree& tree) {
+    return tree.kind == Tree::Kind::kInteger || tree.kind == Tree::Kind::kNumber;
+  };
+  if (!config.has(field)) return if_missing;
+  const Tree& value = *config.fields().find(field);
+  if (is_number(value)) return std::array{value.number, value.number, value.number};
+  if (value.kind != Tree::Kind::kList || value.items.size() != 3) return config.error(field, kExpected);
+  std::array<double, 3> triple{};
+  for (size_t c = 0; c < triple.size(); ++c) {
+    if (!is_number(value.items[c])) return config.error(field, kExpected);
+    triple[c] = value.items[c].number;
+  }
+  return triple;
+}
+
+}  // namespace plimsoll::images

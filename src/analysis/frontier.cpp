@@ -134,7 +134,8 @@ class Search {
     const int64_t all = training.global_batch_size;
     std::vector<settings::BatchSplit> splits = {{all, 1}};
     if (all > 1) splits.push_back({1, all});
-    if (const auto fixed = settings::fixed_batch_split(training)) splits = {*fixed};
+    const auto fixed = settings::fixed_batch_split(training);
+    if (fixed || base_.model->couples_micro_batch()) splits = {fixed.value_or(base_.split)};
     for (const settings::BatchSplit& split : splits)
       for (const char* recompute : {"none", "{every: 2}", "segments", "full"}) {
         strategy::SettingTexts settings = {

@@ -54,6 +54,7 @@ class List {
   }
 
   void add_splits() {
+    if (base_.model->couples_micro_batch()) return;  // another split trains something else
     const int64_t all = config_.training.global_batch_size, micro = base_.split.micro_batch_size;
     std::set<int64_t> sizes = {1, all};
     int64_t half = micro / 2;

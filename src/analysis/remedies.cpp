@@ -20,6 +20,8 @@ struct Candidate {
 
 constexpr std::string_view kSameBits = "bit-identical results";
 constexpr std::string_view kNarrow = "changes the results: 16 bits instead of 32";
+constexpr std::string_view kFrozenNorms =
+    "changes the results: BatchNorm keeps the model's statistics, the batch may be split";
 constexpr std::string_view kAdapters = "trains adapters, the model is frozen";
 constexpr std::string_view kShorter = "shorter sequences";
 constexpr int64_t kLeastLength = 64;
@@ -28,9 +30,10 @@ constexpr size_t kMostRemedies = 6;
 constexpr double kNoticedShare = 1e-3;
 
 /// What leaves every bit.
-void add_same_bits(const settings::RunConfig& config, bool trains, std::vector<Candidate>& list) {
+void add_same_bits(const settings::RunConfig& config, bool trains, bool couples,
+                   std::vector<Candidate>& list) {
   const auto fixed = settings::fixed_batch_split(config.training);
-  if (fixed && fixed->micro_batch_size > 1)
+  if (fixed && fixed->micro_batch_size > 1 && !couples)
     list.push_back({{{"training.gradient_accumulation_steps", "auto"}, {"training.micro_batch_size", "auto"}},
                     kSameBits});
   if (!trains) return;
@@ -101,12 +104,14 @@ void add_adapters(const settings::RunConfig& config, std::vector<Candidate>& lis
   list.push_back({std::move(lora), "trains adapters beside 4-bit weights"});
 }
 
-/// In the order to try them.
-std::vector<Candidate> candidates(const settings::RunConfig& config, strategy::Purpose purpose) {
+/// In the order to try them. `couples`: the model takes statistics of its micro-batches.
+std::vector<Candidate> candidates(const settings::RunConfig& config, strategy::Purpose purpose,
+                                  bool couples) {
   const bool trains = purpose == strategy::Purpose::kTrain;
   std::vector<Candidate> list;
-  add_same_bits(config, trains, list);
+  add_same_bits(config, trains, couples, list);
   add_narrower(config.training, trains, list);
+  if (trains && couples) list.push_back({{{"model.norm_statistics", "frozen"}}, kFrozenNorms});
   if (trains) add_adapters(config, list);
   for (int64_t length = config.data.sequence_length / 2; length >= kLeastLength; length /= 2)
     list.push_back({{{"data.sequence_length", std::to_string(length)}}, kShorter});
@@ -126,11 +131,11 @@ class Search {
  public:
   /// `base`: what all remedies say beside their own; `bounded`: what the plan has too much of.
   Search(const strategy::Variants& variants, strategy::SettingTexts base, planner::Bounded bounded,
-         strategy::Purpose purpose)
+         strategy::Purpose purpose, bool couples)
       : variants_(variants),
         base_(std::move(base)),
         bounded_(bounded),
-        list_(candidates(variants.config(), purpose)) {}
+        list_(candidates(variants.config(), purpose, couples)) {}
 
   std::vector<planner::Remedy> operator()() {
     std::vector<planner::Remedy> found;
@@ -232,7 +237,8 @@ void add_remedies(const settings::RunConfig& config, const runtime::Target& targ
   strategy::PrepareOptions planning = options;
   planning.memory = prepared.memory;
   const strategy::Variants variants(config, target, planning, std::move(cache));
-  prepared.report.remedies = Search(variants, {}, over->bounded, options.purpose)();
+  prepared.report.remedies =
+      Search(variants, {}, over->bounded, options.purpose, prepared.model->couples_micro_batch())();
 }
 
 void add_remedies_within(int64_t budget_bytes, const settings::RunConfig& config,
@@ -244,8 +250,9 @@ void add_remedies_within(int64_t budget_bytes, const settings::RunConfig& config
   report.budgets = {{"memory.budget", planner::Bounded::kProcess, budget_bytes, true}};
   report.why = {};
   const strategy::Variants variants(config, target, options);
-  report.remedies = Search(variants, {{"memory.budget", std::to_string(budget_bytes)}},
-                           planner::Bounded::kProcess, options.purpose)();
+  report.remedies =
+      Search(variants, {{"memory.budget", std::to_string(budget_bytes)}}, planner::Bounded::kProcess,
+             options.purpose, prepared.model->couples_micro_batch())();
 }
 
 }  // namespace plimsoll::analysis

@@ -9,6 +9,7 @@
 #include "checkpoints/adapter_files.h"
 #include "checkpoints/final_record.h"
 #include "models/classifier.h"
+#include "optimizers/optimizer.h"
 #include "settings/settings.h"
 #include "settings/state_formats.h"
 
@@ -53,14 +54,17 @@ io::ConfigJson with_pad_token(const io::ConfigJson& config, std::optional<int64_
 
 int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionPlan& session,
                               const FinalFormat& final) {
-  int64_t views = 0, states = 0, parameter_bytes = 0;
+  int64_t views = std::ssize(model.buffers()), states = 0, parameter_bytes = 0;
   for (const models::Parameter& p : model.parameters()) {
     views += static_cast<int64_t>(p.views.size());
     parameter_bytes += p.shape.num_elements() * ir::bits(final.dtype) / 8;
   }
   for (const passes::SessionState& s : session.states) states += is_optimizer_tensor(s.decl) ? 1 : 0;
   const auto parameters = std::max<int64_t>(1, static_cast<int64_t>(model.parameters().size()));
-  const bool is_plain = final.dtype == model.parameters().front().dtype &&
+  const bool is_averaged = std::ranges::any_of(model.parameters(), [&](const models::Parameter& p) {
+    return session.find_state(optimizers::average_name(p.name)) != nullptr;
+  });
+  const bool is_plain = final.dtype == model.parameters().front().dtype && !is_averaged &&
                         parameter_bytes <= final.max_shard_bytes.value_or(INT64_MAX);
   const int64_t tensors = views * ((is_plain ? 1 : 2) + ceil_div(states, parameters));
   return io::StreamWriter::kHostBytes + kFixedHostBytes + kHostBytesPerTensor * tensors;

@@ -62,6 +62,7 @@ class Places {
     std::vector<bool> mastered;  // by weight: frozen ones have no master
     for (const models::Parameter& p : model.parameters())
       mastered.insert(mastered.end(), p.views.size(), has_master(p, session));
+    mastered.resize(std::max(mastered.size(), parameters), false);  // buffers have none either
     for (StoredTensor& t : optimizer_tensors(model, session.plan())) tensors_.push_back(std::move(t));
     for (size_t i = 0; i < tensors_.size(); ++i) {
       const std::string& name = tensors_[i].entry.name;

@@ -77,19 +77,29 @@ FinalFormat final_format(const settings::RunConfig& config, const io::ConfigJson
 Result<FinalWeights> FinalWeights::create(const models::Model& model, const passes::SessionPlan& session,
                                           const FinalFormat& format) {
   FinalWeights weights;
-  weights.dtype_ = format.dtype;
   std::vector<Tensor> tensors;
   for (const models::Parameter& p : model.parameters()) {
-    weights.plain_ = weights.plain_ && p.dtype == format.dtype;
-    const std::string master = optimizers::master_name(p.name);
-    const bool from_master = p.dtype != format.dtype && session.find_state(master) != nullptr;
+    const std::string average = optimizers::average_name(p.name);
+    const bool is_averaged = session.find_state(average) != nullptr;
+    weights.plain_ = weights.plain_ && p.dtype == format.dtype && !is_averaged;
+    const std::string master = is_averaged ? average : optimizers::master_name(p.name);
+    const bool from_master =
+        is_averaged || (p.dtype != format.dtype && session.find_state(master) != nullptr);
     const ir::DType stored = from_master ? ir::DType::kF32 : p.dtype;
     const int64_t bytes = ir::bits(stored) / 8, row = p.shape.num_elements() / p.shape.dim(0);
     for (const models::ParameterView& view : p.views)
       tensors.push_back(
           {{view.name, safetensors_name(format.dtype), extents_of(view.shape)},
            {from_master ? master : p.name, view.row * row * bytes, view.shape.num_elements() * bytes},
-           stored});
+           stored,
+           format.dtype});
+  }
+  for (const models::Buffer& buffer : model.buffers()) {
+    StoredTensor tensor = buffer_tensor(buffer);
+    const ir::DType dtype = models::state_of(buffer).type.dtype;
+    const std::string average = optimizers::average_name(buffer.name);
+    if (session.find_state(average) != nullptr) tensor.range.state = average;
+    tensors.push_back({std::move(tensor.entry), std::move(tensor.range), dtype, dtype});
   }
   PLIMSOLL_TRY(weights.add_shards(std::move(tensors), format.max_shard_bytes.value_or(INT64_MAX)));
   weights.plain_ = weights.plain_ && weights.shards_.size() == 1;
@@ -102,7 +112,7 @@ Status FinalWeights::add_shards(std::vector<Tensor> tensors, int64_t limit) {
   std::vector<Tensor> now;
   int64_t filled = 0;
   for (Tensor& t : tensors) {
-    const int64_t bytes = t.from.bytes / ir::bits(t.stored) * ir::bits(dtype_);
+    const int64_t bytes = t.from.bytes / ir::bits(t.stored) * ir::bits(t.written);
     if (bytes > limit) {
       cuts.emplace_back().push_back(std::move(t));
       continue;
@@ -164,14 +174,14 @@ Status FinalWeights::read(size_t shard, runtime::BackgroundReader& reader, std::
 Status FinalWeights::read_tensor(const Tensor& tensor, runtime::BackgroundReader& reader,
                                  std::span<std::byte> buffer, const Take& take) const {
   const auto from = static_cast<size_t>(ir::bits(tensor.stored)) / 8,
-             to = static_cast<size_t>(ir::bits(dtype_)) / 8;
+             to = static_cast<size_t>(ir::bits(tensor.written)) / 8;
   PLIMSOLL_CHECK(buffer.size() >= kValues * to, "a buffer to convert in is too small");
   const auto piece = [&](std::span<const std::byte> rest, int64_t) -> Status {
-    if (tensor.stored == dtype_) return take(rest);
+    if (tensor.stored == tensor.written) return take(rest);
     while (!rest.empty()) {
       const size_t count = std::min(rest.size() / from, kValues);
       const std::span out = buffer.first(count * to);
-      PLIMSOLL_TRY(convert(tensor.stored, rest.first(count * from), dtype_, out, tensor.entry.name));
+      PLIMSOLL_TRY(convert(tensor.stored, rest.first(count * from), tensor.written, out, tensor.entry.name));
       PLIMSOLL_TRY(take(out));
       rest = rest.subspan(count * from);
     }

@@ -29,7 +29,8 @@ FinalFormat final_format(const settings::RunConfig& config, const io::ConfigJson
 
 class FinalWeights {
  public:
-  /// What is rounded is rounded to nearest even, from the fp32 masters where there are any. A tensor larger
+  /// Averages stand in place of what they average. What is rounded is rounded to nearest even, from the fp32
+  /// masters where there are any. A tensor larger
   /// than a file has one of its own. Errors: as SafetensorsLayout::create.
   static Result<FinalWeights> create(const models::Model& model, const passes::SessionPlan& session,
                                      const FinalFormat& format);
@@ -57,7 +58,8 @@ class FinalWeights {
   struct Tensor {
     io::SafetensorsEntry entry;
     runtime::StateRange from;
-    ir::DType stored = ir::DType::kF32;  ///< of the state
+    ir::DType stored = ir::DType::kF32;   ///< of the state
+    ir::DType written = ir::DType::kF32;  ///< of the file
   };
   struct Shard {
     std::string name;
@@ -68,7 +70,6 @@ class FinalWeights {
   void write_index(int64_t num_parameters);
   Status read_tensor(const Tensor& tensor, runtime::BackgroundReader& reader, std::span<std::byte> buffer,
                      const Take& take) const;
-  ir::DType dtype_ = ir::DType::kF32;
   bool plain_ = true;
   std::vector<Shard> shards_;
   std::string index_;

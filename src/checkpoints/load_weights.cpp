@@ -59,7 +59,7 @@ std::string hint_for(const WeightMatch& match) {
            "the same place";
   if (!match.unreadable.empty())
     return "weights are read from F32, F16, BF16 and F64: save the model in one of these";
-  if (match.missing.empty() && match.misshaped.empty())
+  if (match.missing.empty() && match.misshaped.empty() && match.buffers.fits())
     return "is config.json that of these weights? A tensor that no part of the model uses must not be there";
   return "config.json and the weights must be of one model: take both from the same place, or set "
          "model.init=random";
@@ -244,6 +244,9 @@ Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWei
       }
       add_source(std::move(source), match);
     }
+  match.buffers = match_buffers(model, weights);
+  for (const auto* sources : {&match.buffers.sources, &match.buffers.misfit})
+    for (const BufferSource& source : *sources) used.insert(source.weight.tensor);
   for (const std::string_view name : weights.names()) {
     const io::WeightRef weight = *weights.find(name);
     if (used.contains(weight.tensor)) continue;
@@ -264,6 +267,13 @@ Error weights_do_not_fit(const WeightMatch& match, const io::ModelWeights& weigh
   std::string text;
   add_misfits(text, match.missing, "missing", [](const models::ParameterView* view) {
     return fmt::format("{} {}", view->name, extents_text(extents_of(view->shape)));
+  });
+  add_misfits(text, match.buffers.missing, "missing", [](const models::Buffer* buffer) {
+    return fmt::format("{} {}", buffer->view, extents_text(extents_of(buffer->shape)));
+  });
+  add_misfits(text, match.buffers.misfit, "of another type or shape", [](const BufferSource& s) {
+    return fmt::format("{} {}, expected {}", io::shown_name(s.weight.tensor->name), to_string(*s.weight.tensor),
+                       s.buffer->is_count ? "I64 []" : extents_text(extents_of(s.buffer->shape)));
   });
   add_misfits(text, match.misshaped, "of another shape", [](const WeightSource& s) {
     return fmt::format("{} {}, expected {}", io::shown_name(s.weight.tensor->name),
@@ -308,14 +318,19 @@ Result<LoadReport> load_weights(const models::Model& model, const io::ModelWeigh
   for (const WeightSource& source : match.sources)
     if (starts_quantized(model, source)) PLIMSOLL_TRY(load_quantized_start(model, source, session));
   PLIMSOLL_TRY(round_masters(model, session, num_threads));
+  PLIMSOLL_TRY(load_buffers(match.buffers, session));
   LoadReport report;
   report.path = weights.directory();
-  report.num_tensors = static_cast<int64_t>(match.sources.size());
+  report.num_tensors = std::ssize(match.sources) + std::ssize(match.buffers.sources);
   for (const WeightSource& source : match.sources) {
     report.file_bytes += source.weight.tensor->bytes;
     if (source.quantized) report.file_bytes += source.quantized->absmax.tensor->bytes;
     report.memory_bytes += ir::TensorType{source.parameter->dtype, source.view->shape}.bytes().count;
     if (has_master(*source.parameter, session)) report.memory_bytes += 4 * source.view->shape.num_elements();
+  }
+  for (const BufferSource& source : match.buffers.sources) {
+    report.file_bytes += source.weight.tensor->bytes;
+    report.memory_bytes += models::state_of(*source.buffer).type.bytes().count;
   }
   for (const io::WeightRef& weight : match.ignored) report.ignored.push_back(weight.tensor->name);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

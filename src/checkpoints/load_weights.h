@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "checkpoints/load_buffers.h"
 #include "checkpoints/quantized_tensors.h"
 #include "io/model_weights.h"
 #include "models/model.h"
@@ -36,9 +37,11 @@ struct WeightMatch {
   std::vector<io::WeightRef> extra;                   ///< of no parameter, and not to be ignored
   std::vector<io::WeightRef> ignored;          ///< buffers, and a tied head that is stored all the same
   std::optional<WeightSource> tied_head = {};  ///< that head, and the embedding that it must equal
+  BufferMatch buffers = {};
 
   [[nodiscard]] bool fits() const {
-    return missing.empty() && misshaped.empty() && unreadable.empty() && otherwise.empty() && extra.empty();
+    return missing.empty() && misshaped.empty() && unreadable.empty() && otherwise.empty() && extra.empty() &&
+           buffers.fits();
   }
 };
 

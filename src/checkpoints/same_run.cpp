@@ -170,6 +170,22 @@ Status check_finished_settings(const Checkpoint& record, const settings::RunConf
   return first_of({record, true}, paths, paths.size(), now, then);
 }
 
+/// Sequences or pictures that are computed at once where their number is part of what is trained: what is
+/// given, else the whole batch.
+int64_t coupled_micro_batch(const settings::RunConfig& run) {
+  const auto fixed = settings::fixed_batch_split(run.training);
+  return fixed ? fixed->micro_batch_size : run.training.global_batch_size;
+}
+
+Status check_micro_batch(const Recorded& recorded, const settings::RunConfig& config,
+                         const CheckpointManifest& now) {
+  if (!now.couples_micro_batch) return Ok{};
+  PLIMSOLL_ASSIGN(const settings::RunConfig then, read_run(recorded.checkpoint));
+  const int64_t mine = coupled_micro_batch(config), theirs = coupled_micro_batch(then);
+  if (mine == theirs) return Ok{};
+  return changed(recorded, "training.micro_batch_size", std::to_string(mine), std::to_string(theirs));
+}
+
 Status check_model(const Recorded& recorded, const io::ConfigJson& model) {
   PLIMSOLL_ASSIGN(const io::ConfigJson stored,
                   io::read_config_json(recorded.checkpoint.path + "/config.json"));
@@ -221,6 +237,7 @@ Result<std::vector<std::string>> check_same_run(const Checkpoint& checkpoint,
   PLIMSOLL_TRY(check_model(recorded, model));
   // Settings before the data, which they change: packing is packing, and no other text.
   PLIMSOLL_ASSIGN(auto changes, check_settings(checkpoint, config, with, note));
+  PLIMSOLL_TRY(check_micro_batch(recorded, config, now));
   PLIMSOLL_TRY(check_data(recorded, now));
   if (now.total_steps < checkpoint.manifest.total_steps) return other_steps(recorded, config, now);
   return changes;
@@ -231,6 +248,7 @@ Status check_finished_run(const Checkpoint& record, const settings::RunConfig& c
   const Recorded recorded{record, /*finished=*/true};
   PLIMSOLL_TRY(check_model(recorded, model));
   PLIMSOLL_TRY(check_finished_settings(record, config));
+  PLIMSOLL_TRY(check_micro_batch(recorded, config, now));
   PLIMSOLL_TRY(check_data(recorded, now));
   const int64_t then = record.manifest.total_steps;
   if (now.total_steps < then) return other_steps(recorded, config, now);

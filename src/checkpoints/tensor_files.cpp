@@ -93,10 +93,19 @@ std::vector<StoredTensor> parameter_tensors(const models::Model& model, const pa
   for (const models::Parameter& p : model.parameters())
     if (!ir::is_block(p.dtype))  // frozen beside adapters: in no file of ours
       add_cut(p, "", session.find_state(p.name)->decl, tensors);
-  if (!model.adapters()) return tensors;
+  if (!model.adapters()) {
+    for (const models::Buffer& buffer : model.buffers()) tensors.push_back(buffer_tensor(buffer));
+    return tensors;
+  }
   for (StoredTensor& t : tensors) t.entry.name = model.saved_name(t.entry.name);
   std::erase_if(tensors, [](const StoredTensor& t) { return t.entry.name.empty(); });
   return tensors;
+}
+
+StoredTensor buffer_tensor(const models::Buffer& buffer) {
+  const int64_t bytes = models::state_of(buffer).type.bytes().count;
+  if (buffer.is_count) return {{buffer.view, "I64", {}}, {buffer.name, 0, bytes}};
+  return {{buffer.view, "F32", extents_of(buffer.shape)}, {buffer.name, 0, bytes}};
 }
 
 std::string weights_file(const models::Model& model) {
@@ -132,7 +141,8 @@ std::string safetensors_name(ir::DType dtype) {
 }
 
 bool is_optimizer_tensor(const ir::StateDecl& decl) {
-  return ir::is_saved(decl.state_class) && decl.state_class != ir::StateClass::kParameter;
+  return ir::is_saved(decl.state_class) && decl.state_class != ir::StateClass::kParameter &&
+         decl.state_class != ir::StateClass::kBuffer;
 }
 
 std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const passes::SessionPlan& session) {

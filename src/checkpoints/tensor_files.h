@@ -20,11 +20,13 @@ struct StoredTensor {
   io::SafetensorsEntry entry;
   runtime::StateRange range;
 };
-/// The parameters by the checkpoint's names, in the model's order; of a model with adapters, what learns, by
-/// the names of PEFT's file.
+/// The parameters by the checkpoint's names, in the model's order, and behind them the buffers; of a model with
+/// adapters, what learns, by the names of PEFT's file.
 std::vector<StoredTensor> parameter_tensors(const models::Model& model, const passes::SessionPlan& session);
 /// The file of a checkpoint that they stand in: model.safetensors, adapter_model.safetensors.
 std::string weights_file(const models::Model& model);
+/// A buffer as its file has it: f32, a count as an I64 scalar.
+StoredTensor buffer_tensor(const models::Buffer& buffer);
 /// The dtype's name in a safetensors file, "BF16"; block types are bytes there: "U8".
 std::string safetensors_name(ir::DType dtype);
 /// Whether a state is saved beside the model: masters, the optimizer's states, the loss scale.

@@ -1,11 +1,11 @@
-// What a model holds beside its parameters and changes in training without a gradient: the running statistics
-// of BatchNorm layers.
+// Buffers of a model: tensors that training changes without a gradient. They are the running statistics of
+// BatchNorm layers.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "ir/shape.h"
+#include "ir/graph.h"
 
 namespace plimsoll::models {
 
@@ -17,6 +17,12 @@ struct Buffer {
   std::string view;       ///< the tensor's name on disk
   bool is_count = false;  ///< the number of updates: i32[2] here, the words of an I64 scalar on disk
 };
+
+/// The state of the session that holds it.
+inline ir::StateDecl state_of(const Buffer& buffer) {
+  const ir::DType dtype = buffer.is_count ? ir::DType::kI32 : ir::DType::kF32;
+  return {buffer.name, {dtype, buffer.shape}, ir::StateClass::kBuffer};
+}
 
 /// Names of a layer's buffers behind its own.
 inline constexpr const char *kRunningMean = "running_mean", *kRunningVariance = "running_var",

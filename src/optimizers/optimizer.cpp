@@ -132,12 +132,23 @@ Status append_rule(ir::Builder& b, const Shared& shared, const Update& u) {
   b.assign(kept, next[0]);
   for (size_t s = 0; s < names.size(); ++s) b.assign(names[s], next[1 + s]);
   if (state.masters) b.assign(u.parameter, next.back());
+  if (shared.options.averages) append_average(b, u.parameter, next[0]);
   return Ok{};
 }
 
 }  // namespace
 
 std::string master_name(std::string_view parameter) { return fmt::format("master.{}", parameter); }
+std::string average_name(std::string_view state) { return fmt::format("ema.{}", state); }
+
+void append_average(ir::Builder& b, std::string_view state, ValueId value) {
+  const std::string name = average_name(state);
+  const ValueId average =
+      b.state({name, {ir::DType::kF32, b.type(value).shape}, ir::StateClass::kOptimizerState});
+  const ValueId share = b.state(
+      {std::string(kAverageShareState), {ir::DType::kF32, {1}}, ir::StateClass::kScalars});
+  b.assign(name, ops::pointwise(b, "add(x0,mul(x2,sub(x1,x0)))", {average, value, share}));
+}
 
 UpdateWork update_work(const OptimizerOptions& options, const ir::Shape& parameter, const Update& update) {
   const OptimizerDef* def = find_optimizer(options.name);
@@ -149,6 +160,7 @@ UpdateWork update_work(const OptimizerOptions& options, const ir::Shape& paramet
   const ops::RuledTensor tensor{parameter, update.parts, options.muon_ns_steps};
   for (const StateForm& form : rule.states(tensor, options.state.moments))
     work.state_bytes += form.type.bytes().count;
+  if (options.averages) work.state_bytes += 4 * parameter.num_elements();
   work.flops = rule.elementwise != nullptr
                    ? rule.elementwise->flops * static_cast<double>(parameter.num_elements())
                    : rule.of_tensor->flops(tensor);

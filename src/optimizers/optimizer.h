@@ -20,6 +20,8 @@ namespace plimsoll::optimizers {
 /// not. Group 0 is the run's own, the others those of training.param_groups.
 constexpr int64_t row_of(int64_t group, bool decays) { return 2 * group + (decays ? 0 : 1); }
 inline constexpr std::string_view kGroupsState = "optimizer.groups";
+/// f32[1], with averages: the share of the new weights in the next average; 1 at a run's first step.
+inline constexpr std::string_view kAverageShareState = "step.average_share";
 inline constexpr std::string_view kGradNormState = "step.grad_norm";
 /// See scaler_state().
 inline constexpr std::string_view kScalerState = "loss_scaler";
@@ -51,6 +53,8 @@ struct StateDtypes {
   bool operator==(const StateDtypes&) const = default;
 };
 std::string master_name(std::string_view parameter);
+/// The state of a parameter's, or a buffer's, exponential average: f32, of class kOptimizerState.
+std::string average_name(std::string_view state);
 
 /// What an update of one parameter has beside it, and computes.
 struct UpdateWork {
@@ -66,6 +70,7 @@ struct OptimizerOptions {
   /// The gradients are those of a scaled loss; nothing: of the loss itself
   std::optional<ops::LossScaling> loss_scaling = {};
   StateDtypes state = {};
+  bool averages = false;      ///< each parameter has an exponential average, which the update moves
   int64_t num_groups = 0;     ///< beside the run's own
   int64_t muon_ns_steps = 5;  ///< MuonHyper::ns_steps
 };
@@ -111,6 +116,10 @@ std::vector<std::string_view> optimizer_names();
 /// unknown optimizer, and for a stack of linear maps with one whose rule is a matrix's (both named).
 Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options,
                      ir::ValueId random = {});
+
+/// average + share (value - average), the average's next value, of a state f32 that has the value `value`. As
+/// torch.optim.swa_utils.AveragedModel: the average is the value itself after the first step.
+void append_average(ir::Builder& b, std::string_view state, ir::ValueId value);
 
 /// Fills the table optimizer.groups for a step. `hyper.optimizer` is the one of append_update, `groups` as
 /// many as its num_groups.

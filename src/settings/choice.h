@@ -72,6 +72,11 @@ enum class FirstWeights : uint8_t { kAuto, kPretrained, kRandom };
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<FirstWeights> = {"auto", "pretrained", "random"};
 
+/// model.norm_statistics; auto: frozen where a norm's parameters are.
+enum class NormStatisticsWord : uint8_t { kAuto, kBatch, kFrozen };
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<NormStatisticsWord> = {"auto", "batch", "frozen"};
+
 enum class DecayScope : uint8_t { kMatrices, kAll };
 template <>
 inline constexpr std::array<std::string_view, 2> kWords<DecayScope> = {"matrices", "all"};

@@ -44,6 +44,7 @@ struct ModelSettings {
   io::Tree config = {};     ///< fields of a config.json written in the run file; null where not given
   io::Tree overrides = {};  ///< fields put over any of the three; null where not given
   OneOf<FirstWeights> init = FirstWeights::kAuto;  ///< auto: pretrained with a path, else random
+  OneOf<NormStatisticsWord> norm_statistics = NormStatisticsWord::kAuto;  ///< of BatchNorm layers
 };
 
 /// training.precision_overrides: pattern and precision, in the order in which they are tried.
@@ -133,6 +134,7 @@ struct TrainingSettings {
   ParamGroups param_groups = {};
   std::vector<std::string> freeze = {};       ///< patterns of parameters' names
   std::vector<std::string> unfreeze = {};     ///< over freeze
+  std::optional<double> ema_decay = {};       ///< nothing: no averages of the weights
   std::optional<double> max_grad_norm = 1.0;  ///< 0 or nothing: no clipping; see clip_norm()
   int64_t seed = 42;
   int64_t logging_steps = 1;
@@ -243,7 +245,7 @@ struct OutputSettings {
 
 struct DebugSettings {
   std::string dump_dir = {};
-  std::vector<std::string> dump = {"loss", "gradients"};  ///< loss | gradients | logits | parameters
+  std::vector<std::string> dump = {"loss", "gradients"};  ///< loss | gradients | logits | parameters | buffers
   bool poison = false;
   OneOf<PlanLayout> plan = PlanLayout::kArena;
   int64_t verify_steps = 0;  ///< 0: never
@@ -282,7 +284,7 @@ struct RunConfig {
   [[nodiscard]] bool evaluates_while_training() const {
     return data.evaluates() && training.eval_strategy != "no";
   }
-  /// Whether a debug dump of this kind is asked for ("loss", "gradients", "logits", "parameters").
+  /// Whether a debug dump of this kind is asked for ("loss", "gradients", "logits", "parameters", "buffers").
   [[nodiscard]] bool dumps(std::string_view kind) const;
   /// Whether some products run in that precision ("bf16"), by training.precision or an override.
   [[nodiscard]] bool computes_in(Precision precision) const;

@@ -59,6 +59,8 @@ void add_model_and_data(std::vector<Setting>& list) {
             "fields that replace those of the model's config, such as {num_hidden_layers: 4}"));
   add(choice(PLIMSOLL_CHOICE(model.init), kWhat,
              "initial weights; auto: pretrained with a path, random otherwise"));
+  add(choice(PLIMSOLL_CHOICE(model.norm_statistics), kWhat,
+             "BatchNorm in training: statistics of the micro-batch or running ones; auto: by freeze"));
   add(plain(PLIMSOLL_FIELD(data.train), kContent,
             "training data: .jsonl, .csv, .parquet, .txt, .npy, .bin, shards; a file, a glob, a list"));
   add(plain(PLIMSOLL_FIELD(data.eval), kHow,
@@ -181,7 +183,7 @@ void add_machine_and_output(std::vector<Setting>& list) {
              "sample the machine every N seconds into events.jsonl; 0: never", 0, kMaxCount));
   add(plain(PLIMSOLL_FIELD(debug.dump_dir), kHow, "write step-%06d.safetensors of every step here"));
   add(plain(PLIMSOLL_FIELD(debug.dump), kHow, "contents of a dump",
-            {"loss", "gradients", "logits", "parameters"}));
+            {"loss", "gradients", "logits", "parameters", "buffers"}));
   add(plain(PLIMSOLL_FIELD(debug.poison), kHow, "fill freed memory with signalling NaNs"));
   add(choice(PLIMSOLL_CHOICE(debug.plan), kHow, "arena: packed; separate: one buffer each"));
   add(number(PLIMSOLL_FIELD(debug.verify_steps), kHow,

@@ -49,12 +49,15 @@ StateChoice state_choice(const TrainingSettings& training, bool adapters) {
 std::vector<std::pair<std::string, std::string>> state_words(const TrainingSettings& training,
                                                              bool accumulates, bool adapters) {
   const StateSettings& s = training.state;
-  return {{"weights", std::string(word(s.weights))},
+  std::vector<std::pair<std::string, std::string>> words = {
+          {"weights", std::string(word(s.weights))},
           {"master_weights", keeps_masters(s) && !adapters ? "fp32" : "none"},
           {"gradients", accumulates ? "fp32 accumulators" : std::string(word(s.gradients))},
           {"moments", std::string(word(s.moments))},
           {"rounding",
            keeps_bf16(s) ? (s.rounding == UpdateRounding::kNearest ? "nearest" : "stochastic") : "none"}};
+  if (training.ema_decay) words.emplace_back("averages", "fp32");
+  return words;
 }
 
 Status check_state(const TrainingSettings& training, std::vector<std::string>& notes) {
@@ -68,6 +71,9 @@ Status check_state(const TrainingSettings& training, std::vector<std::string>& n
   if (s.weights == StateWord::kFp16 && !keeps_masters(s))
     return wrong_setting("training.state.weights is fp16 without masters, whose range no update fits in",
                          "set training.state.master_weights=true, or training.state.weights=bf16");
+  if (training.ema_decay && s.weights != StateWord::kFp32)
+    return wrong_setting("training.ema_decay averages fp32 weights, and training.state.weights is not fp32",
+                         "leave one of them out");
   if (s.rounding != UpdateRounding::kAuto && !keeps_bf16(s))
     notes.push_back(fmt::format("training.state.rounding {} has no effect: no state is kept only in bf16",
                                 word(s.rounding)));

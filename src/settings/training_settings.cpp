@@ -220,6 +220,9 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(training.freeze), kWhat,
             "parameters that are not trained, by patterns such as \"model.layers.[0-3].*\""));
   add(plain(PLIMSOLL_FIELD(training.unfreeze), kWhat, "exceptions from freeze: parameters that are trained"));
+  add(number(PLIMSOLL_FIELD(training.ema_decay), kWhat,
+             "evaluate and save an exponential average of the weights with this decay; null: none", 0,
+             0.999999999));
   add(number(PLIMSOLL_FIELD(training.max_grad_norm), kWhat,
              "clip the gradient to this norm; 0 or null: no clipping", 0, 1e12));
   add(number(PLIMSOLL_FIELD(training.seed), kWhat, "seed of initial weights, data order and every random op",

@@ -36,7 +36,9 @@ void add_why(const settings::RunConfig& config, const runtime::Target& target, c
              PlanCache& cache, Prepared& prepared) {
   constexpr int64_t kMoreBytes = int64_t{100} << 20;
   planner::PlanReport& report = prepared.report;
-  const bool chooses = chooses_recompute(config, options) || !settings::fixed_batch_split(config.training);
+  const bool chooses_split =
+      !settings::fixed_batch_split(config.training) && !prepared.model->couples_micro_batch();
+  const bool chooses = chooses_recompute(config, options) || chooses_split;
   if (options.purpose != Purpose::kTrain || !report.fits || report.budgets.empty() || !chooses) return;
   const Alternative chosen = planner::alternative_of(report);
   planner::Why why{.budget = tightest(report)};

@@ -1,5 +1,8 @@
 #include "strategy/prepare_model.h"
 
+#include <fmt/format.h>
+
+#include <optional>
 #include <utility>
 
 #include "io/adapter_folder.h"
@@ -70,6 +73,26 @@ Status keep_in_few_bits(const settings::RunConfig& config, const io::ConfigJson&
   return spec ? models::quantize(model, *spec) : models::check_whole(model);
 }
 
+/// model.norm_statistics, for models that have such norms.
+Status settle_norm_statistics(const settings::RunConfig& config, models::Model& model) {
+  using settings::NormStatisticsWord;
+  const NormStatisticsWord asked = config.model.norm_statistics;
+  const auto wrong = [&](const char* why, const char* hint) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("model.norm_statistics is {}, and {}", settings::word(asked), why),
+                 "model.norm_statistics", hint};
+  };
+  if (asked != NormStatisticsWord::kAuto && model.batch_norms().empty())
+    return wrong("the model has no BatchNorm layer", "leave it out");
+  if (asked == NormStatisticsWord::kBatch && model.adapters())
+    return wrong("an adapter's files hold no running statistics", "leave it out, or train without lora");
+  std::optional<models::NormStatistics> statistics;
+  if (asked == NormStatisticsWord::kBatch) statistics = models::NormStatistics::kBatch;
+  if (asked == NormStatisticsWord::kFrozen || model.adapters()) statistics = models::NormStatistics::kFrozen;
+  model.set_norm_statistics(statistics);
+  return Ok{};
+}
+
 }  // namespace
 
 Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions& options) {
@@ -94,6 +117,7 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
     PLIMSOLL_TRY(settings::check_against_model(config, language->max_positions()));
   if (lora) PLIMSOLL_TRY(add_adapters_of(config.lora, *lora, model_config, *model));
   PLIMSOLL_TRY(models::select(*model, settings::selection_of(config.training)));
+  PLIMSOLL_TRY(settle_norm_statistics(config, *model));
   model->keep_in(settings::state_choice(config.training).weights);
   PLIMSOLL_TRY(keep_in_few_bits(config, model_config, options.purpose == Purpose::kTrain, *model));
   PLIMSOLL_ASSIGN(std::unique_ptr<tasks::Task> task,

@@ -17,6 +17,10 @@ std::vector<settings::BatchSplit> candidate_splits(const settings::TrainingSetti
   return splits;
 }
 
+bool keeps_batch_whole(const RunScope& scope) {
+  return scope.options.purpose == Purpose::kTrain && scope.prepared.model->couples_micro_batch();
+}
+
 std::vector<settings::BatchSplit> spread_splits(const std::vector<settings::BatchSplit>& splits) {
   constexpr size_t kMost = 12;
   if (splits.size() <= kMost) return splits;

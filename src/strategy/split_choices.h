@@ -11,6 +11,9 @@ namespace plimsoll::strategy {
 /// whole batch at once alone.
 std::vector<settings::BatchSplit> candidate_splits(const settings::TrainingSettings& training, bool whole);
 
+/// Whether the run trains and takes statistics of its micro-batches, so that no search may choose their size.
+bool keeps_batch_whole(const RunScope& scope);
+
 /// Of a list of splits a dozen at most, the first and the last among them: as many between them as are apart
 /// by the same factor.
 std::vector<settings::BatchSplit> spread_splits(const std::vector<settings::BatchSplit>& splits);

@@ -17,7 +17,8 @@ Result<PlannedStep> SplitSearch::operator()() {
   const RunScope& scope = planner_.scope();
   const bool in_backward = updates_are(settings::OptimizerInBackward::kTrue);
   if (in_backward && clipping_contradicts(scope.config)) return refuse_clipping();
-  const std::vector<settings::BatchSplit> splits = candidate_splits(scope.config.training, in_backward);
+  const std::vector<settings::BatchSplit> splits =
+      candidate_splits(scope.config.training, in_backward || keeps_batch_whole(scope));
   if (scope.options.purpose == Purpose::kTrain) {
     PLIMSOLL_ASSIGN(std::optional<PlannedStep> fastest, fastest_that_fits(splits));
     if (fastest) return std::move(*fastest);

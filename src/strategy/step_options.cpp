@@ -54,6 +54,7 @@ optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config
       config.training.momentum > 0 || config.training.adafactor.beta1.has_value()};
   options.num_groups = static_cast<int64_t>(config.training.param_groups.size());
   options.muon_ns_steps = config.training.muon.ns_steps;
+  options.averages = config.training.ema_decay.has_value();
   options.state = settings::state_choice(config.training, config.lora.enabled).dtypes;
   if (config.scales_loss() || config.is_embedded)
     options.loss_scaling = settings::loss_scaling(config.training.loss_scale);

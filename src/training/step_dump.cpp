@@ -58,7 +58,7 @@ Status write_views(const models::Model& model, const runtime::Session& session, 
 Result<StepDump> StepDump::create(const settings::RunConfig& config, const strategy::Prepared& prepared,
                                   int64_t step, bool initial) {
   std::vector<io::SafetensorsEntry> entries;
-  std::optional<size_t> loss, logits, gradients, parameters;
+  std::optional<size_t> loss, logits, gradients, parameters, buffers;
   if (!initial && config.dumps("loss")) {
     loss = entries.size();
     entries.push_back({"loss", "F32", {1}});
@@ -72,6 +72,13 @@ Result<StepDump> StepDump::create(const settings::RunConfig& config, const strat
     gradients = add_views(*prepared.model, "grad.", /*frozen_too=*/false, entries);
   if (config.dumps("parameters"))
     parameters = add_views(*prepared.model, "param.", /*frozen_too=*/true, entries);
+  if (!initial && config.dumps("buffers")) {
+    buffers = entries.size();
+    for (const models::Buffer& buffer : prepared.model->buffers()) {
+      entries.push_back(checkpoints::buffer_tensor(buffer).entry);
+      entries.back().name = "buffer." + entries.back().name;
+    }
+  }
   PLIMSOLL_ASSIGN(
       io::SafetensorsWriter writer,
       io::SafetensorsWriter::create(fmt::format("{}/step-{:06}.safetensors", config.debug.dump_dir, step),
@@ -81,6 +88,7 @@ Result<StepDump> StepDump::create(const settings::RunConfig& config, const strat
   dump.logits_ = logits;
   dump.gradients_ = gradients;
   dump.parameters_ = parameters;
+  dump.buffers_ = buffers;
   return dump;
 }
 
@@ -139,6 +147,17 @@ Status StepDump::write_gradients(const runtime::Session& session, std::span<std:
 Status StepDump::write_parameters(const runtime::Session& session) {
   if (!parameters_) return Ok{};
   return write_views(*prepared_->model, session, writer_, *parameters_);
+}
+
+Status StepDump::write_buffers(const runtime::Session& session) {
+  if (!buffers_) return Ok{};
+  size_t index = *buffers_;
+  for (const models::Buffer& buffer : prepared_->model->buffers()) {
+    std::vector<std::byte> bytes(static_cast<size_t>(models::state_of(buffer).type.bytes().count));
+    PLIMSOLL_TRY(session.read(buffer.name, bytes));
+    PLIMSOLL_TRY(writer_.write(index++, bytes));
+  }
+  return Ok{};
 }
 
 }  // namespace plimsoll::training

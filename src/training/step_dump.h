@@ -16,7 +16,7 @@ namespace plimsoll::training {
 /// One step's dump, `<dir>/step-%06d.safetensors`, complete or not there.
 class StepDump {
  public:
-  /// Which of loss, gradients, logits, parameters are written, as debug.dump asks; `initial`: parameters
+  /// Which of loss, gradients, logits, parameters, buffers are written, as debug.dump asks; `initial`: parameters
   /// alone.
   static Result<StepDump> create(const settings::RunConfig& config, const strategy::Prepared& prepared,
                                  int64_t step, bool initial);
@@ -27,6 +27,8 @@ class StepDump {
   /// Sums over the uses of a parameter; before the update or after, accumulators stay until the next step.
   Status write_gradients(const runtime::Session& session, std::span<std::byte> scratch);
   Status write_parameters(const runtime::Session& session);
+  /// As their files have them, by their names there: "buffer.<name>".
+  Status write_buffers(const runtime::Session& session);
   Status finish() { return writer_.finish(); }
   [[nodiscard]] bool wants_logits() const { return logits_.has_value(); }
 
@@ -35,7 +37,8 @@ class StepDump {
       : writer_(std::move(writer)), prepared_(&prepared) {}
   io::SafetensorsWriter writer_;
   const strategy::Prepared* prepared_;
-  std::optional<size_t> loss_, logits_, gradients_, parameters_;  ///< index of the first tensor of each kind
+  /// Index of the first tensor of each kind.
+  std::optional<size_t> loss_, logits_, gradients_, parameters_, buffers_;
 };
 
 }  // namespace plimsoll::training

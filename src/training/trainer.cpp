@@ -23,7 +23,7 @@ namespace {
 /// Steps in a row that may overflow under a static scale, which cannot give way.
 constexpr int64_t kMostSkipped = 50;
 /// The scalars' block.
-enum Scalar : uint8_t { kGradScale, kGroups };
+enum Scalar : uint8_t { kGradScale, kGroups, kAverageShare };
 /// In a message.
 constexpr size_t kTensorsNamed = 4;
 
@@ -50,6 +50,8 @@ Status Trainer::write_scalars() {
   // Without a target there is no gradient, whatever it is divided by.
   session_->of<float>(scalars_, kGradScale)[0] =
       static_cast<float>(1.0 / static_cast<double>(std::max<int64_t>(1, num_targets_)));
+  if (t.ema_decay)
+    session_->of<float>(scalars_, kAverageShare)[0] = step_ == 1 ? 1.0F : static_cast<float>(1 - *t.ema_decay);
   PLIMSOLL_TRY(session_->commit(scalars_));
   train_feeder_->set_random(t.seed, step_);
   return session_->fill(planner::kLossState, std::bit_cast<uint32_t>(planner::kLossStart));
@@ -85,7 +87,9 @@ Status Trainer::feed(int64_t micro_batch, size_t bucket) {
 }
 
 void Trainer::find_programs() {
-  scalars_ = session_->make_block({planner::kGradScaleState, optimizers::kGroupsState});
+  std::vector<std::string_view> scalars = {planner::kGradScaleState, optimizers::kGroupsState};
+  if (config_.training.ema_decay) scalars.push_back(optimizers::kAverageShareState);
+  scalars_ = session_->make_block(scalars);
   const passes::SessionPlan& plan = session_->plan();
   update_program_ = plan.find_program({passes::ProgramRole::kUpdate});
   logits_program_ = plan.find_program({passes::ProgramRole::kLogits});
@@ -226,6 +230,8 @@ Result<StepEvent> Trainer::step() {
   if (dump_) {
     PLIMSOLL_TRY(dump_->write_loss(static_cast<float>(event.loss)));
     PLIMSOLL_TRY(dump_->write_parameters(*session_));
+    PLIMSOLL_TRY(write_counts());
+    PLIMSOLL_TRY(dump_->write_buffers(*session_));
     PLIMSOLL_TRY(dump_->finish());
     dump_.reset();
   }
@@ -254,7 +260,15 @@ Error Trainer::save_failed(Error error) const {
   return error;
 }
 
+/// A save in flight may still read them.
+Status Trainer::write_counts() {
+  if (prepared_.model->batch_norms().empty() || restored_) return Ok{};
+  if (writer_) writer_->wait_for_sources();
+  return counts_.write(*session_, step_);
+}
+
 Status Trainer::start_checkpoint() {
+  PLIMSOLL_TRY(write_counts());
   auto started = writer_->start(counters());
   if (!started) return save_failed(std::move(started).error());
   saved_step_ = step_;
@@ -275,6 +289,7 @@ std::string Trainer::checkpoint_folder() const {
 }
 
 Result<checkpoints::SaveReport> Trainer::save_final() {
+  PLIMSOLL_TRY(write_counts());
   figures_.steps = step_;
   figures_.units = units_;
   figures_.changes = manifest_.changes;

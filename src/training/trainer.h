@@ -23,6 +23,7 @@
 #include "training/model_card.h"
 #include "training/observer.h"
 #include "training/step_dump.h"
+#include "training/update_counts.h"
 
 namespace plimsoll::checkpoints {
 struct FinalRecord;
@@ -167,6 +168,8 @@ class Trainer {
   Status write_scalars();
   /// Compares the last evaluation with those before. Errors: as BestModel::add.
   Status compare_evaluation(const EvalEvent& event);
+  /// The model's counts of updates into the session, before they are read. Errors: of the device.
+  Status write_counts();
   [[nodiscard]] checkpoints::RunCounters counters() const {
     return {step_, evaluated_step_, units_, skipped_, skipped_in_a_row_, best_.state()};
   }
@@ -205,6 +208,7 @@ class Trainer {
   std::array<float, ops::kScalerFields> scaler_{};  ///< the loss scale's state as last read
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<StepDump> dump_;
+  UpdateCounts counts_;  ///< of the normalisation layers
   std::optional<io::DirectoryLock> lock_;
   checkpoints::CheckpointManifest manifest_;
   checkpoints::ResumeChoice choice_;

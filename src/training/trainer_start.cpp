@@ -72,6 +72,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const settings::RunConfig& conf
   if (trainer->evaluator_)
     trainer->evaluator_->bind(*trainer->session_, trainer->scratch_, trainer->prepared_);
   PLIMSOLL_TRY(trainer->initialise(options));
+  PLIMSOLL_ASSIGN(trainer->counts_,
+                  UpdateCounts::read(*trainer->prepared_.model, *trainer->session_, trainer->step_,
+                                     trainer->prepared_.split.grad_accum_steps));
   if (options.synthetic_data) return trainer;
   PLIMSOLL_TRY(trainer->make_writer(options));
   PLIMSOLL_ASSIGN(trainer->loader_,
@@ -142,6 +145,7 @@ Result<checkpoints::CheckpointManifest> Trainer::describe_run() {
   }
   m.plan = plan_checksum(prepared_.programs.session);
   m.isa = isa_;
+  m.couples_micro_batch = prepared_.model->couples_micro_batch();
   return m;
 }
 

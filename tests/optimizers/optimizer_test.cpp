@@ -48,6 +48,23 @@ TEST(OptimizerTest, KeepsStateAsItIsTold) {
   }
 }
 
+/// One f32 average a parameter, saved as the optimizer's states are.
+TEST(OptimizerTest, AveragesWhatItUpdates) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  b.state({"w", {ir::DType::kF32, {4, 4}}, ir::StateClass::kParameter});
+  const OptimizerOptions options{.averages = true};
+  ASSERT_TRUE(append_update(b, {{"w", ops::fill(b, {4, 4}, 0.5)}}, options).ok());
+  const ir::StateDecl* average = graph.find_state(average_name("w"));
+  ASSERT_NE(average, nullptr);
+  EXPECT_EQ(average->type, (ir::TensorType{ir::DType::kF32, {4, 4}}));
+  EXPECT_EQ(average->state_class, ir::StateClass::kOptimizerState);
+  EXPECT_NE(graph.find_state(kAverageShareState), nullptr);
+  const Update update{.parameter = "w", .gradient = {}};
+  EXPECT_EQ(update_work(options, {4, 4}, update).state_bytes - update_work({}, {4, 4}, update).state_bytes,
+            64);
+}
+
 TEST(OptimizerTest, NamesAnOptimizerThatIsNotThere) {
   ir::Graph graph;
   ir::Builder b(graph, ops::find_op);

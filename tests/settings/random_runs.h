@@ -34,6 +34,7 @@ inline const std::map<std::string, Drawn>& companions() {
   static const std::map<std::string, Drawn> all = {
       {"training.nesterov",
        {{"training.optimizer", "sgd"}, {"training.momentum", "0.9"}, {"training.dampening", "0"}}},
+      {"lora.layers_pattern", {{"lora.layers_to_transform", "[0, 1]"}}},
       {"training.load_best_model_at_end", evaluations},
       {"training.early_stopping_patience", evaluations},
       {"training.early_stopping_threshold", evaluations}};

@@ -31,6 +31,22 @@ TEST(RunPlan, ReadsBack) {
   EXPECT_EQ(read->timeline.points[2].op, "linear");
 }
 
+/// Buffers came later, as the last class.
+TEST(RunPlan, ReadsAFileOfAnEarlierVersion) {
+  std::string text = run_plan_json(small_plan());
+  const auto drop = [&](const std::string& last) {
+    size_t count = 0;
+    for (size_t at = text.find(last); at != std::string::npos; at = text.find(last, at + 1), ++count)
+      text.replace(at, last.size(), "]");
+    return count;
+  };
+  ASSERT_EQ(drop(", \"buffers\"]"), 1U);
+  ASSERT_EQ(drop(", 0]"), 3U);
+  const auto read = parse_run_plan(text);
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->timeline.at_peak().total_bytes, 150);
+}
+
 TEST(RunPlan, WhatIsNoPlanIsRefused) {
   const std::string good = run_plan_json(small_plan());
   const auto with = [&](const std::string& from, const std::string& to) {

@@ -1,5 +1,5 @@
-// BatchNorm in a recorded and an applied part: statistics and running values are recorded once a micro-batch,
-// what is normalised by them may be computed again.
+// BatchNorm in a recorded and an applied part. Statistics and running values are recorded once per
+// micro-batch; backward may recompute what is normalised with them.
 //
 //   x ─► batch_statistics ─► mean, variance ─► running values (states, written by forward alone)
 //   │                             │

@@ -94,4 +94,13 @@ void append_initial_values(ir::Builder& b, ValueId random, const models::Model& 
   }
 }
 
+void append_initial_buffers(ir::Builder& b, const models::Model& model) {
+  for (const models::Buffer& buffer : model.buffers()) {
+    b.graph().declare_state(models::state_of(buffer));
+    if (buffer.is_count) continue;
+    const auto dims = buffer.shape.dims();
+    b.assign(buffer.name, ops::fill(b, {dims.begin(), dims.end()}, static_cast<double>(buffer.init)));
+  }
+}
+
 }  // namespace plimsoll::planner

@@ -15,4 +15,7 @@ namespace plimsoll::planner {
 void append_initial_values(ir::Builder& b, ir::ValueId random, const models::Model& model, bool masters,
                            const std::function<bool(const models::Parameter&)>& drawn);
 
+/// Declares every buffer and assigns its first value; counts begin at zero without an assignment.
+void append_initial_buffers(ir::Builder& b, const models::Model& model);
+
 }  // namespace plimsoll::planner

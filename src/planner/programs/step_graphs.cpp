@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -185,8 +186,13 @@ Status StepGraphs::accumulate(const ProgramId& id, Written& written) {
 
 Status StepGraphs::append_update(Builder& b, const std::vector<ValueId>& gradients) const {
   const bool draws = options_.optimizer.state.stochastic;
-  return optimizers::append_update(b, updates(gradients), options_.optimizer,
-                                   draws ? b.state(random_state()) : ValueId{});
+  PLIMSOLL_TRY(optimizers::append_update(b, updates(gradients), options_.optimizer,
+                                         draws ? b.state(random_state()) : ValueId{}));
+  if (!options_.optimizer.averages) return Ok{};
+  const auto scope = b.block(ir::kUpdateBlock, "optimizer");
+  for (const models::Buffer& buffer : averaged_buffers())
+    optimizers::append_average(b, buffer.name, b.state(models::state_of(buffer)));
+  return b.status();
 }
 
 BeginningKey StepGraphs::key_of(const ProgramId& id) const {
@@ -262,7 +268,34 @@ Result<StepGraphs::Written> StepGraphs::eval(const ProgramId& id) {
   Written written = begin(id);
   ValueId loss;
   PLIMSOLL_TRY(forward(id, written, loss, /*training=*/false));
+  if (options_.training && options_.optimizer.averages) read_averages(written.graph);
   return written;
+}
+
+/// Running statistics that forward writes.
+std::vector<models::Buffer> StepGraphs::averaged_buffers() const {
+  std::vector<models::Buffer> buffers;
+  for (const models::Buffer& buffer : model_.buffers()) {
+    const auto is_written = [&](const models::BatchNormLayer& layer) {
+      return layer.statistics == models::NormStatistics::kBatch && buffer.name.starts_with(layer.name + ".");
+    };
+    if (!buffer.is_count && std::ranges::any_of(model_.batch_norms(), is_written)) buffers.push_back(buffer);
+  }
+  return buffers;
+}
+
+/// What is averaged is read as its average.
+void StepGraphs::read_averages(Graph& graph) const {
+  std::set<std::string, std::less<>> averaged;
+  for (const models::Parameter* p : trained_) averaged.insert(p->name);
+  for (const models::Buffer& buffer : averaged_buffers()) averaged.insert(buffer.name);
+  for (const ir::OpId id : graph.order()) {
+    ir::Op& op = graph.op(id);
+    if (op.def->state != ir::StateAccess::kRead || !averaged.contains(op.attrs.str("name"))) continue;
+    const std::string name = optimizers::average_name(op.attrs.str("name"));
+    graph.declare_state({name, graph.type(op.outputs[0]), StateClass::kOptimizerState});
+    op.attrs.set("name", name);
+  }
 }
 
 Result<StepGraphs::Written> StepGraphs::logits() {
@@ -281,6 +314,7 @@ Result<StepGraphs::Written> StepGraphs::init(ProgramRole role,
   Builder b(written.graph, ops::find_op);
   const ValueId random = b.state(random_state());
   append_initial_values(b, random, model_, options_.optimizer.state.masters && options_.training, drawn);
+  if (role == ProgramRole::kInit) append_initial_buffers(b, model_);
   PLIMSOLL_TRY(b.status());
   return written;
 }

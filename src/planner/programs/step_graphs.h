@@ -79,6 +79,8 @@ class StepGraphs {
   Status complete(const passes::ProgramId& id, Written& written);
   Status accumulate(const passes::ProgramId& id, Written& written);
   Status append_update(ir::Builder& b, const std::vector<ir::ValueId>& gradients) const;
+  [[nodiscard]] std::vector<models::Buffer> averaged_buffers() const;
+  void read_averages(ir::Graph& graph) const;
   [[nodiscard]] std::vector<optimizers::Update> updates(const std::vector<ir::ValueId>& gradients) const;
   [[nodiscard]] std::vector<ir::ValueId> trained_reads(const ir::Graph& graph) const;
 

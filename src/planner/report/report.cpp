@@ -342,12 +342,31 @@ io::Tree plan_event(const PlanReport& r) {
   });
   if (r.buckets.size() > 1) event.set("buckets", bucket_event(r));
   if (!r.state.empty()) event.set("state", state_event(r));
+  if (r.batch_norms + r.frozen_norms > 0)
+    event.set("norm_statistics", io::Tree::map({{"batch", i(r.batch_norms)}, {"frozen", i(r.frozen_norms)}}));
   if (!r.no_optimizer_in_backward.empty())
     event.set("no_optimizer_in_backward", io::Tree::of(r.no_optimizer_in_backward));
   if (r.disk) event.set("disk", disk_event(*r.disk));
   if (!r.why.budget.empty()) event.set("why", why_event(r));
   if (!r.fits) event.set("remedies", remedies_event(r));
   return event;
+}
+
+/// Where BatchNorm layers take their statistics from, and what relieves a micro-batch that cannot be split;
+/// nothing without such layers.
+std::string norm_lines(const PlanReport& r) {
+  std::string out;
+  if (r.batch_norms > 0)
+    out += fmt::format(
+        "BatchNorm: {} layer{} take statistics of the micro-batch. Its size, {}, is part of\n"
+        "  what is trained: the planner does not split it. Recomputation, offload,\n"
+        "  training.precision=bf16, model.norm_statistics=frozen and models with GroupNorm\n"
+        "  or LayerNorm need less memory.\n",
+        r.batch_norms, r.batch_norms == 1 ? "" : "s", r.micro_batch_size);
+  if (r.frozen_norms > 0)
+    out += fmt::format("BatchNorm: {} layer{} use their running statistics, which stay as they are\n",
+                       r.frozen_norms, r.frozen_norms == 1 ? "" : "s");
+  return out;
 }
 
 std::string split_text(int64_t micro_batch_size, int64_t grad_accum_steps) {
@@ -381,7 +400,7 @@ std::string plan_table(const PlanReport& r) {
     out += fmt::format("Offload copies {} out and {} in per step\n", to_string(Bytes(r.offload_out_bytes)),
                        to_string(Bytes(r.offload_in_bytes)));
   if (r.update_on_host) out += "Updates run on the host: gradients are copied out, weights are copied in\n";
-  out += recompute_line(r) + optimizer_in_backward_line(r) + disk_line(r) + why_lines(r);
+  out += norm_lines(r) + recompute_line(r) + optimizer_in_backward_line(r) + disk_line(r) + why_lines(r);
   return out;
 }
 

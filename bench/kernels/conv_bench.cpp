@@ -3,6 +3,7 @@
 // bench/kernels/conv_peer.py's. Threads: PLIMSOLL_BENCH_THREADS (default 1).
 #include <benchmark/benchmark.h>
 
+#include <bit>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -63,40 +64,53 @@ struct Run {
   }
   runtime::TensorRef operand(const ir::TensorType& t) {
     std::byte* data = aligned(t.bytes().count);
-    auto* x = reinterpret_cast<float*>(data);
-    for (int64_t i = 0; i < t.num_elements(); ++i)
-      x[i] = static_cast<float>(i * 2654435761 % 2003) / 1001.5F - 1.0F;
+    for (int64_t i = 0; i < t.num_elements(); ++i) {
+      const float value = static_cast<float>(i * 2654435761 % 2003) / 1001.5F - 1.0F;
+      if (t.dtype == ir::DType::kF32)
+        reinterpret_cast<float*>(data)[i] = value;
+      else
+        reinterpret_cast<uint16_t*>(data)[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+    }
     return {data, t, ir::dense_strides(t.shape)};
   }
 };
 
 /// The convolution, the gradient of its images, that of its weight.
-Run run_of(const Shape& s, int which, bool as_product) {
+Run run_of(const Shape& s, int which, bool as_product, ir::DType dtype) {
   const int64_t padding = s.kernel == s.stride ? 0 : s.kernel / 2;
   const int64_t out = (s.extent + 2 * padding - s.kernel) / s.stride + 1, inputs = s.channels / s.groups;
-  const auto f32 = [](std::initializer_list<int64_t> extents) {
+  const auto stored = [&](std::initializer_list<int64_t> extents) {
+    return ir::TensorType{dtype, ir::Shape(extents)};
+  };
+  const auto weight = [](std::initializer_list<int64_t> extents) {
     return ir::TensorType{ir::DType::kF32, ir::Shape(extents)};
+  };
+  const auto with_precision = [&](ir::Attrs attrs) {
+    if (dtype != ir::DType::kF32) attrs.set("precision", std::string(ir::name(dtype)));
+    return attrs;
   };
   if (as_product) {
     const int64_t k = s.kernel * s.kernel * inputs;
-    const auto x = f32({s.images, out * out, k}), y = f32({s.images, out * out, s.results}),
-               w = f32({s.results, k});
-    if (which == 0) return Run("linear", {x, w}, {{"transposed", false}});
-    if (which == 1) return Run("linear", {y, w}, {{"transposed", true}});
-    return Run("linear_dw", {x, y}, {{"transposed", false}});
+    const auto x = stored({s.images, out * out, k}), y = stored({s.images, out * out, s.results}),
+               w = weight({s.results, k});
+    const ir::Attrs attrs = with_precision({{"transposed", which == 1}});
+    if (which == 0) return Run("linear", {x, w}, attrs);
+    return which == 1 ? Run("linear", {y, w}, attrs) : Run("linear_dw", {x, y}, attrs);
   }
-  const auto x = f32({s.images, s.extent, s.extent, s.channels}), y = f32({s.images, out, out, s.results}),
-             w = f32({s.results, s.kernel, s.kernel, inputs});
+  const auto x = stored({s.images, s.extent, s.extent, s.channels}),
+             y = stored({s.images, out, out, s.results}), w = weight({s.results, s.kernel, s.kernel, inputs});
   const auto twice = [](int64_t v) { return std::vector<int64_t>{v, v}; };
-  ir::Attrs how{
-      {"stride", twice(s.stride)}, {"padding", twice(padding)}, {"dilation", twice(1)}, {"groups", s.groups}};
+  ir::Attrs how = with_precision({{"stride", twice(s.stride)},
+                                  {"padding", twice(padding)},
+                                  {"dilation", twice(1)},
+                                  {"groups", s.groups}});
   if (which == 0) return Run("conv2d", {x, w}, how);
   how.set(which == 1 ? "size" : "kernel", twice(which == 1 ? s.extent : s.kernel));
   return which == 1 ? Run("conv2d_input_grad", {y, w}, how) : Run("conv2d_weight_grad", {x, y}, how);
 }
 
-void measure(benchmark::State& state, const Shape& s, int which, bool as_product) {
-  Run run = run_of(s, which, as_product);
+void measure(benchmark::State& state, const Shape& s, int which, bool as_product, ir::DType dtype) {
+  Run run = run_of(s, which, as_product, dtype);
   run.types.op = run.op.def->name;
   const double flops = run.op.def->cost(run.types).flops;
   for (auto _ : state)
@@ -105,21 +119,25 @@ void measure(benchmark::State& state, const Shape& s, int which, bool as_product
   state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-const bool kRegistered = [] {
+void add(const Shape& s, int which, bool as_product, ir::DType dtype) {
   constexpr const char* kWhich[] = {"forward", "input", "weight"};
-  for (const Shape& s : kShapes)
-    for (int which = 0; which < 3; ++which)
-      for (const bool as_product : {false, true}) {
-        if (as_product && s.groups > 1) continue;
-        benchmark::RegisterBenchmark(
-            (std::string("conv/") + s.name + "/" + kWhich[which] + "/" +
-             (as_product ? "product" : "convolution"))
-                .c_str(),
-            [&s, which, as_product](benchmark::State& state) { measure(state, s, which, as_product); })
-            ->UseRealTime()
-            ->Unit(benchmark::kMicrosecond)
-            ->MinTime(0.1);
-      }
+  const std::string name = std::string(dtype == ir::DType::kF32 ? "conv/" : "conv_bf16/") + s.name + "/" +
+                           kWhich[which] + "/" + (as_product ? "product" : "convolution");
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [&s, which, as_product, dtype](benchmark::State& state) {
+                                 measure(state, s, which, as_product, dtype);
+                               })
+      ->UseRealTime()
+      ->Unit(benchmark::kMicrosecond)
+      ->MinTime(0.1);
+}
+
+const bool kRegistered = [] {
+  for (const ir::DType dtype : {ir::DType::kF32, ir::DType::kBf16})
+    for (const Shape& s : kShapes)
+      for (int which = 0; which < 3; ++which)
+        for (const bool as_product : {false, true})
+          if (!as_product || s.groups == 1) add(s, which, as_product, dtype);
   return true;
 }();
 

@@ -123,9 +123,10 @@ TEST(OpList, AddedFormsTakeOneOperandMore) {
 /// What a backward or an optimizer op computes is not differentiated again; everything else has its rule.
 TEST(OpList, EveryForwardOpHasADerivative) {
   const std::set<std::string_view> constants = {
-      "state",      "state_assign",       "fill",      "random_normal", "rope_table",
-      "positions",  "copy_start",         "copy_done", "cache_update",  "attention_cached",
-      "linear_few", "document_positions", "dora_norm"};
+      "state",       "state_assign",       "fill",      "random_normal",    "rope_table",
+      "positions",   "copy_start",         "copy_done", "cache_update",     "attention_cached",
+      "linear_few",  "document_positions", "dora_norm", "batch_statistics", "normalize_pixels",
+      "kept_samples"};
   const std::set<std::string_view> backward = {
       "linear_dw", "sum_squares", "sum_squares_sweep", "global_norm", "clip_scale", "unscale", "next_scale"};
   for (const ir::OpDef* def : all_ops()) {

@@ -18,9 +18,11 @@ std::span<const Kernel> embedding_adapters_kernels();
 std::span<const Kernel> embedding_kernels();
 std::span<const Kernel> gather_rows_kernels();
 std::span<const Kernel> grad_norm_kernels();
+std::span<const Kernel> group_norm_kernels();
 std::span<const Kernel> head_loss_kernels();
 std::span<const Kernel> kv_cache_kernels();
 std::span<const Kernel> label_loss_kernels();
+std::span<const Kernel> layer_scale_kernels();
 std::span<const Kernel> linear_few_kernels();
 std::span<const Kernel> linear_kernels();
 std::span<const Kernel> loss_scale_kernels();
@@ -33,9 +35,13 @@ std::span<const Kernel> random_kernels();
 std::span<const Kernel> reduce_kernels();
 std::span<const Kernel> rope_kernels();
 std::span<const Kernel> structure_kernels();
+std::span<const Kernel> batch_norm_kernels();
 std::span<const Kernel> batched_matmul_kernels();
+std::span<const Kernel> normalize_pixels_kernels();
 std::span<const Kernel> pointwise_kernels();
+std::span<const Kernel> pooling_kernels();
 std::span<const Kernel> reduce_axes_kernels();
+std::span<const Kernel> soft_cross_entropy_kernels();
 std::span<const Kernel> softmax_kernels();
 std::span<const Kernel> strided_kernels();
 
@@ -58,6 +64,8 @@ std::span<const Kernel> all_kernels() {
                                                                         head_loss_kernels(),
                                                                         kv_cache_kernels(),
                                                                         label_loss_kernels(),
+                                                                        group_norm_kernels(),
+                                                                        layer_scale_kernels(),
                                                                         linear_few_kernels(),
                                                                         linear_kernels(),
                                                                         loss_scale_kernels(),
@@ -72,6 +80,10 @@ std::span<const Kernel> all_kernels() {
                                                                         batched_matmul_kernels(),
                                                                         pointwise_kernels(),
                                                                         reduce_axes_kernels(),
+                                                                        batch_norm_kernels(),
+                                                                        normalize_pixels_kernels(),
+                                                                        pooling_kernels(),
+                                                                        soft_cross_entropy_kernels(),
                                                                         softmax_kernels(),
                                                                         strided_kernels()});
   return all;

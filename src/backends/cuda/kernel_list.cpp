@@ -7,6 +7,7 @@ std::span<const Kernel> activation_kernels();
 std::span<const Kernel> adafactor_kernels();
 std::span<const Kernel> adamw_8bit_kernels();
 std::span<const Kernel> attention_kernels();
+std::span<const Kernel> batch_norm_kernels();
 std::span<const Kernel> batched_matmul_kernels();
 std::span<const Kernel> conv2d_kernels();
 std::span<const Kernel> dora_kernels();
@@ -14,20 +15,25 @@ std::span<const Kernel> elementwise_kernels();
 std::span<const Kernel> embedding_kernels();
 std::span<const Kernel> embedding_adapter_kernels();
 std::span<const Kernel> grad_norm_kernels();
+std::span<const Kernel> group_norm_kernels();
 std::span<const Kernel> head_loss_kernels();
 std::span<const Kernel> kv_cache_kernels();
 std::span<const Kernel> label_loss_kernels();
+std::span<const Kernel> layer_scale_kernels();
 std::span<const Kernel> linear_kernels();
 std::span<const Kernel> loss_kernels();
 std::span<const Kernel> muon_kernels();
 std::span<const Kernel> norm_kernels();
+std::span<const Kernel> normalize_pixels_kernels();
 std::span<const Kernel> optimizer_kernels();
 std::span<const Kernel> pointwise_kernels();
+std::span<const Kernel> pooling_kernels();
 std::span<const Kernel> qk_norm_kernels();
 std::span<const Kernel> random_kernels();
 std::span<const Kernel> reduce_axes_kernels();
 std::span<const Kernel> rope_kernels();
 std::span<const Kernel> row_kernels();
+std::span<const Kernel> soft_loss_kernels();
 std::span<const Kernel> softmax_kernels();
 std::span<const Kernel> strided_kernels();
 std::span<const Kernel> sum_kernels();
@@ -60,7 +66,13 @@ std::span<const Kernel> all_kernels() {
                                                                         row_kernels(),
                                                                         softmax_kernels(),
                                                                         strided_kernels(),
-                                                                        sum_kernels()});
+                                                                        sum_kernels(),
+                                                                        batch_norm_kernels(),
+                                                                        pooling_kernels(),
+                                                                        group_norm_kernels(),
+                                                                        layer_scale_kernels(),
+                                                                        normalize_pixels_kernels(),
+                                                                        soft_loss_kernels()});
   return all;
 }
 

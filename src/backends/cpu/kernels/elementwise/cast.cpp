@@ -96,6 +96,12 @@ void widen(const void* from, ir::DType dtype, float* to, int64_t n) {
 void round_to(const float* from, void* to, ir::DType dtype, int64_t n) {
   cast_of(ir::DType::kF32, dtype)(from, to, n);
 }
+void as_f32(const TensorRef& from, float* to) {
+  if (from.type.dtype == ir::DType::kF32)
+    std::copy_n(from.as<const float>(), from.num_elements(), to);
+  else
+    widen(from.data, from.type.dtype, to, from.num_elements());
+}
 
 namespace {
 void cast_kernel(const KernelCall& call, ThreadPool& pool) { cast(call.inputs[0], call.outputs[0], pool); }

@@ -13,5 +13,7 @@ void cast(const TensorRef& from, const TensorRef& to, ThreadPool& pool);
 /// `n` elements of bf16 or f16 as f32, and f32 rounded to one of these.
 void widen(const void* from, ir::DType dtype, float* to, int64_t n);
 void round_to(const float* from, void* to, ir::DType dtype, int64_t n);
+/// All elements of a dense operand as f32.
+void as_f32(const TensorRef& from, float* to);
 
 }  // namespace plimsoll::cpu

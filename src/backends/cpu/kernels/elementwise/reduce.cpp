@@ -5,6 +5,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 //
+#include "backends/cpu/kernels/elementwise/cast.h"
 #include "backends/cpu/kernels/elementwise/reduce.h"
 #include "backends/cpu/kernels/operands.h"
 #include "backends/cpu/kernels/vectors-inl.h"
@@ -99,6 +100,17 @@ void add_granules(const float* partials, int64_t granules, int64_t cols, const f
     HWY_DYNAMIC_DISPATCH(add_rows)
     (partials + begin, granules, cols, acc == nullptr ? nullptr : acc + begin, out + begin, end - begin);
   });
+}
+
+void add_granules(const float* partials, int64_t granules, const TensorRef& acc, const TensorRef& out,
+                  float* row, ThreadPool& pool) {
+  const int64_t cols = out.num_elements();
+  if (out.type.dtype == ir::DType::kF32)
+    return add_granules(partials, granules, cols, acc.as<const float>(), out.as<float>(), pool);
+  const TensorRef wide{reinterpret_cast<std::byte*>(row), {ir::DType::kF32, out.type.shape}, out.strides};
+  if (acc) cast(acc, wide, pool);
+  add_granules(partials, granules, cols, acc ? row : nullptr, row, pool);
+  cast(wide, out, pool);
 }
 
 std::span<const Kernel> reduce_kernels() {

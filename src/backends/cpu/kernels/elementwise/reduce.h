@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/kernel.h"
 
 namespace plimsoll::cpu {
 
@@ -11,5 +11,9 @@ namespace plimsoll::cpu {
 /// partials [granules, cols] dense, granules >= 1; acc may be out.
 void add_granules(const float* partials, int64_t granules, int64_t cols, const float* acc, float* out,
                   ThreadPool& pool);
+/// The same onto an accumulator that may be absent, rounded once to the dtype of `out`, which acc has too;
+/// `row` [cols] is scratch.
+void add_granules(const float* partials, int64_t granules, const TensorRef& acc, const TensorRef& out,
+                  float* row, ThreadPool& pool);
 
 }  // namespace plimsoll::cpu

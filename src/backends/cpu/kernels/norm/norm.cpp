@@ -10,7 +10,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "backends/cpu/kernels/elementwise/cast.h"
 #include "backends/cpu/kernels/elementwise/reduce.h"
 #include "backends/cpu/kernels/norm/norm_rows-inl.h"
 #include "backends/cpu/kernels/operands.h"
@@ -196,18 +195,6 @@ int64_t backward_workspace_bytes(const ir::OpTypes& types, int /*num_threads*/) 
   return rows * shape.dim(-1) * static_cast<int64_t>(sizeof(float));
 }
 
-// The granules' shares onto `acc`, where that is given, rounded once to dw's dtype; `row` [cols] is scratch.
-void add_shares(const float* shares, int64_t count, const TensorRef& acc, const TensorRef& dw, float* row,
-                ThreadPool& pool) {
-  const int64_t cols = dw.num_elements();
-  if (dw.type.dtype == ir::DType::kF32)
-    return add_granules(shares, count, cols, acc.as<const float>(), dw.as<float>(), pool);
-  const TensorRef wide{reinterpret_cast<std::byte*>(row), {ir::DType::kF32, dw.type.shape}, dw.strides};
-  if (acc) cast(acc, wide, pool);
-  add_granules(shares, count, cols, acc ? row : nullptr, row, pool);
-  cast(wide, dw, pool);
-}
-
 // Operands in order: dy, x, weight, mean where `layer`, rstd, d_residual where `fused`, acc_dw?, acc_db?.
 template <bool kLayer, bool kFused>
 void backward(const KernelCall& call, ThreadPool& pool) {
@@ -240,8 +227,8 @@ void backward(const KernelCall& call, ThreadPool& pool) {
   else
     for (int64_t g = 0; g < count; ++g) granule(g, 0);  // too little to wake anyone
   if (call.outputs.size() == 1) return;                 // frozen
-  add_shares(dw, count, acc_dw, call.outputs[1], row, pool);
-  if (kLayer) add_shares(db, count, acc_db, call.outputs[2], row, pool);
+  add_granules(dw, count, acc_dw, call.outputs[1], row, pool);
+  if (kLayer) add_granules(db, count, acc_db, call.outputs[2], row, pool);
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ struct BufferSource {
 
 /// A model's buffers held against a directory's tensors.
 struct BufferMatch {
-  std::vector<BufferSource> sources;            ///< of the right type and shape
-  std::vector<BufferSource> misfit;             ///< another type or shape
+  std::vector<BufferSource> sources;           ///< of the right type and shape
+  std::vector<BufferSource> misfit;            ///< another type or shape
   std::vector<const models::Buffer*> missing;  ///< no tensor of that name; counts may be missing
 
   [[nodiscard]] bool fits() const { return misfit.empty() && missing.empty(); }

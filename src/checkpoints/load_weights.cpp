@@ -272,7 +272,8 @@ Error weights_do_not_fit(const WeightMatch& match, const io::ModelWeights& weigh
     return fmt::format("{} {}", buffer->view, extents_text(extents_of(buffer->shape)));
   });
   add_misfits(text, match.buffers.misfit, "of another type or shape", [](const BufferSource& s) {
-    return fmt::format("{} {}, expected {}", io::shown_name(s.weight.tensor->name), to_string(*s.weight.tensor),
+    return fmt::format("{} {}, expected {}", io::shown_name(s.weight.tensor->name),
+                       to_string(*s.weight.tensor),
                        s.buffer->is_count ? "I64 []" : extents_text(extents_of(s.buffer->shape)));
   });
   add_misfits(text, match.misshaped, "of another shape", [](const WeightSource& s) {

@@ -20,8 +20,8 @@ struct StoredTensor {
   io::SafetensorsEntry entry;
   runtime::StateRange range;
 };
-/// The parameters by the checkpoint's names, in the model's order, and behind them the buffers; of a model with
-/// adapters, what learns, by the names of PEFT's file.
+/// The parameters by the checkpoint's names, in the model's order, and behind them the buffers; of a model
+/// with adapters, what learns, by the names of PEFT's file.
 std::vector<StoredTensor> parameter_tensors(const models::Model& model, const passes::SessionPlan& session);
 /// The file of a checkpoint that they stand in: model.safetensors, adapter_model.safetensors.
 std::string weights_file(const models::Model& model);

@@ -145,8 +145,8 @@ void append_average(ir::Builder& b, std::string_view state, ValueId value) {
   const std::string name = average_name(state);
   const ValueId average =
       b.state({name, {ir::DType::kF32, b.type(value).shape}, ir::StateClass::kOptimizerState});
-  const ValueId share = b.state(
-      {std::string(kAverageShareState), {ir::DType::kF32, {1}}, ir::StateClass::kScalars});
+  const ValueId share =
+      b.state({std::string(kAverageShareState), {ir::DType::kF32, {1}}, ir::StateClass::kScalars});
   b.assign(name, ops::pointwise(b, "add(x0,mul(x2,sub(x1,x0)))", {average, value, share}));
 }
 

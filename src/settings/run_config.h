@@ -245,7 +245,8 @@ struct OutputSettings {
 
 struct DebugSettings {
   std::string dump_dir = {};
-  std::vector<std::string> dump = {"loss", "gradients"};  ///< loss | gradients | logits | parameters | buffers
+  std::vector<std::string> dump = {"loss",
+                                   "gradients"};  ///< loss | gradients | logits | parameters | buffers
   bool poison = false;
   OneOf<PlanLayout> plan = PlanLayout::kArena;
   int64_t verify_steps = 0;  ///< 0: never

@@ -50,12 +50,12 @@ std::vector<std::pair<std::string, std::string>> state_words(const TrainingSetti
                                                              bool accumulates, bool adapters) {
   const StateSettings& s = training.state;
   std::vector<std::pair<std::string, std::string>> words = {
-          {"weights", std::string(word(s.weights))},
-          {"master_weights", keeps_masters(s) && !adapters ? "fp32" : "none"},
-          {"gradients", accumulates ? "fp32 accumulators" : std::string(word(s.gradients))},
-          {"moments", std::string(word(s.moments))},
-          {"rounding",
-           keeps_bf16(s) ? (s.rounding == UpdateRounding::kNearest ? "nearest" : "stochastic") : "none"}};
+      {"weights", std::string(word(s.weights))},
+      {"master_weights", keeps_masters(s) && !adapters ? "fp32" : "none"},
+      {"gradients", accumulates ? "fp32 accumulators" : std::string(word(s.gradients))},
+      {"moments", std::string(word(s.moments))},
+      {"rounding",
+       keeps_bf16(s) ? (s.rounding == UpdateRounding::kNearest ? "nearest" : "stochastic") : "none"}};
   if (training.ema_decay) words.emplace_back("averages", "fp32");
   return words;
 }

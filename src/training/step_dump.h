@@ -16,8 +16,8 @@ namespace plimsoll::training {
 /// One step's dump, `<dir>/step-%06d.safetensors`, complete or not there.
 class StepDump {
  public:
-  /// Which of loss, gradients, logits, parameters, buffers are written, as debug.dump asks; `initial`: parameters
-  /// alone.
+  /// Which of loss, gradients, logits, parameters, buffers are written, as debug.dump asks; `initial`:
+  /// parameters alone.
   static Result<StepDump> create(const settings::RunConfig& config, const strategy::Prepared& prepared,
                                  int64_t step, bool initial);
 

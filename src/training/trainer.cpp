@@ -51,7 +51,8 @@ Status Trainer::write_scalars() {
   session_->of<float>(scalars_, kGradScale)[0] =
       static_cast<float>(1.0 / static_cast<double>(std::max<int64_t>(1, num_targets_)));
   if (t.ema_decay)
-    session_->of<float>(scalars_, kAverageShare)[0] = step_ == 1 ? 1.0F : static_cast<float>(1 - *t.ema_decay);
+    session_->of<float>(scalars_, kAverageShare)[0] =
+        step_ == 1 ? 1.0F : static_cast<float>(1 - *t.ema_decay);
   PLIMSOLL_TRY(session_->commit(scalars_));
   train_feeder_->set_random(t.seed, step_);
   return session_->fill(planner::kLossState, std::bit_cast<uint32_t>(planner::kLossStart));

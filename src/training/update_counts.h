@@ -14,8 +14,8 @@ namespace plimsoll::training {
 
 class UpdateCounts {
  public:
-  /// What the session holds after `step` steps; each of the steps to come runs `micro_batches`. Errors: of the
-  /// device.
+  /// What the session holds after `step` steps; each of the steps to come runs `micro_batches`. Errors: of
+  /// the device.
   static Result<UpdateCounts> read(const models::Model& model, const runtime::Session& session, int64_t step,
                                    int64_t micro_batches);
   /// Into the session, as they are after `step` steps. Errors: of the device.

@@ -119,8 +119,8 @@ struct PlanReport {
   // Choices.
   int64_t micro_batch_size = 1, grad_accum_steps = 1, threads = 1;
   int64_t offload_out_bytes = 0, offload_in_bytes = 0;  ///< a step, out of the device and into it
-  int64_t batch_norms = 0, frozen_norms = 0;            ///< BatchNorm layers by where their statistics come from
-  bool update_on_host = false;                          ///< of what has its states in the host's memory
+  int64_t batch_norms = 0, frozen_norms = 0;  ///< BatchNorm layers by where their statistics come from
+  bool update_on_host = false;                ///< of what has its states in the host's memory
   std::string recompute = "none", offload = "none", rates = "uncalibrated";
   std::string profile = {};       ///< whose rates they are
   int64_t loss_chunk_tokens = 0;  ///< tokens whose logits exist at once; 0: head and loss are apart

@@ -96,7 +96,7 @@ DepthwiseBand filled(const DepthwiseMap& m, const DepthwiseTask& t, const Tensor
                   .rows = m.plane_extent(0, t.rows),
                   .columns = columns,
                   .to = plane});
-  return {plane, columns, t.rows, m.result[1], m.taps, m.step, m.spread};
+  return {plane, m.plane_extent(0, t.rows), columns, t.rows, m.result[1], m.taps, m.step, m.spread};
 }
 
 /// [blocks, taps, kChannels] of f32, the taps in falling order where `flipped`; zeros beyond the channels.

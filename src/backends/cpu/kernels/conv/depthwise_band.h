@@ -20,7 +20,7 @@ struct DepthwisePlane {
   int64_t height = 0, width = 0, pixel = 0, channels = 0;
   std::array<int64_t, 2> spacing = {1, 1}, first = {};
   int64_t rows = 0, columns = 0;
-  float* to = nullptr;  ///< [rows, columns, kDepthwiseChannels]
+  float* to = nullptr;  ///< a part for each vector of the block: [rows, columns, channels of a vector]
 };
 void depthwise_fill(const DepthwisePlane& plane);
 
@@ -28,12 +28,12 @@ void depthwise_fill(const DepthwisePlane& plane);
 /// (i step + kh spread, j step + kw spread) times the weight.
 struct DepthwiseBand {
   const float* plane = nullptr;
-  int64_t plane_columns = 0;
+  int64_t plane_rows = 0, plane_columns = 0;
   int64_t rows = 0, columns = 0;  ///< of results
   std::array<int64_t, 2> taps = {}, step = {1, 1}, spread = {1, 1};
 };
-/// `weight` [taps, kDepthwiseChannels]; `row`: room for one of results. Results go to `to`, `pixel` elements
-/// from one to the next; `bias` may be null.
+/// `weight` [taps, kDepthwiseChannels]; `row`: room for a row of a vector's results. Results go to `to`,
+/// `pixel` elements from one to the next; `bias` may be null.
 struct DepthwiseResults {
   const float* weight = nullptr;
   float* row = nullptr;
@@ -43,8 +43,8 @@ struct DepthwiseResults {
   const float* bias = nullptr;
 };
 void depthwise_multiply(const DepthwiseBand& band, const DepthwiseResults& results);
-/// sums [taps, kDepthwiseChannels] += over the band's results: dy [rows, columns, kDepthwiseChannels] times
-/// the plane.
+/// sums [taps, kDepthwiseChannels] += over the band's results: dy, a plane of [rows, columns], times the
+/// plane.
 void depthwise_sum(const DepthwiseBand& band, const float* dy, float* sums);
 /// `count` elements as f32 that `precision` knows; and f32 as `dtype`.
 void depthwise_convert(const void* from, ir::DType dtype, Precision precision, float* to, int64_t count);

@@ -45,7 +45,9 @@ double magnitude_of(Change change, const Augmentation& augmentation, int64_t bin
 
 void apply_change(Change change, double magnitude, const Canvas& canvas) {
   const auto [pixels, before, height, width] = canvas;
-  const auto moved = [&](const AffineMatrix& matrix) { warp(pixels, before, height, width, matrix); };
+  const auto moved = [&canvas](const AffineMatrix& matrix) {
+    warp(canvas.pixels, canvas.before, canvas.height, canvas.width, matrix);
+  };
   switch (change) {
     case Change::kIdentity:
       return;

@@ -1,0 +1,8 @@
+// JPEG files; the last byte chooses the processor.
+#include "image_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  image_file::check(std::as_bytes(std::span(data, size - 1)), data[size - 1]);
+  return 0;
+}

@@ -71,8 +71,27 @@ class Misfits {
   std::map<std::string, std::vector<std::string>> kinds_;
 };
 
+/// A convolution that modules_to_save has whole.
+Status read_filters(const io::SafetensorsFile& file, const io::SafetensorsTensor& tensor,
+                    const StoredTensor& to, runtime::Session& session) {
+  const io::FloatFormat format = *io::float_format(tensor.dtype);
+  const int64_t stored = io::element_bytes(format);
+  std::vector<std::byte> raw(static_cast<size_t>(to.order.filter() * stored));
+  return session.write_pieces(
+      to.range.state, to.range.offset, to.range.bytes, [&](std::span<std::byte> place, int64_t at) {
+        return fill_in_stored_order(
+            to.order, 4, at, place, [&](int64_t offset, std::span<std::byte> filed) -> Status {
+              PLIMSOLL_TRY(file.read(tensor, offset / 4 * stored, raw));
+              io::convert_to_f32(format, raw.data(), reinterpret_cast<float*>(filed.data()),
+                                 to.order.filter());
+              return Ok{};
+            });
+      });
+}
+
 Status read_tensor(const io::SafetensorsFile& file, const io::SafetensorsTensor& tensor,
                    const StoredTensor& to, runtime::Session& session) {
+  if (!to.order.is_stored()) return read_filters(file, tensor, to, session);
   const io::FloatFormat format = *io::float_format(tensor.dtype);
   const int64_t stored = io::element_bytes(format), count = tensor.num_elements();
   std::array<std::byte, static_cast<size_t>(kValuesAtOnce) * 8> raw;

@@ -67,7 +67,8 @@ int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionP
   const bool is_plain = final.dtype == model.parameters().front().dtype && !is_averaged &&
                         parameter_bytes <= final.max_shard_bytes.value_or(INT64_MAX);
   const int64_t tensors = views * ((is_plain ? 1 : 2) + ceil_div(states, parameters));
-  return io::StreamWriter::kHostBytes + kFixedHostBytes + kHostBytesPerTensor * tensors;
+  return io::StreamWriter::kHostBytes + kFixedHostBytes + kHostBytesPerTensor * tensors +
+         file_order_bytes(model);
 }
 
 Result<std::unique_ptr<CheckpointFiles>> CheckpointFiles::create(
@@ -229,7 +230,11 @@ Status CheckpointFiles::write_tensor_file(const io::AtomicDirectory& directory, 
       }
       return Ok{};
     };
-    PLIMSOLL_TRY(reader_.read(range.state, range.offset, range.bytes, append));
+    const ReadStored read = [&](int64_t offset, int64_t bytes, const runtime::TakePiece& take) {
+      return reader_.read(range.state, range.offset + offset, bytes, take);
+    };
+    const int64_t width = io::safetensors_dtype_bytes(file.tensors[t].entry.dtype);
+    PLIMSOLL_TRY(read_in_file_order(file.tensors[t].order, width, range.bytes, read, append));
     manifest_.files[index].tensors[t].checksum = sum_.value();
   }
   PLIMSOLL_ASSIGN(out, stream.finish());

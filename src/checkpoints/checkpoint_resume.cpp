@@ -43,6 +43,25 @@ Status put(runtime::Session& session, const CheckpointTensor& stored, const Stor
                               });
 }
 
+/// All of a tensor of filters, whose order in the file is another.
+Status put_filters(runtime::Session& session, const io::ReadFile& file, const CheckpointTensor& stored,
+                   const StoredTensor& to) {
+  const int64_t width = io::safetensors_dtype_bytes(to.entry.dtype);
+  const bool is_widened = stored.dtype != to.entry.dtype;
+  std::vector<std::byte> narrow(is_widened ? static_cast<size_t>(2 * to.order.filter()) : 0);
+  const ReadFiled read = [&](int64_t offset, std::span<std::byte> filed) -> Status {
+    if (!is_widened) return file.read_at(stored.offset + offset, filed);
+    PLIMSOLL_TRY(file.read_at(stored.offset + offset / 2, narrow));
+    io::convert_to_f32(*io::float_format(stored.dtype), narrow.data(), reinterpret_cast<float*>(filed.data()),
+                       to.order.filter());
+    return Ok{};
+  };
+  return session.write_pieces(to.range.state, to.range.offset, to.range.bytes,
+                              [&](std::span<std::byte> place, int64_t at) {
+                                return fill_in_stored_order(to.order, width, at, place, read);
+                              });
+}
+
 constexpr std::string_view kMaster = "master.", kOptimizerFile = "optimizer.safetensors";
 
 /// Which tensors of a checkpoint go where. Where weights or masters were kept otherwise than they are now,
@@ -127,9 +146,16 @@ Status read_file(const Checkpoint& checkpoint, std::string_view name, const Plac
   const TakeTensorPiece take = [&](const CheckpointTensor& stored, int64_t at,
                                    std::span<const std::byte> piece) -> Status {
     const StoredTensor* place = place_of(stored);
-    return place == nullptr ? Status(Ok{}) : put(session, stored, *place, at, piece);
+    if (place == nullptr || !place->order.is_stored()) return Ok{};
+    return put(session, stored, *place, at, piece);
   };
-  return read_checkpoint_tensors(checkpoint, *file, take, num_threads);
+  PLIMSOLL_TRY(read_checkpoint_tensors(checkpoint, *file, take, num_threads));
+  // Filters are put into another order, which takes whole ones. They are read once more, after the checksums.
+  PLIMSOLL_ASSIGN(const io::ReadFile again, io::ReadFile::open(checkpoint.path + "/" + std::string(name)));
+  for (const CheckpointTensor& stored : file->tensors)
+    if (const StoredTensor* place = place_of(stored); place != nullptr && !place->order.is_stored())
+      PLIMSOLL_TRY(put_filters(session, again, stored, *place));
+  return Ok{};
 }
 
 }  // namespace

@@ -89,10 +89,11 @@ Result<FinalWeights> FinalWeights::create(const models::Model& model, const pass
     const int64_t bytes = ir::bits(stored) / 8, row = p.shape.num_elements() / p.shape.dim(0);
     for (const models::ParameterView& view : p.views)
       tensors.push_back(
-          {{view.name, safetensors_name(format.dtype), extents_of(view.shape)},
+          {{view.name, safetensors_name(format.dtype), extents_of(view.file_shape())},
            {from_master ? master : p.name, view.row * row * bytes, view.shape.num_elements() * bytes},
            stored,
-           format.dtype});
+           format.dtype,
+           file_order(view)});
   }
   for (const models::Buffer& buffer : model.buffers()) {
     StoredTensor tensor = buffer_tensor(buffer);
@@ -187,7 +188,10 @@ Status FinalWeights::read_tensor(const Tensor& tensor, runtime::BackgroundReader
     }
     return Ok{};
   };
-  return reader.read(tensor.from.state, tensor.from.offset, tensor.from.bytes, piece);
+  const ReadStored stored = [&](int64_t offset, int64_t bytes, const runtime::TakePiece& pass) {
+    return reader.read(tensor.from.state, tensor.from.offset + offset, bytes, pass);
+  };
+  return read_in_file_order(tensor.order, static_cast<int64_t>(from), tensor.from.bytes, stored, piece);
 }
 
 bool FinalWeights::are_in(const std::string& directory, runtime::Session& session) const {

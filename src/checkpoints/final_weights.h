@@ -60,6 +60,7 @@ class FinalWeights {
     runtime::StateRange from;
     ir::DType stored = ir::DType::kF32;   ///< of the state
     ir::DType written = ir::DType::kF32;  ///< of the file
+    FileOrder order = {};
   };
   struct Shard {
     std::string name;

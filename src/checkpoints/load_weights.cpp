@@ -116,15 +116,27 @@ Status read_into(const LoadPiece& piece, io::FloatFormat format, int64_t first, 
   return Ok{};
 }
 
+/// Reads elements of a piece of filters, from `first` on, whose order in the file is another.
+Status read_filters(const LoadPiece& piece, io::FloatFormat format, int64_t first,
+                    std::span<std::byte> place) {
+  const int64_t width = ir::bits(piece.dtype) / 8;
+  return fill_in_stored_order(file_order(*piece.source->view), width, first * width, place,
+                              [&](int64_t offset, std::span<std::byte> filed) {
+                                return read_into(piece, format, offset / width, filed);
+                              });
+}
+
 Status read_piece(const LoadPiece& piece, runtime::Session& session) {
   if (piece.source->quantized) return load_quantized(*piece.source, session);
   if (ir::is_block(piece.dtype)) return read_quantized(*piece.source, session);
   const io::FloatFormat format = *io::float_format(piece.source->weight.tensor->dtype);
   const int64_t width = ir::bits(piece.dtype) / 8;
-  return session.write_pieces(piece.state, piece.to, piece.count * width,
-                              [&](std::span<std::byte> place, int64_t at) {
-                                return read_into(piece, format, piece.first + at / width, place);
-                              });
+  return session.write_pieces(
+      piece.state, piece.to, piece.count * width, [&](std::span<std::byte> place, int64_t at) {
+        const int64_t first = piece.first + at / width;
+        return file_order(*piece.source->view).is_stored() ? read_into(piece, format, first, place)
+                                                           : read_filters(piece, format, first, place);
+      });
 }
 
 std::vector<LoadPiece> cut_into_pieces(const models::Model& model, const WeightMatch& match,
@@ -163,6 +175,10 @@ std::optional<io::WeightRef> find_weight(const io::ModelWeights& weights, std::s
   return weight;
 }
 
+bool has_shape(const models::ParameterView& view, const std::vector<int64_t>& shape) {
+  return extents_of(view.file_shape()) == shape;
+}
+
 /// Under what is right or wrong with it.
 void add_source(WeightSource source, WeightMatch& match) {
   const models::Parameter& parameter = *source.parameter;
@@ -171,7 +187,7 @@ void add_source(WeightSource source, WeightMatch& match) {
   const bool is_alike =
       parameter.is_stored ? quantized && block_type(*quantized) == parameter.dtype : !quantized.has_value();
   auto& list = !is_alike                                                      ? match.otherwise
-               : !std::ranges::equal(source.view->shape.dims(), shape)        ? match.misshaped
+               : !has_shape(*source.view, shape)                              ? match.misshaped
                : !quantized && !io::float_format(source.weight.tensor->dtype) ? match.unreadable
                                                                               : match.sources;
   list.push_back(std::move(source));
@@ -266,7 +282,7 @@ Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWei
 Error weights_do_not_fit(const WeightMatch& match, const io::ModelWeights& weights) {
   std::string text;
   add_misfits(text, match.missing, "missing", [](const models::ParameterView* view) {
-    return fmt::format("{} {}", view->name, extents_text(extents_of(view->shape)));
+    return fmt::format("{} {}", view->name, extents_text(extents_of(view->file_shape())));
   });
   add_misfits(text, match.buffers.missing, "missing", [](const models::Buffer* buffer) {
     return fmt::format("{} {}", buffer->view, extents_text(extents_of(buffer->shape)));
@@ -279,7 +295,7 @@ Error weights_do_not_fit(const WeightMatch& match, const io::ModelWeights& weigh
   add_misfits(text, match.misshaped, "of another shape", [](const WeightSource& s) {
     return fmt::format("{} {}, expected {}", io::shown_name(s.weight.tensor->name),
                        s.quantized ? extents_text(s.quantized->shape) : to_string(*s.weight.tensor),
-                       extents_text(extents_of(s.view->shape)));
+                       extents_text(extents_of(s.view->file_shape())));
   });
   add_misfits(text, match.unreadable, "of a type that is not read", [](const WeightSource& s) {
     return fmt::format("{} {}", io::shown_name(s.weight.tensor->name), to_string(*s.weight.tensor));

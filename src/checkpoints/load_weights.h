@@ -71,8 +71,8 @@ struct LoadReport {
 
 /// Into the parameters' dtype, to nearest; with masters these take the files' values and the parameters
 /// theirs; what adapters begin with and is quantised gives them their values too. Memory: beyond the session
-/// 96 KiB a thread; the threads end before it returns. The same bits for any number of threads. Errors:
-/// kBadData where weights and model do not match, or a file was cut; kIo.
+/// 96 KiB and two of a convolution's filters a thread; the threads end before it returns. The same bits for
+/// any number of threads. Errors: kBadData where weights and model do not match, or a file was cut; kIo.
 Result<LoadReport> load_weights(const models::Model& model, const io::ModelWeights& weights,
                                 runtime::Session& session, int num_threads, bool draws_head = false);
 

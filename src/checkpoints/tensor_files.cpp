@@ -39,14 +39,15 @@ void add_cut(const models::Parameter& parameter, const std::string& prefix, cons
   int64_t covered = 0;
   for (size_t v = 0; v < parameter.views.size(); ++v) {
     const models::ParameterView& view = parameter.views[v];
-    const ir::Shape shape = cut == Cut::kAlike   ? view.shape
+    const ir::Shape shape = cut == Cut::kAlike   ? view.file_shape()
                             : cut == Cut::kByRow ? ir::Shape{view.shape.dim(0)}
                                                  : ir::Shape{state.type.shape.dim(1)};
     const int64_t row = cut == Cut::kByView ? static_cast<int64_t>(v) : view.row;
     const int64_t bytes = shape.num_elements() * element_bytes;
     covered += bytes;
     tensors.push_back({{prefix + view.name, safetensors_name(state.type.dtype), extents_of(shape)},
-                       {state.name, row * row_bytes, bytes}});
+                       {state.name, row * row_bytes, bytes},
+                       cut == Cut::kAlike ? file_order(view) : FileOrder{}});
   }
   PLIMSOLL_CHECK(covered == state.type.bytes().count, "the views leave rows out: " + parameter.name);
 }

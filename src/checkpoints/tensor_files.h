@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "checkpoints/file_order.h"
 #include "io/safetensors_writer.h"
 #include "models/model.h"
 #include "passes/session_plan.h"
@@ -19,6 +20,7 @@ namespace plimsoll::checkpoints {
 struct StoredTensor {
   io::SafetensorsEntry entry;
   runtime::StateRange range;
+  FileOrder order = {};  ///< of its elements in the file
 };
 /// The parameters by the checkpoint's names, in the model's order, and behind them the buffers; of a model
 /// with adapters, what learns, by the names of PEFT's file.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "models/model.h"
 
@@ -35,6 +36,22 @@ class ImageModel : public Model {
   [[nodiscard]] std::string_view head_module() const override { return "classifier"; }
 
  protected:
+  // Declare parameters, in the order of the checkpoint.
+
+  /// How a tensor begins; `std` as Parameter::init_std.
+  struct FirstValues {
+    Init init = Init::kNormal;
+    double std = 0.02;
+  };
+  void add_vector(const std::string& name, int64_t size, const FirstValues& first);
+  /// "<name>.weight" of ones, "<name>.bias" of zeros.
+  void add_norm(const std::string& name, int64_t size);
+  /// A convolution's "<name>.weight", without its bias.
+  void add_filters(const std::string& name, const ir::Shape& shape, const FirstValues& first);
+  /// "<name>.weight" [out, in] and "<name>.bias", which begins as `bias` says.
+  void add_linear(const std::string& name, int64_t out, int64_t in, const FirstValues& first,
+                  const FirstValues& bias = {Init::kZeros, 0});
+
   int64_t image_size_ = 0;
   int64_t channels_ = 3;
 };

@@ -15,7 +15,7 @@ io::SafetensorsEntry kept_entry(const models::Parameter& parameter, const models
                                 std::string name) {
   if (!ir::is_block(parameter.dtype))
     return {std::move(name), checkpoints::safetensors_name(parameter.dtype),
-            checkpoints::extents_of(view.shape)};
+            checkpoints::extents_of(view.file_shape())};
   return {std::move(name), "U8", {ir::TensorType{parameter.dtype, view.shape}.bytes().count}};
 }
 
@@ -32,7 +32,7 @@ size_t add_views(const models::Model& model, const std::string& prefix, bool fro
         if (frozen_too)
           entries.push_back(kept_entry(parameter, view, name));
         else
-          entries.push_back({name, "F32", checkpoints::extents_of(view.shape)});
+          entries.push_back({name, "F32", checkpoints::extents_of(view.file_shape())});
       }
   return first;
 }
@@ -47,11 +47,51 @@ Status write_views(const models::Model& model, const runtime::Session& session, 
         const int64_t bytes = is_block ? ir::TensorType{parameter.dtype, view.shape}.bytes().count
                                        : view.shape.num_elements() * width;
         const size_t tensor = index++;
-        return session.read_pieces(
-            parameter.name, is_block ? 0 : first * width, bytes,
+        const int64_t begin = is_block ? 0 : first * width;
+        const checkpoints::ReadStored read = [&](int64_t offset, int64_t count,
+                                                 const runtime::TakePiece& take) {
+          return session.read_pieces(parameter.name, begin + offset, count, take);
+        };
+        return checkpoints::read_in_file_order(
+            checkpoints::file_order(view), width, bytes, read,
             [&](std::span<const std::byte> piece, int64_t at) { return writer.write(tensor, piece, at); });
       });
 }
+
+/// The sum of a gradient's accumulators, scaled, piece by piece through a buffer.
+struct Sum {
+  const runtime::Session& session;
+  const std::vector<std::string>& accumulators;
+  float scale;
+  std::span<std::byte> scratch;
+
+  Status operator()(int64_t offset, int64_t bytes, const runtime::TakePiece& take) const {
+    const auto chunk = static_cast<int64_t>(scratch.size() / 64 * 64);
+    for (int64_t begin = 0; begin < bytes; begin += chunk) {
+      const int64_t count = std::min(chunk, bytes - begin) / 4;
+      PLIMSOLL_TRY(add(offset + begin, count));
+      auto* const sum = reinterpret_cast<float*>(scratch.data());
+      for (int64_t i = 0; scale != 1 && i < count; ++i) sum[i] *= scale;
+      PLIMSOLL_TRY(take(scratch.first(static_cast<size_t>(count) * 4), begin));
+    }
+    return Ok{};
+  }
+
+ private:
+  [[nodiscard]] Status add(int64_t offset, int64_t count) const {
+    auto* const sum = reinterpret_cast<float*>(scratch.data());
+    for (size_t use = 0; use < accumulators.size(); ++use)
+      PLIMSOLL_TRY(session.read_pieces(accumulators[use], offset, 4 * count,
+                                       [&](std::span<const std::byte> piece, int64_t at) -> Status {
+                                         const auto* g = reinterpret_cast<const float*>(piece.data());
+                                         float* const to = sum + at / 4;
+                                         for (size_t i = 0; i < piece.size() / 4; ++i)
+                                           to[i] = use == 0 ? g[i] : to[i] + g[i];
+                                         return Ok{};
+                                       }));
+    return Ok{};
+  }
+};
 
 }  // namespace
 
@@ -123,24 +163,14 @@ Status StepDump::write_gradients(const runtime::Session& session, std::span<std:
         while (states->parameter != parameter.name) ++states;
         const int64_t offset = first * 4;
         const int64_t bytes = view.shape.num_elements() * 4;
-        const auto chunk = static_cast<int64_t>(scratch.size() / 64 * 64);
-        auto* sum = reinterpret_cast<float*>(scratch.data());
-        for (int64_t begin = 0; begin < bytes; begin += chunk) {
-          const int64_t count = std::min(chunk, bytes - begin) / 4;
-          for (size_t use = 0; use < states->accumulators.size(); ++use)
-            PLIMSOLL_TRY(session.read_pieces(states->accumulators[use], offset + begin, 4 * count,
-                                             [&](std::span<const std::byte> piece, int64_t at) -> Status {
-                                               const auto* g = reinterpret_cast<const float*>(piece.data());
-                                               float* const to = sum + at / 4;
-                                               for (size_t i = 0; i < piece.size() / 4; ++i)
-                                                 to[i] = use == 0 ? g[i] : to[i] + g[i];
-                                               return Ok{};
-                                             }));
-          for (int64_t i = 0; scaled && i < count; ++i) sum[i] *= inverse;
-          PLIMSOLL_TRY(writer_.write(index, scratch.first(static_cast<size_t>(count) * 4), begin));
-        }
-        ++index;
-        return Ok{};
+        const Sum sum{session, states->accumulators, scaled ? inverse : 1, scratch};
+        const size_t tensor = index++;
+        return checkpoints::read_in_file_order(
+            checkpoints::file_order(view), 4, bytes,
+            [&](int64_t begin, int64_t count, const runtime::TakePiece& take) {
+              return sum(offset + begin, count, take);
+            },
+            [&](std::span<const std::byte> piece, int64_t at) { return writer_.write(tensor, piece, at); });
       });
 }
 

@@ -124,8 +124,9 @@ class CpuForward {
  public:
   CpuForward(const LanguageModel& model, int64_t batch, int64_t length, bool with_passes = true,
              bool documents = false)
-      : device_(2) {
-    ForwardGraph f = forward_graph(model, batch, length, documents);
+      : CpuForward(model, forward_graph(model, batch, length, documents), with_passes) {}
+
+  CpuForward(const Model& model, ForwardGraph f, bool with_passes) : device_(2) {
     std::vector<std::pair<ir::OpId, ir::Alias>> in_place;
     if (with_passes) in_place = run_passes(f.graph);
     auto program = session_testing::plan_program(std::move(f.graph), device_.target(), std::move(in_place));
@@ -145,11 +146,22 @@ class CpuForward {
                                 const std::vector<int32_t>& doc_start = {}) {
     write("tokens", tokens);
     if (!doc_start.empty()) write("doc_start", doc_start);
-    PLIMSOLL_CHECK(session_->run(0).ok(), "run");
-    return session_testing::read_state<float>(*session_, "logits");
+    return run();
+  }
+
+  /// A state that is no parameter.
+  void write_buffer(const std::string& name, const std::vector<float>& data) { write(name, data); }
+  /// Of a graph with another input.
+  std::vector<float> run_on(const std::string& input, const std::vector<float>& data) {
+    write(input, data);
+    return run();
   }
 
  private:
+  std::vector<float> run() {
+    PLIMSOLL_CHECK(session_->run(0).ok(), "run");
+    return session_testing::read_state<float>(*session_, "logits");
+  }
   static std::vector<std::pair<ir::OpId, ir::Alias>> run_passes(ir::Graph& graph) {
     passes::PipelineOptions options;
     options.grad = false;
@@ -169,21 +181,25 @@ class CpuForward {
   std::unique_ptr<runtime::Session> session_;
 };
 
-/// The backend's logits are the interpreter's to 1e-5 of their norm, with and without passes.
+/// Logits are those of the interpreter to 1e-5 of their norm.
+inline void expect_close(const std::vector<float>& logits, const std::vector<double>& expected) {
+  ASSERT_EQ(logits.size(), expected.size());
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    difference += std::pow(logits[i] - expected[i], 2);
+    norm += std::pow(expected[i], 2);
+  }
+  EXPECT_GT(norm, 0);
+  EXPECT_LE(std::sqrt(difference), 1e-5 * std::sqrt(norm));
+}
+
+/// The backend's logits are the interpreter's, with and without passes.
 inline void expect_forward_agrees(const LanguageModel& model, int64_t batch, int64_t length) {
   const std::vector<int32_t> tokens = some_tokens(model, batch, length);
   const std::vector<double> expected = interpret(model, batch, length, tokens);
   for (const bool with_passes : {false, true}) {
-    const std::vector<float> logits = CpuForward(model, batch, length, with_passes)(tokens);
-    ASSERT_EQ(logits.size(), expected.size());
-    double difference = 0, norm = 0;
-    for (size_t i = 0; i < logits.size(); ++i) {
-      difference += std::pow(logits[i] - expected[i], 2);
-      norm += std::pow(expected[i], 2);
-    }
-    EXPECT_GT(norm, 0);
-    EXPECT_LE(std::sqrt(difference), 1e-5 * std::sqrt(norm))
-        << (with_passes ? "with" : "without") << " passes";
+    SCOPED_TRACE(with_passes ? "with passes" : "without passes");
+    expect_close(CpuForward(model, batch, length, with_passes)(tokens), expected);
   }
 }
 

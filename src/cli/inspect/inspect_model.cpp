@@ -119,14 +119,15 @@ void add_match(Facts& facts, const checkpoints::WeightMatch& match, const std::o
     return std::pair{stored_tree(*ref.tensor), ref.tensor->name + " " + to_string(*ref.tensor)};
   };
   const auto missing = [](const models::ParameterView* view) {
-    const auto shape = view->shape.dims();
-    return std::pair{io::Tree::map({{"name", io::Tree::of(view->name)}, {"shape", shape_tree(shape)}}),
-                     view->name + " " + shape_text(shape)};
+    const ir::Shape shape = view->file_shape();
+    return std::pair{io::Tree::map({{"name", io::Tree::of(view->name)}, {"shape", shape_tree(shape.dims())}}),
+                     view->name + " " + shape_text(shape.dims())};
   };
   const auto misshaped = [&](const checkpoints::WeightSource& source) {
     auto [tree, text] = stored(source.weight);
-    tree.set("expected", shape_tree(source.view->shape.dims()));
-    return std::pair{std::move(tree), text + ", expected " + shape_text(source.view->shape.dims())};
+    const ir::Shape expected = source.view->file_shape();
+    tree.set("expected", shape_tree(expected.dims()));
+    return std::pair{std::move(tree), text + ", expected " + shape_text(expected.dims())};
   };
   const auto unreadable = [&](const checkpoints::WeightSource& source) { return stored(source.weight); };
   facts.line("match",

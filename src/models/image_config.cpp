@@ -1,0 +1,41 @@
+#include "models/image_config.h"
+
+#include <algorithm>
+
+namespace plimsoll::models {
+
+Result<ImageExtent> read_extent(const io::ConfigJson& config, std::string_view field, int64_t if_missing) {
+  PLIMSOLL_ASSIGN(const std::vector<int64_t> sides, config.integers(field, {1, kMostPixels}));
+  if (sides.empty()) return ImageExtent{if_missing, if_missing};
+  if (sides.size() > 2) return config.error(field, "a side in pixels, or [height, width]");
+  return ImageExtent{sides.front(), sides.back()};
+}
+
+Result<ops::Gelu> read_gelu(const io::ConfigJson& config) {
+  PLIMSOLL_ASSIGN(const std::string name, config.string("hidden_act", "gelu"));
+  const ops::GeluForm* form = ops::find_gelu_by_name(name);
+  if (form == nullptr)
+    return config.error("hidden_act", "one of " + ops::gelu_names(), "other activations are not supported");
+  return form->form;
+}
+
+Result<std::vector<int64_t>> read_sizes(const io::ConfigJson& config, std::string_view field,
+                                        std::vector<int64_t> if_missing) {
+  if (!config.has(field)) return if_missing;
+  PLIMSOLL_ASSIGN(std::vector<int64_t> sizes, config.integers(field, {1, int64_t{1} << 20}));
+  if (sizes.empty() || config.fields().find(field)->kind != io::Tree::Kind::kList)
+    return config.error(field, "a list with a number for each stage");
+  return sizes;
+}
+
+std::vector<std::string> finish_image_config(const io::ConfigJson& config) {
+  config.ignore({"torch_dtype", "dtype", "transformers_version", "_name_or_path", "name_or_path",
+                 "quantization_config", "gradient_checkpointing", "finetuning_task", "return_dict",
+                 "output_attentions", "output_hidden_states",
+                 // Of backbones that detectors are built on.
+                 "out_features", "out_indices", "stage_names", "_out_features", "_out_indices",
+                 "apply_layernorm", "reshape_hidden_states"});
+  return config.unread_fields();
+}
+
+}  // namespace plimsoll::models

@@ -95,10 +95,13 @@ class Dimensions {
          {"training.micro_batch_size", std::to_string(micro + 1)}});
   }
 
+  /// Of tokens: images are of one size.
   void twice_the_length() {
+    const models::LanguageModel* language = models::as_language_model(*base_.model);
+    if (language == nullptr) return;
     const int64_t length = 2 * variants_.config().data.sequence_length;
     strategy::SettingTexts changed = {{"data.sequence_length", std::to_string(length)}};
-    if (length > models::language_model(*base_.model).max_positions()) {
+    if (length > language->max_positions()) {
       io::Tree overrides = io::Tree::map();
       set(overrides, names_.positions, length);
       if (overrides.members.empty()) overrides.set(names_.positions[0], io::Tree::of(length));

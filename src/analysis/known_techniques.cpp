@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "analysis/techniques.h"
@@ -181,6 +182,15 @@ class List {
     });
   }
 
+  /// The prefix of a block to what it has in common with `tensor`, up to a dot.
+  static void shorten(std::map<int32_t, std::string>& prefixes, int32_t block, std::string_view tensor) {
+    const auto [at, is_first] = prefixes.emplace(block, tensor);
+    std::string& prefix = at->second;
+    const auto end = std::ranges::mismatch(prefix, tensor).in1;
+    prefix.erase(end, prefix.end());
+    prefix.erase(prefix.rfind('.') + 1);
+  }
+
   /// What is frozen already stays so.
   void freeze(const std::string& name, std::vector<std::string> patterns) {
     std::vector<std::string> all = config_.training.freeze;
@@ -190,21 +200,17 @@ class List {
 
   void add_freezing() {
     std::vector<std::string> embeddings, blocks;
-    std::set<int32_t> seen;
+    std::map<int32_t, std::string> prefixes;  // of the trained tensors of each block
     int32_t last = -1;
-    for (const models::Parameter& p : base_.model->parameters()) last = std::max(last, p.block);
     for (const models::Parameter& p : base_.model->parameters()) {
-      const std::string& tensor = p.views.front().name;
-      if (p.block == ir::kNoBlock) {
-        if (p.trained && p.kind == models::ParameterKind::kTable) embeddings.push_back(tensor);
-        continue;
-      }
-      const std::string number = fmt::format(".{}.", p.block);
-      const size_t at = tensor.find(number);
-      if (at == std::string::npos || 2 * p.block > last || !p.trained || !seen.insert(p.block).second)
-        continue;
-      blocks.push_back(tensor.substr(0, at + number.size()) + "*");
+      last = std::max(last, p.block);
+      if (p.trained && p.block == ir::kNoBlock && p.kind == models::ParameterKind::kTable)
+        embeddings.push_back(p.views.front().name);
+      if (!p.trained || p.block == ir::kNoBlock) continue;
+      for (const models::ParameterView& view : p.views) shorten(prefixes, p.block, view.name);
     }
+    for (const auto& [block, prefix] : prefixes)
+      if (2 * block <= last && !prefix.empty()) blocks.push_back(prefix + "*");
     if (!embeddings.empty())
       freeze(base_.model->tied_head() ? "embeddings and tied head frozen" : "embeddings frozen", embeddings);
     if (last > 0 && !blocks.empty())

@@ -167,11 +167,15 @@ std::vector<LoadPiece> cut_into_pieces(const models::Model& model, const WeightM
   return pieces;
 }
 
-/// The tensor of that name, with the family's prefix or without it.
+/// The tensor of that name, with the family's prefix or without it, or as other libraries name it.
 std::optional<io::WeightRef> find_weight(const io::ModelWeights& weights, std::string_view name,
-                                         std::string_view prefix) {
+                                         const models::Model& model) {
+  const std::string_view prefix = model.base_prefix();
   auto weight = weights.find(name);
   if (!weight && name.starts_with(prefix)) weight = weights.find(name.substr(prefix.size()));
+  const std::string other = weight ? "" : model.other_name(name);
+  if (!other.empty()) weight = weights.find(other);
+  if (!other.empty() && !weight) weight = weights.find("timm_model." + other);
   return weight;
 }
 
@@ -238,7 +242,7 @@ Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWei
   for (const models::Parameter& parameter : model.parameters())
     for (const models::ParameterView& view : parameter.views) {
       if (parameter.is_adapter) continue;
-      auto weight = find_weight(weights, view.name, prefix);
+      auto weight = find_weight(weights, view.name, model);
       // A file may hold what is tied under the head's name alone.
       if (!weight && tied && view.name == tied->embedding) weight = weights.find(tied->head);
       if (draws_head && model.is_of_head(view.name)) {

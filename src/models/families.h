@@ -18,9 +18,10 @@ namespace plimsoll::models {
 struct Preset {
   std::string_view name;
   std::string_view hub_id;
-  std::string_view licence;  ///< of the weights, by its usual name
-  int64_t parameters = 0;    ///< as published, or counted by transformers
-  std::string_view config;   ///< its config.json, shortened to the fields that matter
+  std::string_view licence;         ///< of the weights, by its usual name
+  int64_t parameters = 0;           ///< as published, or counted by transformers
+  std::string_view config;          ///< its config.json, shortened to the fields that matter
+  std::string_view processor = {};  ///< an image model's preprocessor_config.json
 };
 
 /// What config.json calls a size: the first name that it has. An empty name is none.
@@ -69,11 +70,12 @@ const Family& mistral_family();
 const Family& qwen2_family();
 const Family& qwen3_family();
 const Family& smollm3_family();
+const Family& vit_family();
 
 using FamilyFile = const Family& (*)();
 inline constexpr std::array kLanguageFamilies = {llama_family, mistral_family, qwen2_family,
                                                  qwen3_family, smollm3_family, gpt2_family};
-inline constexpr std::array<FamilyFile, 0> kImageFamilies = {};
+inline constexpr std::array kImageFamilies = {vit_family};
 /// All of them: language models, then image models.
 inline constexpr auto kFamilies = [] {
   std::array<FamilyFile, kLanguageFamilies.size() + kImageFamilies.size()> all{};

@@ -19,19 +19,21 @@ Result<ops::Gelu> read_gelu(const io::ConfigJson& config) {
   return form->form;
 }
 
-Result<std::vector<int64_t>> read_sizes(const io::ConfigJson& config, std::string_view field,
-                                        std::vector<int64_t> if_missing) {
+Result<std::vector<int64_t>> read_stages(const io::ConfigJson& config, std::string_view field, int64_t most,
+                                         std::vector<int64_t> if_missing) {
   if (!config.has(field)) return if_missing;
-  PLIMSOLL_ASSIGN(std::vector<int64_t> sizes, config.integers(field, {1, int64_t{1} << 20}));
-  if (sizes.empty() || config.fields().find(field)->kind != io::Tree::Kind::kList)
-    return config.error(field, "a list with a number for each stage");
-  return sizes;
+  constexpr size_t kMostStages = 64;
+  PLIMSOLL_ASSIGN(std::vector<int64_t> stages, config.integers(field, {1, most}));
+  if (config.fields().find(field)->kind != io::Tree::Kind::kList || stages.empty() ||
+      stages.size() > kMostStages)
+    return config.error(field, "a list with a number for each of at most 64 stages");
+  return stages;
 }
 
 std::vector<std::string> finish_image_config(const io::ConfigJson& config) {
-  config.ignore({"torch_dtype", "dtype", "transformers_version", "_name_or_path", "name_or_path",
-                 "quantization_config", "gradient_checkpointing", "finetuning_task", "return_dict",
-                 "output_attentions", "output_hidden_states",
+  config.ignore({"architectures", "model_type", "torch_dtype", "dtype", "transformers_version",
+                 "_name_or_path", "name_or_path", "quantization_config", "gradient_checkpointing",
+                 "finetuning_task", "return_dict", "output_attentions", "output_hidden_states",
                  // Of backbones that detectors are built on.
                  "out_features", "out_indices", "stage_names", "_out_features", "_out_indices",
                  "apply_layernorm", "reshape_hidden_states"});

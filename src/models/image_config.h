@@ -27,9 +27,11 @@ Result<ImageExtent> read_extent(const io::ConfigJson& config, std::string_view f
 /// hidden_act, one of the forms of gelu; "gelu" where it is left out. Errors: kBadData naming the field.
 Result<ops::Gelu> read_gelu(const io::ConfigJson& config);
 
-/// A list of positive numbers, one for each stage. Errors: kBadData naming the field.
-Result<std::vector<int64_t>> read_sizes(const io::ConfigJson& config, std::string_view field,
-                                        std::vector<int64_t> if_missing);
+/// A list of numbers from 1 to `most`, one for each of at most 64 stages. Errors: kBadData naming the field.
+Result<std::vector<int64_t>> read_stages(const io::ConfigJson& config, std::string_view field, int64_t most,
+                                         std::vector<int64_t> if_missing);
+/// The most channels of a stage, and the most layers.
+inline constexpr int64_t kMostChannels = 1 << 16, kMostLayers = 1 << 10;
 
 /// Marks what every image family's file may hold without effect, and lists the fields that nobody read. The
 /// last call of a parser.

@@ -197,6 +197,9 @@ class Model {
   [[nodiscard]] virtual std::optional<TiedHead> tied_head() const { return {}; }
   /// What the names of all but the head's tensors start with; checkpoints of the bare model lack it.
   [[nodiscard]] virtual std::string_view base_prefix() const { return {}; }
+  /// What files of timm and torchvision call the tensor or buffer that files of transformers call `name`;
+  /// empty where that is not known. timm's wrapper in transformers puts "timm_model." before it.
+  [[nodiscard]] virtual std::string other_name(std::string_view /*name*/) const { return {}; }
   /// Whether a tensor of that name, which is no parameter, may stand in a checkpoint: buffers that older
   /// versions of transformers saved, a language model's head where this one classifies.
   [[nodiscard]] virtual bool ignores_tensor(std::string_view /*name*/) const { return false; }

@@ -59,6 +59,15 @@ std::optional<std::string_view> find_preset(std::string_view spelling) {
   return exact ? exact : plain;
 }
 
+std::string_view preset_processor(std::string_view name) {
+  const std::optional<std::string_view> found = find_preset(name);
+  std::string_view processor;
+  for_each_preset([&](const Preset& preset) {
+    if (found && preset.name == *found) processor = preset.processor;
+  });
+  return processor;
+}
+
 Result<io::ConfigJson> preset_config(std::string_view name) {
   const std::optional<std::string_view> found = find_preset(name);
   std::string_view config;

@@ -26,6 +26,9 @@ std::vector<PresetInfo> presets();
 std::optional<std::string_view> find_preset(std::string_view spelling);
 /// The preset's config, by find_preset. Errors: kInvalidArgument naming the nearest known preset.
 Result<io::ConfigJson> preset_config(std::string_view name);
+/// The preprocessor_config.json that goes with a preset of an image family, by find_preset; empty for any
+/// other.
+std::string_view preset_processor(std::string_view name);
 /// All names, in the order of presets().
 std::vector<std::string> preset_names();
 

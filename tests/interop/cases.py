@@ -7,7 +7,7 @@ import re
 MODELS = pathlib.Path(__file__).parent.parent.parent / "src" / "models"
 
 
-def read_families():
+def read_samples():
     """The sample of every family, by its model_type: what `.sample` says in its file of src/models."""
     found = {}
     for source in sorted(MODELS.glob("*.cpp")):
@@ -17,7 +17,9 @@ def read_families():
     return found
 
 
-FAMILIES = read_families()
+SAMPLES = read_samples()
+FAMILIES = {name: sample for name, sample in SAMPLES.items() if "vocab_size" in sample}
+IMAGE_FAMILIES = {name: sample for name, sample in SAMPLES.items() if name not in FAMILIES}
 LLAMA, QWEN2, QWEN3, SMOLLM3, GPT2 = (FAMILIES[name] for name in ("llama", "qwen2", "qwen3", "smollm3", "gpt2"))
 MISTRAL = {key: value for key, value in FAMILIES["mistral"].items() if key != "sliding_window"} | dict(num_key_value_heads=3)
 LLAMA3_ROPE = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,

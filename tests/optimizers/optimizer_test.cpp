@@ -134,5 +134,24 @@ TEST(Optimizer, AStackIsNoMatrix) {
   }
 }
 
+/// A convolution's filters are no matrices: Muon updates them as it does embeddings, Adafactor refuses them.
+TEST(Optimizer, UpdatesFiltersElementByElement) {
+  for (const std::string_view name : {"adamw", "sgd", "lion", "muon", "adafactor"}) {
+    ir::Graph graph;
+    ir::Builder b(graph, ops::find_op);
+    const ir::TensorType type{ir::DType::kF32, {8, 3, 3, 4}};
+    b.state({"conv", type, ir::StateClass::kParameter});
+    const Update filters{.parameter = "conv",
+                         .gradient = b.state({"g", type, ir::StateClass::kInput}),
+                         .is_hidden = true,
+                         .kind = ir::ParameterKind::kFilters};
+    const Status status = append_update(b, {filters}, {.name = std::string(name)});
+    EXPECT_EQ(status.ok(), name != "adafactor") << name;
+    if (!status) {
+      EXPECT_EQ(status.error().what, "adafactor has no rule for conv, a convolution [8,3,3,4]");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll::optimizers

@@ -145,6 +145,24 @@ void add_memory_bound(DType type, std::span<const Pair> shapes, bool with_tables
   }
 }
 
+/// What stands between convolutions, of images of that extent and so many channels.
+void add_image_ops(DType type, std::initializer_list<Pair> images, std::vector<OpSample>& samples) {
+  ir::Attrs batch{{"eps", 1e-5}, {"batch", true}};
+  ir::Attrs relu = batch;
+  relu.set("relu", true);
+  const std::vector<int64_t> two{2, 2}, three{3, 3}, one{1, 1};
+  const ir::Attrs pool{{"kernel", three}, {"stride", two}, {"padding", one}};
+  for (const auto& [extent, channels] : images) {
+    const TensorType x{type, {4, extent, extent, channels}}, row = single({channels});
+    samples.push_back({"batch_statistics", {x}, {}});
+    samples.push_back({"batch_norm", {x, row, row, row, row}, relu});
+    samples.push_back({"batch_norm", {x, row, row, row, row, x}, relu});
+    samples.push_back({"batch_norm_grad", {x, x, row, row, row, row}, relu});
+    samples.push_back({"batch_norm_add_grad", {x, x, row, row, row, x}, batch});
+    samples.push_back({"max_pool2d", {x}, pool});
+  }
+}
+
 /// Norm and update of many tensors at once.
 void add_updates(std::initializer_list<int64_t> sizes, std::vector<OpSample>& samples) {
   for (const int64_t size : sizes) {
@@ -192,6 +210,8 @@ std::vector<SampleGroup> calibration_samples() {
   groups.push_back({"memory-bound ops", {}});
   for (const DType type : {DType::kF32, DType::kBf16})
     add_memory_bound(type, kMemoryBoundShapes, true, groups.back().samples);
+  for (const DType type : {DType::kF32, DType::kBf16})
+    add_image_ops(type, {{56, 64}, {14, 512}}, groups.back().samples);
   groups.push_back({"updates", {}});
   add_updates({1 << 14, 1 << 18, 1 << 20}, groups.back().samples);
   add_8bit_updates({1 << 14, 1 << 18, 1 << 20}, groups.back().samples);

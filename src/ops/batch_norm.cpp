@@ -39,12 +39,15 @@ Result<Types> infer_batch_norm(const OpTypes& t) {
 
 /// `adds`: of the fused addition, whose y says where relu let pass.
 Result<Types> infer_grad(const OpTypes& t, bool adds) {
-  Operands in(t, 6, {"dy", "x", "mean", "variance", "weight", adds ? "y" : "bias", "acc_dw", "acc_db"});
+  std::vector<std::string_view> names{"dy", "x", "mean", "variance", "weight", "bias", "acc_dw", "acc_db"};
+  if (adds) names[5] = "y", names.emplace_back("dy2");
+  Operands in(t, 6, std::move(names));
   if (!in) return in.error();
   const Shape& x = t.inputs[1].shape;
   const Shape row = channels_of(x);
   in.floating({2, 3}).shaped(0, x).shaped(2, row).shaped(3, row).shaped(4, row).shaped(5, adds ? x : row);
   in.shaped(6, row).shaped(7, row);
+  if (adds) in.shaped(8, x);
   const DType dw = dw_dtype(in, t, t.inputs[4].dtype);
   Types results = {t.inputs[1]};
   if (adds) results.push_back({out_dtype(in, t, t.inputs[5].dtype), x});
@@ -120,8 +123,10 @@ void reference_batch_norm(RefContext& ctx) {
 struct Gradient {
   explicit Gradient(RefContext& ctx, bool adds)
       : dz(ctx.inputs[0]->data), xhat(ctx.inputs[1]->data), channels(ctx.inputs[2]->data.size()) {
+    const RefTensor* more = ctx.inputs.size() > 8 ? ctx.inputs[8] : nullptr;
     for (size_t i = 0; i < xhat.size(); ++i) {
       const size_t c = i % channels;
+      if (more != nullptr) dz[i] += more->data[i];
       xhat[i] = (xhat[i] - ctx.inputs[2]->data[c]) * rstd_of(ctx, ctx.inputs[3]->data[c]);
       const double y =
           adds ? ctx.inputs[5]->data[i] : xhat[i] * ctx.inputs[4]->data[c] + ctx.inputs[5]->data[c];
@@ -168,7 +173,7 @@ OpDef grad_def(bool adds) {
       .summary = adds ? "cotangents of x, residual, weight and bias" : "cotangents of x, weight and bias",
       .work = {WorkKind::kReduction},
       .min_inputs = 6,
-      .max_inputs = 8,
+      .max_inputs = adds ? 9 : 8,
       .attrs = adds ? std::vector<AttrSpec>{float_attr("eps"), bool_attr(kBatch), bool_attr(kFrozen),
                                             out_attr(), dw_attr()}
                     : std::vector<AttrSpec>{float_attr("eps"), bool_attr(kBatch), bool_attr(kRelu),
@@ -179,8 +184,8 @@ OpDef grad_def(bool adds) {
       .autocast = ir::AutocastClass::kF32,
       .recompute = ir::RecomputeClass::kNearlyFree,
       .accumulators = adds ? std::vector<ir::Alias>{{2, 6}, {3, 7}} : std::vector<ir::Alias>{{1, 6}, {2, 7}},
-      .in_place =
-          adds ? std::vector<ir::Alias>{{0, 1}, {1, 0}, {1, 5}} : std::vector<ir::Alias>{{0, 1}, {0, 0}},
+      .in_place = adds ? std::vector<ir::Alias>{{0, 1}, {1, 0}, {1, 8}, {1, 5}}
+                       : std::vector<ir::Alias>{{0, 1}, {0, 0}},
       .output_dtypes = adds ? std::vector<ir::OutputDtype>{{1, "out", 5}, {2, "dw", 4}, {3, "dw", 4}}
                             : std::vector<ir::OutputDtype>{{1, "dw", 4}, {2, "dw", 4}}};
 }

@@ -29,8 +29,8 @@ struct BatchNorm {
 ///   db = sum of dz, dw = sum of dz * xhat, dx = weight * rstd * (dz [- db/M - xhat * dw/M with batch])
 /// Op `batch_norm_grad`(dy, x, mean, variance, weight, bias, acc_dw?, acc_db?) {eps, batch?, relu?, frozen?,
 /// dw?} -> dx, dw, db; of relu with a residual `batch_norm_add_grad`(dy, x, mean, variance, weight, y,
-/// acc_dw?, acc_db?) {eps, batch?, frozen?, out?, dw?} -> dx, d_residual = dz, dw, db; {out} is d_residual's
-/// dtype. With {frozen} there are no dw and db.
+/// acc_dw?, acc_db?, dy2?) {eps, batch?, frozen?, out?, dw?} -> dx, d_residual = dz, dw, db; {out} is
+/// d_residual's dtype, and a dy2 that is given is added to dy. With {frozen} there are no dw and db.
 ValueId batch_norm(Builder& b, ValueId x, ValueId mean, ValueId variance, ValueId weight, ValueId bias,
                    ValueId residual, const BatchNorm& how);
 

@@ -48,12 +48,34 @@ bool fuse_backward(Rewriter& rw, OpId id) {
   return false;
 }
 
+/// Batch norm's way round: its gradient takes in the sum of the two cotangents of what it gave.
+bool fuse_cotangents(Rewriter& rw, OpId id) {
+  constexpr size_t kSecond = 8;
+  if (rw.op(id).def->name != "batch_norm_add_grad") return false;
+  const ir::Op grad = rw.op(id);
+  const ValueId dy = grad.inputs[0];
+  const OpId add_id = rw.producer_id(dy);
+  const ir::Op add = rw.op(add_id);
+  if (add.def->name != "add" || grad.inputs.size() > kSecond || !rw.only_use(dy, id)) return false;
+  if (!rw.may_sink(add_id, rw.position(id))) return false;
+  std::vector<ValueId> operands = grad.inputs;
+  operands.resize(kSecond + 1);
+  operands[0] = add.inputs[0];
+  operands[kSecond] = add.inputs[1];
+  const auto fused = rw.before(id, grad.def->name, operands, grad.attrs);
+  rw.remove(id);
+  rw.remove(add_id);
+  for (size_t i = 0; i < grad.outputs.size(); ++i) rw.replace(grad.outputs[i], fused[i]);
+  return true;
+}
+
 }  // namespace
 
 Result<FuseNormGradsReport> fuse_norm_grads(ir::Graph& graph, const FuseNormGradsOptions& options) {
   Rewriter rw(graph, options.keep);
   FuseNormGradsReport report;
-  for (const OpId id : rw.order()) report.fused += fuse_backward(rw, id) ? 1 : 0;
+  for (const OpId id : rw.order())
+    report.fused += !rw.removed(id) && (fuse_backward(rw, id) || fuse_cotangents(rw, id)) ? 1 : 0;
   PLIMSOLL_ASSIGN(report.replaced, rw.finish());
   return report;
 }

@@ -130,7 +130,7 @@ void through_statistics(const BatchNormCoefficients& c, const Granules& granules
   });
 }
 
-// Operands dy, x, mean, variance, weight, bias or, where it `adds`, y, acc_dw?, acc_db?; results dx,
+// Operands dy, x, mean, variance, weight, bias or, where it `adds`, y, acc_dw?, acc_db?, dy2?; results dx,
 // d_residual where it adds, dw, db unless frozen.
 template <bool kAdds>
 void batch_norm_grad(const KernelCall& call, ThreadPool& pool) {
@@ -146,6 +146,7 @@ void batch_norm_grad(const KernelCall& call, ThreadPool& pool) {
   const ChannelSets sets{x.shape().num_rows(), call.inputs[2].as<const float>(), c.scale};
   const bool relu = !kAdds && attrs.flag("relu");
   sum_channels({.dy = dy,
+                .dy2 = input_or_none(call, 8),
                 .x = x,
                 .mask = kAdds ? call.inputs[5] : TensorRef{},
                 .dz = kAdds ? call.outputs[1] : TensorRef{},

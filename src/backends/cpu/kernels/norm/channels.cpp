@@ -148,9 +148,9 @@ HWY_INLINE V passed(V dy, V y) { return hn::IfThenElse(hn::Le(y, zero()), zero()
 
 template <class Row, Mask kMask>
 struct SumRows {
-  Row dy, x, mask, dz, dx;
+  Row dy, dy2, x, mask, dz, dx;
   const float *centre, *scale, *shift;
-  bool has_dz, has_dx;
+  bool has_dy2, has_dz, has_dx;
 
   // The columns of `kVectors` vectors, down all rows: dz, dx and the sums.
   template <int kVectors, class Part>
@@ -160,6 +160,7 @@ struct SumRows {
         const int64_t channel = j + v * kWidth, i = r * stride + channel;
         const V difference = hn::Sub(load(x + i, part), load(centre + channel, part));
         V d = load(dy + i, part);
+        if (has_dy2) d = hn::Add(d, load(dy2 + i, part));
         if constexpr (kMask == Mask::kStored) d = passed(d, load(mask + i, part));
         if constexpr (kMask == Mask::kFromX)
           d = passed(d, hn::MulAdd(difference, load(scale + channel, part), load(shift + channel, part)));
@@ -175,16 +176,18 @@ template <class Row, Mask kMask>
 HWY_INLINE void sum_rows_as(const ChannelSums& a, int64_t begin, int64_t end, float* dw, float* db) {
   const int64_t channels = a.x.type.shape.dim(-1), first = begin / a.sets.rows_of_set * channels;
   const auto at = [&](const TensorRef& ref) { return row_of<Row>(ref ? ref : a.x, begin); };
-  const SumRows<Row, kMask> rows{at(a.dy),
-                                 at(a.x),
-                                 at(a.mask),
-                                 at(a.dz),
-                                 at(a.dx),
-                                 a.sets.centre + first,
-                                 a.sets.scale + first,
-                                 a.shift,
-                                 static_cast<bool>(a.dz),
-                                 static_cast<bool>(a.dx)};
+  const SumRows<Row, kMask> rows{.dy = at(a.dy),
+                                 .dy2 = at(a.dy2),
+                                 .x = at(a.x),
+                                 .mask = at(a.mask),
+                                 .dz = at(a.dz),
+                                 .dx = at(a.dx),
+                                 .centre = a.sets.centre + first,
+                                 .scale = a.sets.scale + first,
+                                 .shift = a.shift,
+                                 .has_dy2 = static_cast<bool>(a.dy2),
+                                 .has_dz = static_cast<bool>(a.dz),
+                                 .has_dx = static_cast<bool>(a.dx)};
   const float* rstd = a.rstd + first;
   for_columns<4>(channels, [&](int64_t j, auto count, auto part) HWY_ATTR {
     constexpr int kVectors = decltype(count)::value;
@@ -211,7 +214,7 @@ void sum_rows_of_channels(const ChannelSums& a, int64_t begin, int64_t end, floa
         else
           sum_rows_as<Row, Mask::kNone>(a, begin, end, dw, db);
       },
-      a.dy, a.x, a.mask, a.dz, a.dx);
+      a.dy, a.dy2, a.x, a.mask, a.dz, a.dx);
 }
 
 template <class Row, bool kRelu>

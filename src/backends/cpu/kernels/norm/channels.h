@@ -31,12 +31,12 @@ struct ChannelMap {
 };
 void map_channels(const ChannelMap& map, ThreadPool& pool);
 
-/// The first pass of a gradient. dz is dy where relu let pass, by `mask`, or where that is absent and `relu`
-/// is set by (x - centre) * scale + shift. Of each granule and channel dw = rstd * sum of dz * (x - centre)
-/// and db = sum of dz, [granules, channels], where dw is not null; dz and dx = dz * scale where they are
-/// there, and these may lie where dy, x or the mask does.
+/// The first pass of a gradient. dz is dy, plus dy2 where that is there, where relu let pass, by `mask`, or
+/// where that is absent and `relu` is set by (x - centre) * scale + shift. Of each granule and channel dw =
+/// rstd * sum of dz * (x - centre) and db = sum of dz, [granules, channels], where dw is not null; dz and dx
+/// = dz * scale where they are there, and these may lie where dy, dy2, x or the mask does.
 struct ChannelSums {
-  TensorRef dy, x, mask, dz, dx;
+  TensorRef dy, dy2, x, mask, dz, dx;
   ChannelSets sets;
   const float *shift = nullptr, *rstd = nullptr;  ///< [channels] and [sets, channels]
   bool relu = false;

@@ -145,6 +145,7 @@ void group_norm_grad(const KernelCall& call, ThreadPool& pool) {
   });
   const ChannelSets sets{e.granules.segment(), centre, scale};
   sum_channels({.dy = dy,
+                .dy2 = {},
                 .x = x,
                 .mask = {},
                 .dz = {},

@@ -65,6 +65,7 @@ void scaled_add_grad(const KernelCall& call, ThreadPool& pool) {
   const bool learns = call.outputs.size() > 1;
   float* shares = scratch + BranchFactors::elements(branch.shape());
   sum_channels({.dy = call.inputs[0],
+                .dy2 = {},
                 .x = branch,
                 .mask = {},
                 .dz = {},

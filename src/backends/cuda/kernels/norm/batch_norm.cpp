@@ -80,7 +80,7 @@ int64_t batch_norm_grad_bytes(const ir::OpTypes& types) {
   return scratch.bytes();
 }
 
-// Operands dy, x, mean, variance, weight, bias or, where it `adds`, y, acc_dw?, acc_db?; results dx,
+// Operands dy, x, mean, variance, weight, bias or, where it `adds`, y, acc_dw?, acc_db?, dy2?; results dx,
 // d_residual where it adds, dw, db unless frozen.
 template <bool kAdds>
 Status batch_norm_grad(const KernelCall& call, Stream& stream) {
@@ -101,6 +101,7 @@ Status batch_norm_grad(const KernelCall& call, Stream& stream) {
   const DeviceChannels by = batch_channels(c, call.inputs[2], x.shape().num_rows());
   PLIMSOLL_TRY(sum_channels(x.shape(),
                             {.dy = operand(dy),
+                             .dy2 = input_operand(call, 8),
                              .x = operand(x),
                              .mask = kAdds ? operand(call.inputs[5]) : Operand{},
                              .dz = dz,

@@ -125,7 +125,7 @@ extern "C" __global__ void map_channels(MapChannels a) {
 
 // ---- gradients
 
-// dz, dx may lie where dy, x or the mask does: a thread writes what it alone has read.
+// dz, dx may lie where dy, dy2, x or the mask does: a thread writes what it alone has read.
 extern "C" __global__ void sum_channels(SumChannels a) {
   __shared__ float shared[kChannelRows][kChannelsOfBlock + 1];
   const i64 channels = a.by.channels;
@@ -140,6 +140,7 @@ extern "C" __global__ void sum_channels(SumChannels a) {
       const i64 i = r * channels + part.channel;
       const float difference = load(a.x, i) - centre;
       float d = load(a.dy, i);
+      if (given(a.dy2)) d += load(a.dy2, i);
       if (given(a.mask) ? load(a.mask, i) <= 0.0f : a.relu && difference * scale + shift <= 0.0f) d = 0.0f;
       if (given(a.dz)) store(a.dz, i, d);
       if (given(a.dx)) store(a.dx, i, d * scale);

@@ -43,10 +43,11 @@ struct MapChannels {
   i64 n = 0;
   int relu = 0;
 };
-/// dz is dy where relu let pass: by `mask`, or where `relu` is set by x. dw = rstd * sum of dz * (x - centre)
-/// and db = sum of dz, [granules, channels]; dz and dx = dz * scale where they are given.
+/// dz is dy, plus dy2 where given, where relu let pass: by `mask`, or where `relu` is set by x. dw = rstd *
+/// sum of dz * (x - centre) and db = sum of dz, [granules, channels]; dz and dx = dz * scale where they are
+/// given.
 struct SumChannels {
-  Operand dy = {}, x = {}, mask = {}, dz = {}, dx = {};
+  Operand dy = {}, dy2 = {}, x = {}, mask = {}, dz = {}, dx = {};
   DeviceChannels by = {};
   const float* rstd = nullptr;
   float *dw = nullptr, *db = nullptr;

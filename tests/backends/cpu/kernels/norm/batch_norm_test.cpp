@@ -18,6 +18,7 @@ struct Channels {
   Tensor rows() const { return normal(x, 1, 2.0F); }
   Tensor dy() const { return normal(x, 2); }
   Tensor residual() const { return normal(x, 3); }
+  Tensor result() const { return normal(x, 6); }
   Tensor weight() const { return normal(row(), 4); }
   Tensor bias() const { return normal(row(), 5); }
   /// What the statistics of `rows` are.
@@ -33,8 +34,9 @@ const Channels kBatchNormCases[] = {
 
 TEST(BatchNorm, Statistics) {
   for (const Channels& c : kBatchNormCases) {
-    expect_op({"batch_statistics", {c.rows()}}, 3e-6);
-    expect_op({"batch_statistics", {as(DType::kBf16, c.rows())}}, 3e-6);
+    // Means are near zero, and held to their own size rather than to the standard deviation of 2.
+    expect_op({"batch_statistics", {c.rows()}}, 1e-5);
+    expect_op({"batch_statistics", {as(DType::kBf16, c.rows())}}, 1e-5);
   }
 }
 
@@ -79,7 +81,24 @@ TEST(BatchNorm, GradientWithAResidual) {
       expect_op({"batch_norm_add_grad", grad, batch_norm_attrs(batch, false, true)}, 5e-6);
       grad.insert(grad.end(), {c.weight(), c.bias()});
       expect_op({"batch_norm_add_grad", grad, batch_norm_attrs(batch, false)}, 5e-6);
+      grad.push_back(c.residual());
+      expect_op({"batch_norm_add_grad", grad, batch_norm_attrs(batch, false)}, 5e-6);
     }
+}
+
+/// The addition that is taken in gives the bits of the two ops.
+TEST(BatchNorm, ASecondCotangentIsAddedFirst) {
+  const Channels c{{2, 20, 20, 64}};
+  for_each_isa([&](const std::string& isa) {
+    const std::vector<Tensor> in = c.operands(c.rows());
+    const auto grad = [&](const Tensor& dy, const Tensor& dy2) {
+      return run_cpu({"batch_norm_add_grad",
+                      {dy, in[0], in[1], in[2], in[3], c.result(), absent(), absent(), dy2},
+                      batch_norm_attrs(true, false)});
+    };
+    const Tensor sum = run_cpu({"add", {c.dy(), c.residual()}})[0];
+    expect_same_bits(grad(c.dy(), c.residual()), grad(sum, absent()), isa);
+  });
 }
 
 /// relu passes the same gradient whether it is told by x or, with a residual of zeros, by y.

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/kernels/gemm/gemm_bf16.h"
 #include "backends/cpu/kernels/gemm/gemm_columns.h"
+#include "backends/cpu/kernels/gemm/gemm_rows.h"
 #include "backends/cpu/kernels/gemm/gemm_tile.h"
 #include "backends/cpu/kernels/isa.h"
 #include "base/check.h"
@@ -121,7 +122,7 @@ void multiply(const GemmBlock& block, const GemmPlan& plan, ThreadPool& pool) {
 // C and bias are f32.
 void multiply_in_f32(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace) {
   const GemmPlan plan = plan_gemm(args.m, args.n, args.k, args.k_segment);
-  if (gemm_by_columns(args, plan, pool, workspace)) return;
+  if (gemm_by_columns(args, plan, pool, workspace) || gemm_by_rows(args, plan, pool, workspace)) return;
   const int64_t granules = GemmGranules(args.k, args.k_segment).count();
   GemmBlock block{.args = &args, .padded_rows = plan.block_rows, .padded_columns = plan.block_columns};
   block.a = reinterpret_cast<float*>(workspace.data());

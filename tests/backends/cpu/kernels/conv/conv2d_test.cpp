@@ -19,7 +19,8 @@ const std::vector<ConvCase>& conv_cases() {
       {{1, 9, 10, 5}, {6, 3, 2, 5}, {.stride = {1, 3}, .padding = {3, 2}, .dilation = {2, 3}}},
       {{1, 10, 9, 4}, {6, 3, 3, 4}, {.stride = {2, 4}, .padding = {4, 1}, .dilation = {4, 2}}},
       {{2, 6, 6, 12}, {18, 3, 3, 4}, {.padding = {1, 1}, .groups = 3}, true},
-      {{1, 3, 3, 2}, {4, 3, 3, 2}, {.padding = {5, 5}}},  // patches of nothing but zeros
+      {{1, 65, 64, 16}, {8, 3, 3, 16}, {.padding = {1, 1}}, true},  // very many rows
+      {{1, 3, 3, 2}, {4, 3, 3, 2}, {.padding = {5, 5}}},            // patches of nothing but zeros
   };
   return cases;
 }

@@ -204,7 +204,8 @@ TEST_P(Gemm, SameBitsForAnyNumberOfThreads) {
                         {.s = {23, 1700, 300, 70}, .accumulate = true},
                         {.s = {23, 1700, 300, 70}, .b = Layout::kStrided},
                         {.s = {70, 900, 700, 450}, .accumulate = true, .bias = true},
-                        {.s = {9, 2600, 513}, .a = Layout::kColumns}};
+                        {.s = {9, 2600, 513}, .a = Layout::kColumns},
+                        {.s = {4101, 50, 300, 150}, .b = Layout::kColumns, .bias = true}};
   for (const Call& call : calls) {
     const auto one = compute(call, 1);
     for (const int threads : {2, 3, 8})
@@ -287,7 +288,9 @@ TEST_P(Gemm, ManyBlocks) {
       {.s = {700, 1100, 1030}, .a = Layout::kRows, .b = Layout::kColumns},
       {.s = {1101, 1105, 1030, 515}, .a = Layout::kColumns, .b = Layout::kRows, .bias = true},
       {.s = {101, 1300, 1030, 515}, .a = Layout::kColumns, .b = Layout::kRows, .bias = true},
-      {.s = {101, 1650, 1030}, .a = Layout::kRows, .b = Layout::kColumns, .bias = true}};
+      {.s = {101, 1650, 1030}, .a = Layout::kRows, .b = Layout::kColumns, .bias = true},
+      {.s = {4103, 310, 1030, 515}, .a = Layout::kRows, .b = Layout::kColumns, .bias = true},
+      {.s = {4103, 70, 40}, .a = Layout::kColumns, .b = Layout::kRows}};
   for (const Call& call : calls) {
     Problem p(call);
     ThreadPool pool(3);

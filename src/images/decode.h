@@ -16,8 +16,8 @@ namespace plimsoll::images {
 class RowSink {
  public:
   virtual ~RowSink() = default;
-  /// Row `y`: 3 bytes a pixel, `width` pixels; the memory may be written to and is the caller's afterwards.
-  /// False: no further row is needed.
+  /// Row `y`: 3 bytes a pixel, `width` pixels, kRowSlack bytes behind them (resample.h); the memory may be
+  /// written to. False: no further row is needed.
   virtual bool row(int64_t y, uint8_t* rgb) = 0;
 };
 

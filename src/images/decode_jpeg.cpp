@@ -7,6 +7,7 @@
 
 #include "images/decode.h"
 #include "images/jpeg_memory.h"
+#include "images/resample.h"
 
 namespace plimsoll::images {
 namespace {
@@ -98,8 +99,8 @@ class Decompressor {
     info_.dct_method = JDCT_ISLOW;
     info_.do_fancy_upsampling = TRUE;
     jpeg_start_decompress(&info_);
-    auto* row =
-        static_cast<JSAMPLE*>(memory_.arena->try_take(int64_t{info_.output_width} * info_.output_components));
+    auto* row = static_cast<JSAMPLE*>(
+        memory_.arena->try_take(int64_t{info_.output_width} * info_.output_components + kRowSlack));
     if (row == nullptr) fail("the JPEG needs more memory than its header says");
     while (info_.output_scanline < info_.output_height) {
       const int64_t y = info_.output_scanline;

@@ -9,6 +9,7 @@
 
 #include "images/decode.h"
 #include "images/png_chunks.h"
+#include "images/resample.h"
 
 namespace plimsoll::images {
 namespace {
@@ -100,9 +101,10 @@ Status decode_rows(spng_ctx* context, const ImageInfo& info, bool white, RowSink
   const int format = white ? SPNG_FMT_RGBA8 : SPNG_FMT_RGB8;
   const int64_t row_bytes = info.width * (white ? 4 : 3);
   const int flags = (white ? SPNG_DECODE_TRNS : 0) | (info.interlaced ? 0 : SPNG_DECODE_PROGRESSIVE);
-  const std::span<uint8_t> rows = arena.take<uint8_t>(row_bytes * (info.interlaced ? info.height : 1));
+  const std::span<uint8_t> rows =
+      arena.take<uint8_t>(row_bytes * (info.interlaced ? info.height : 1) + kRowSlack);
   const int begun = spng_decode_image(context, info.interlaced ? rows.data() : nullptr,
-                                      info.interlaced ? rows.size() : 0, format, flags);
+                                      info.interlaced ? rows.size() - kRowSlack : 0, format, flags);
   if (begun != 0) return png_error(begun);
   for (int64_t y = 0; y < info.height; ++y) {
     uint8_t* row = rows.data() + (info.interlaced ? y * row_bytes : 0);

@@ -69,8 +69,8 @@ Geometry geometry(const Box& box, const Processor& processor) {
 int64_t resize_bytes(const Geometry& geometry, Interpolation interpolation, bool stored) {
   const AxisRange &x = geometry.x.range, &y = geometry.y.range;
   const int64_t between = geometry.vertical_first ? x.input : y.input * x.count;
-  return axis_bytes(x, interpolation) + axis_bytes(y, interpolation) + arena_piece(3 * between) +
-         (stored || geometry.vertical_first ? arena_piece(3 * x.input * y.input) : 0);
+  return axis_bytes(x, interpolation) + axis_bytes(y, interpolation) + arena_piece(3 * between + kRowSlack) +
+         (stored || geometry.vertical_first ? arena_piece(3 * x.input * y.input + kRowSlack) : 0);
 }
 
 int64_t most_crop_bytes(int64_t width, int64_t height, const Processor& processor, const Augmentation& crop,

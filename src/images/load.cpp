@@ -87,14 +87,14 @@ class StoredBox : public RowSink {
         height_(geometry.y.range.input),
         size_(size),
         turn_(turn),
-        pixels_(arena.take<uint8_t>(3 * width_ * height_)) {}
+        pixels_(arena.take<uint8_t>(3 * width_ * height_ + kRowSlack)) {}
 
   bool row(int64_t stored_y, uint8_t* rgb) override {
     if (turn_.transposed) return column(turn_.mirror_x ? size_.width - 1 - stored_y : stored_y, rgb), true;
     const int64_t y = (turn_.mirror_y ? size_.height - 1 - stored_y : stored_y) - y_;
     if (y < 0 || y >= height_) return true;
-    for (int64_t x = 0; x < width_; ++x)
-      std::memcpy(at(x, y), rgb + 3 * (turn_.mirror_x ? size_.width - 1 - (x_ + x) : x_ + x), 3);
+    if (!turn_.mirror_x) return std::memcpy(at(0, y), rgb + 3 * x_, plimsoll::at(3 * width_)), true;
+    for (int64_t x = 0; x < width_; ++x) std::memcpy(at(x, y), rgb + 3 * (size_.width - 1 - (x_ + x)), 3);
     return true;
   }
   [[nodiscard]] const uint8_t* row_at(int64_t y) const { return pixels_.data() + 3 * width_ * y; }
@@ -164,7 +164,7 @@ class Loader {
   }
   void vertical_first(const Geometry& geometry, const AxisWeights& x, const AxisWeights& y,
                       const StoredBox& box, uint8_t* out) {
-    const std::span<uint8_t> row = arena_.take<uint8_t>(box.stride());
+    const std::span<uint8_t> row = arena_.take<uint8_t>(box.stride() + kRowSlack);
     for (int64_t i = 0; i < geometry.y.range.count; ++i) {
       const uint8_t* first = box.row_at(y.windows[plimsoll::at(i)].first);
       resample_column(y, i, first, box.stride(), row.data());

@@ -8,6 +8,7 @@ namespace plimsoll::images {
 namespace {
 
 constexpr int kPillowBits = 22;
+constexpr int64_t kWeightSlack = 8;  // a vector is read from any weight on
 
 double bilinear(double x) {
   x = std::abs(x);
@@ -56,9 +57,14 @@ double support_of(const AxisRange& range, Interpolation interpolation) {
   return filter_of(interpolation).support * std::max(scale_of(range), 1.0);
 }
 
+int64_t rounded_up_to_taps(int64_t count) {
+  return (count + kTapsTogether - 1) / kTapsTogether * kTapsTogether;
+}
+
+// Zeros behind the last weights of a window make it a multiple of what is computed together.
 int64_t most_weights(const AxisRange& range, Interpolation interpolation) {
-  if (interpolation == Interpolation::kNearest) return 1;
-  return static_cast<int64_t>(std::ceil(support_of(range, interpolation))) * 2 + 1;
+  if (interpolation == Interpolation::kNearest) return kTapsTogether;
+  return rounded_up_to_taps(static_cast<int64_t>(std::ceil(support_of(range, interpolation))) * 2 + 1);
 }
 
 // Pillow adds the scale up from output to output; torch multiplies, in single precision (nearest-exact).
@@ -73,7 +79,7 @@ void nearest_windows(const AxisRange& range, Backend backend, std::span<Window> 
     const int64_t nearest = std::min(static_cast<int64_t>(input), range.input - 1);
     windows[at(i - range.first_output)] = {static_cast<int32_t>(nearest), 1};
   }
-  std::ranges::fill(weights, 1 << kPillowBits);
+  for (int64_t i = 0; i < range.count; ++i) weights[at(i * kTapsTogether)] = 1 << kPillowBits;
 }
 
 int32_t fixed_point(double weight, int bits) {
@@ -130,14 +136,15 @@ int torch_bits(const AxisRange& range, ExactWeights& exact) {
 int64_t axis_bytes(const AxisRange& range, Interpolation interpolation) {
   const int64_t most = most_weights(range, interpolation);
   return arena_piece(range.count * static_cast<int64_t>(sizeof(Window))) +
-         arena_piece(range.count * most * static_cast<int64_t>(sizeof(int32_t))) +
+         arena_piece((range.count * most + kWeightSlack) * static_cast<int64_t>(sizeof(int32_t))) +
          arena_piece(most * static_cast<int64_t>(sizeof(double)));
 }
 
 AxisWeights axis_weights(const AxisRange& range, Interpolation interpolation, Backend backend, Arena& arena) {
   const int64_t stride = most_weights(range, interpolation);
   const std::span<Window> windows = arena.take<Window>(range.count);
-  const std::span<int32_t> weights = arena.take<int32_t>(range.count * stride);
+  const std::span<int32_t> weights = arena.take<int32_t>(range.count * stride + kWeightSlack);
+  std::ranges::fill(weights, 0);
   AxisWeights axis{.windows = windows, .weights = weights, .stride = stride, .bits = kPillowBits};
   if (interpolation == Interpolation::kNearest)
     return nearest_windows(range, backend, windows, weights), axis;
@@ -146,51 +153,9 @@ AxisWeights axis_weights(const AxisRange& range, Interpolation interpolation, Ba
   for (int64_t i = 0; i < range.count; ++i) {
     const std::span<int32_t> fixed = weights.subspan(at(i * stride), at(stride));
     const std::span<const double> own = exact.of(range.first_output + i, windows[at(i)]);
-    std::ranges::fill(fixed, 0);
     std::ranges::transform(own, fixed.begin(), [&](double weight) { return fixed_point(weight, axis.bits); });
   }
   return axis;
-}
-
-namespace {
-
-uint8_t clipped(int32_t sum, int bits) { return static_cast<uint8_t>(std::clamp(sum >> bits, 0, 255)); }
-
-// What rounds to the nearest when the bits behind the point are cut off.
-int32_t half(const AxisWeights& axis) { return axis.bits == 0 ? 0 : 1 << (axis.bits - 1); }
-
-}  // namespace
-
-void resample_row(const AxisWeights& axis, const uint8_t* in, uint8_t* out) {
-  const int32_t* weights = axis.weights.data();
-  for (const Window& window : axis.windows) {
-    const uint8_t* pixel = in + int64_t{3} * window.first;
-    int32_t r = half(axis), g = r, b = r;
-    for (int32_t i = 0; i < window.count; ++i, pixel += 3) {
-      r += pixel[0] * weights[i];
-      g += pixel[1] * weights[i];
-      b += pixel[2] * weights[i];
-    }
-    out[0] = clipped(r, axis.bits);
-    out[1] = clipped(g, axis.bits);
-    out[2] = clipped(b, axis.bits);
-    out += 3;
-    weights += axis.stride;
-  }
-}
-
-void resample_column(const AxisWeights& axis, int64_t i, const uint8_t* rows, int64_t bytes, uint8_t* out) {
-  constexpr int64_t kBlock = 256;  // sums that stay in the first-level cache
-  int32_t sums[kBlock];
-  const int32_t* weights = axis.weights.data() + i * axis.stride;
-  for (int64_t begin = 0; begin < bytes; begin += kBlock) {
-    const int64_t count = std::min(kBlock, bytes - begin);
-    std::fill_n(sums, count, half(axis));
-    const uint8_t* row = rows + begin;
-    for (int32_t tap = 0; tap < axis.windows[at(i)].count; ++tap, row += bytes)
-      for (int64_t x = 0; x < count; ++x) sums[x] += row[x] * weights[tap];
-    for (int64_t x = 0; x < count; ++x) out[begin + x] = clipped(sums[x], axis.bits);
-  }
 }
 
 }  // namespace plimsoll::images

@@ -26,6 +26,11 @@ struct Window {
   int32_t count = 0;
 };
 
+/// Windows are computed in steps of so many inputs; weights behind a window's end are 0.
+inline constexpr int32_t kTapsTogether = 2;
+/// Bytes that can be read behind the last pixel of a row that resample_row takes.
+inline constexpr int64_t kRowSlack = 8;
+
 /// Weights of every output of an axis.
 struct AxisWeights {
   std::span<const Window> windows;
@@ -46,7 +51,8 @@ int64_t axis_bytes(const AxisRange& range, Interpolation interpolation);
 /// `backend` decides where between two of them it rounds.
 AxisWeights axis_weights(const AxisRange& range, Interpolation interpolation, Backend backend, Arena& arena);
 
-/// One row of RGB to the axis's outputs: `in` has the axis's inputs, 3 bytes each.
+/// One row of RGB to the axis's outputs: `in` has the axis's inputs, 3 bytes each, and kRowSlack bytes
+/// behind them.
 void resample_row(const AxisWeights& axis, const uint8_t* in, uint8_t* out);
 
 /// Output `i` of a picture's columns: a row of `bytes` bytes. `rows` is the first row of its window, the

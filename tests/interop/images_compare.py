@@ -253,7 +253,7 @@ def main():
     checks, rng = Checks(), np.random.default_rng(7)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        driver = build_driver(args.build, "images_driver.cpp", folder, ("images", "io", "base"), ["-ljpeg", "-lspng"])
+        driver = build_driver(args.build, "images_driver.cpp", folder, ("images", "io", "base"), ["-ljpeg", "-lspng", "-lhwy"])
         load = Loader(driver, folder)
         if args.pictures:
             found = [path for path in sorted(args.pictures.rglob("*")) if path.suffix.lower() in (".png", ".jpg", ".jpeg") and path.is_file()]

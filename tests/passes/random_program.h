@@ -10,8 +10,13 @@
 
 #include "backends/reference/interpreter.h"
 #include "ir/builder.h"
+#include "ops/batch_norm.h"
+#include "ops/conv2d.h"
+#include "ops/group_norm.h"
+#include "ops/layer_scale.h"
 #include "ops/op_list.h"
 #include "ops/ops.h"
+#include "ops/pooling.h"
 
 namespace plimsoll::fixtures {
 
@@ -55,7 +60,11 @@ class RandomProgramMaker {
  public:
   /// `batch`: sequences in the batch, 0: as the seed has it. The network is the same for any.
   RandomProgramMaker(uint64_t seed, int64_t batch)
-      : dice_(seed), data_dice_(~seed), own_dice_(seed ^ 0x5eed), b_(program_.graph, ops::find_op) {
+      : dice_(seed),
+        data_dice_(~seed),
+        own_dice_(seed ^ 0x5eed),
+        image_dice_(seed ^ 0x1a6e),
+        b_(program_.graph, ops::find_op) {
     kv_heads_ = dice_.range(1, 2);
     heads_ = kv_heads_ * dice_.range(1, 2);
     head_dim_ = 2 * dice_.range(1, 5);
@@ -84,6 +93,7 @@ class RandomProgramMaker {
       auto scope = b_.block(static_cast<int32_t>(i), "layers." + std::to_string(i));
       x = layer(x);
       if (own_dice_.chance(40)) x = own(x);
+      if (image_dice_.chance(25)) x = image(x);
     }
     auto scope = b_.scope("head");
     if (dice_.chance(80)) x = norm(x, "norm");
@@ -296,6 +306,53 @@ class RandomProgramMaker {
     }
   }
 
+  /// What image models are made of, on an image of a token a row.
+  ValueId image(ValueId x) {
+    auto scope = b_.scope("image");
+    ValueId y = ops::reshape(b_, x, {batch_, tokens_, 1, hidden_});
+    switch (image_dice_.range(0, 2)) {
+      case 0:
+        for (int64_t i = image_dice_.range(1, 3); i > 0; --i) {
+          auto block = b_.scope(std::to_string(i));
+          y = batch_norm(convolution(batch_norm(convolution(y, "conv1"), {}, "norm1"), "conv2"), y, "norm2");
+        }
+        break;
+      case 1: {
+        const ValueId weight = param("weight", Shape{hidden_}), bias = param("bias", Shape{hidden_});
+        const int64_t groups = image_dice_.chance(50) ? 1 : hidden_;
+        const ValueId branch = ops::group_norm(b_, convolution(y, "conv"), weight, bias, groups, 1e-3).y;
+        const ValueId kept =
+            image_dice_.chance(50) ? ops::kept_samples(b_, random_, batch_, 0.25, 5) : ValueId{};
+        y = ops::scaled_add(b_, y, branch, param("scale", Shape{hidden_}), kept);
+        break;
+      }
+      default: {
+        const ops::Pool2d pool{.kernel = {3, 1}, .stride = {1, 1}, .padding = {1, 0}};
+        y = ops::add(b_, ops::max_pool2d(b_, y, pool), ops::avg_pool2d(b_, y, pool, image_dice_.chance(50)));
+      }
+    }
+    return ops::reshape(b_, y, {batch_, tokens_, hidden_});
+  }
+
+  ValueId convolution(ValueId x, const std::string& name) {
+    const bool is_wide = image_dice_.chance(50);
+    const ops::Conv2d how{.padding = {is_wide ? 1 : 0, 0}};
+    return ops::conv2d(b_, x, param(name, Shape{hidden_, is_wide ? 3 : 1, 1, hidden_}), {}, how);
+  }
+
+  /// With given statistics: those of the batch would depend on its split.
+  ValueId batch_norm(ValueId x, ValueId residual, const std::string& name) {
+    const Shape row{hidden_};
+    const auto given = [&](const char* what, double low, double high) {
+      return declare(b_.layer() + "." + name + what, DType::kF32, row, StateClass::kConstant,
+                     numbers(hidden_, low, high));
+    };
+    const ValueId mean = given(".mean", -0.5, 0.5), variance = given(".variance", 0.5, 2);
+    const ValueId weight = param(name + ".weight", row), bias = param(name + ".bias", row);
+    return ops::batch_norm(b_, x, mean, variance, weight, bias, residual,
+                           {.eps = 1e-3, .batch = false, .relu = image_dice_.chance(70)});
+  }
+
   ValueId products_attention(ValueId x) {
     const int64_t q = heads_ * head_dim_;
     const auto parts = ops::split(b_, ops::linear(b_, x, param("qkv", Shape{3 * q, hidden_}), {}), {q, q, q});
@@ -321,9 +378,10 @@ class RandomProgramMaker {
                           {normed, param("gain", Shape{hidden_}), param("shift", Shape{hidden_})});
   }
 
-  Dice dice_;       // the network
-  Dice data_dice_;  // what its states hold
-  Dice own_dice_;   // where it has layers of one's own
+  Dice dice_;        // the network
+  Dice data_dice_;   // what its states hold
+  Dice own_dice_;    // where it has layers of one's own
+  Dice image_dice_;  // where it has layers of image models
   RandomProgram program_;
   Builder b_;
   int64_t heads_ = 1, kv_heads_ = 1, head_dim_ = 2, hidden_ = 2, batch_ = 1, tokens_ = 1, vocabulary_ = 2;

@@ -73,6 +73,26 @@ TEST_F(AveragesTest, AreInCheckpoints) {
   EXPECT_EQ(averages_of(*resumed), averages_of(*whole));
 }
 
+TEST_F(AveragesTest, MayLieWithTheHost) {
+  auto plain = trainer(config({"training.ema_decay=0.75", "output.dir=" + folder_.path("plain")}));
+  ASSERT_NE(plain, nullptr);
+  for (int64_t step = 0; step < 4; ++step) ASSERT_TRUE(plain->step());
+  const std::vector<float> expected = averages_of(*plain);
+  const auto plain_eval = plain->evaluate();
+  plain.reset();  // before its device
+  device_ = *devices::make_device({.kind = devices::DeviceKind::kDiscrete,
+                                   .num_threads = 2,
+                                   .discrete = {.memory = Bytes(1 << 24), .seed = 5}});
+  const auto run = trainer(config({"training.ema_decay=0.75", "output.dir=" + folder_.path("offloaded"),
+                                   "runtime.device=discrete", "memory.offload={optimizer: host}"}));
+  ASSERT_NE(run, nullptr);
+  for (int64_t step = 0; step < 4; ++step) ASSERT_TRUE(run->step());
+  EXPECT_EQ(averages_of(*run), expected);
+  const auto eval = run->evaluate();
+  ASSERT_TRUE(plain_eval && *plain_eval && eval && *eval);
+  EXPECT_EQ((*eval)->loss, (*plain_eval)->loss);
+}
+
 /// What is not averaged is as it was.
 TEST_F(AveragesTest, LeaveTheTrainingAsItIs) {
   const auto with = trainer(config({"training.ema_decay=0.75", "output.dir=" + folder_.path("with")}));

@@ -60,6 +60,7 @@ class BatchNormRun : public PictureRun {
     }
     return all;
   }
+  int devices_ = 0;
   std::vector<float> state_after(const std::vector<std::string>& overrides, int64_t steps) {
     const auto run = trainer(config(overrides));
     if (run == nullptr) return {};
@@ -103,6 +104,27 @@ TEST_F(BatchNormRun, BitsDoNotDependOnHowAStepRuns) {
                "memory.second_backward=true"});
   expect_same({folder("e"), "training.micro_batch_size=6", "debug.poison=true"});
   expect_same({folder("f"), "training.micro_batch_size=auto", "memory.budget=8GiB"});
+}
+
+TEST_F(BatchNormRun, BitsDoNotDependOnTheDevice) {
+  const std::vector<float> plain = state_after({"output.dir=" + folder_.path("cpu")}, 6);
+  const auto expect_same = [&](const devices::DeviceSpec& spec, std::vector<std::string> overrides) {
+    auto device = devices::make_device(spec);
+    ASSERT_TRUE(device) << device.error().message();
+    device_ = std::move(*device);
+    overrides.push_back("output.dir=" + folder_.path("device" + std::to_string(++devices_)));
+    const std::vector<float> other = state_after(overrides, 6);
+    ASSERT_EQ(other.size(), plain.size());
+    EXPECT_EQ(std::memcmp(other.data(), plain.data(), plain.size() * sizeof(float)), 0) << overrides.front();
+  };
+  expect_same({.num_threads = 1}, {"runtime.threads=1"});
+  expect_same({.num_threads = 7}, {"runtime.threads=7"});
+  const devices::DeviceSpec discrete{.kind = devices::DeviceKind::kDiscrete,
+                                     .num_threads = 2,
+                                     .discrete = {.memory = Bytes(1 << 24), .seed = 3}};
+  expect_same(discrete, {"runtime.device=discrete"});
+  expect_same(discrete, {"memory.offload={optimizer: host, parameters: host, activations: host}",
+                         "runtime.device=discrete"});
 }
 
 TEST_F(BatchNormRun, TheWholeBatchIsComputedAtOnceWhereNothingElseIsAskedFor) {
@@ -169,7 +191,7 @@ TEST_F(BatchNormRun, GoesOnFromACheckpointWithTheSameMicroBatchAlone) {
   auto prepared = prepare(other);
   ASSERT_TRUE(prepared);
   const auto refused = Trainer::create(
-      other, std::move(*prepared), device_,
+      other, std::move(*prepared), *device_,
       {.data = *preprocessing::unprepared_data(other, true), .model_files = checkpoints::ModelFileSet{}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);

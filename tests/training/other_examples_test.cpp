@@ -32,7 +32,7 @@ TEST_F(OtherExamplesTest, TheyTrainAModel) {
   ASSERT_TRUE(prepared) << prepared.error().message();
   const auto files = preprocessing::unprepared_data(run, /*train=*/true);
   ASSERT_TRUE(files) << files.error().message();
-  const auto trainer = Trainer::create(run, std::move(*prepared), device_,
+  const auto trainer = Trainer::create(run, std::move(*prepared), *device_,
                                        {.data = *files, .model_files = checkpoints::ModelFileSet{}});
   ASSERT_TRUE(trainer) << trainer.error().message();
   std::vector<double> losses;
@@ -59,7 +59,7 @@ TEST_F(OtherExamplesTest, TheyTrainAModel) {
 TEST_F(OtherExamplesTest, TheyAreDrawnForBenchmarks) {
   auto prepared = prepare(config());
   ASSERT_TRUE(prepared) << prepared.error().message();
-  const auto trainer = Trainer::create(config(), std::move(*prepared), device_, {.synthetic_data = true});
+  const auto trainer = Trainer::create(config(), std::move(*prepared), *device_, {.synthetic_data = true});
   ASSERT_TRUE(trainer) << trainer.error().message();
   const auto event = (*trainer)->step();
   ASSERT_TRUE(event) << event.error().message();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "devices/devices.h"
 #include "io/file.h"
 #include "io/temporary_folder.h"
 #include "models/blocks/batch_norm.h"
@@ -153,7 +154,7 @@ class PictureRun : public testing::Test {
         .loader = loader,
         .buckets = *options.buckets};
     strategy::PlanCache cache;
-    return strategy::plan_prepared(run, std::move(prepared), device_.target(), options, cache);
+    return strategy::plan_prepared(run, std::move(prepared), device_->target(), options, cache);
   }
 
   /// The mean loss of a batch under these weights, in double precision.
@@ -180,7 +181,7 @@ class PictureRun : public testing::Test {
     EXPECT_TRUE(prepared) << (prepared ? "" : prepared.error().message());
     const auto files = preprocessing::unprepared_data(run, /*train=*/true);
     EXPECT_TRUE(files) << (files ? "" : files.error().message());
-    auto created = Trainer::create(run, std::move(*prepared), device_,
+    auto created = Trainer::create(run, std::move(*prepared), *device_,
                                    {.data = *files, .model_files = checkpoints::ModelFileSet{}});
     EXPECT_TRUE(created) << (created ? "" : created.error().message());
     return created ? std::move(*created) : nullptr;
@@ -189,7 +190,7 @@ class PictureRun : public testing::Test {
   const io::TemporaryFolder folder_;
   bool has_norm_ = false;
   std::string records_;
-  cpu::CpuDevice device_{2};
+  std::unique_ptr<runtime::Device> device_ = *devices::make_device({.num_threads = 2});
 };
 
 }  // namespace plimsoll::training

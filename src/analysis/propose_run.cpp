@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/examine_data.h"
+#include "analysis/propose_images.h"
 #include "analysis/remedies.h"
 #include "analysis/run_draft.h"
 #include "base/host.h"
@@ -15,6 +16,7 @@
 #include "datasets/packing.h"
 #include "io/hub_cache.h"
 #include "io/yaml.h"
+#include "models/classifier.h"
 #include "models/language_model.h"
 #include "models/presets.h"
 #include "models/quantization_config.h"
@@ -181,6 +183,17 @@ void add_training(RunDraft& draft, const settings::RunConfig& config, const Data
   draft.add("training.weight_decay", "0.01", "");
 }
 
+/// Task, data and training for a language model.
+Status draft_texts(RunDraft& draft, const RunRequest& request, const settings::RunConfig& config,
+                   const io::ConfigJson& model_config, bool adapts) {
+  PLIMSOLL_ASSIGN(const auto model, models::make_language_model(model_config));
+  PLIMSOLL_ASSIGN(const DataLook look, look_at_data(config));
+  if (look.labelled) add_labels(draft, look);
+  add_data(draft, request, look, model->max_positions());
+  add_training(draft, config, look, model->num_parameters(), adapts);
+  return Ok{};
+}
+
 std::string header(const RunProposal& proposal, const settings::RunConfig& config) {
   std::string verdict = planner::headline(proposal.report);
   const std::string where = !settings::is_for_card(config)    ? "on this machine"
@@ -241,7 +254,6 @@ Result<RunProposal> propose_run(const RunRequest& request) {
   PLIMSOLL_ASSIGN(const settings::RunConfig config,
                   settings::parse_run_config(first.yaml(), "given on the command line", request.overrides));
   PLIMSOLL_ASSIGN(const io::ConfigJson model_config, settings::load_model_config(config.model));
-  PLIMSOLL_ASSIGN(const auto model, models::make_language_model(model_config));
   PLIMSOLL_ASSIGN(const auto stored, models::read_quantization_config(model_config));
   const bool adapts = stored || request.lora_rank || names_lora(request.overrides);
   if (adapts)
@@ -249,10 +261,10 @@ Result<RunProposal> propose_run(const RunRequest& request) {
              stored
                  ? fmt::format("adapters, beside weights that are {}", models::quantized_name(stored->dtype))
                  : "rank of the trained adapters; the model's weights are frozen");
-  PLIMSOLL_ASSIGN(const DataLook look, look_at_data(config));
-  if (look.labelled) add_labels(draft, look);
-  add_data(draft, request, look, model->max_positions());
-  add_training(draft, config, look, model->num_parameters(), adapts);
+  if (models::is_image_model(model_config))
+    PLIMSOLL_TRY(draft_images(draft, config, model_config, list(request.data)));
+  else
+    PLIMSOLL_TRY(draft_texts(draft, request, config, model_config, adapts));
   add_precision(draft, config, adapts && !stored, *strategy::make_target(config, request.num_threads));
   draft.add("training.logging_steps", "20", "report every N steps");
   if (!settings::is_for_card(config))

@@ -19,6 +19,7 @@
 #include "planner/report/memory_snapshot.h"
 #include "planner/report/report_diff.h"
 #include "preprocessing/run_data.h"
+#include "preprocessing/run_task.h"
 #include "settings/settings.h"
 #include "settings/state_settings.h"
 #include "strategy/plan_cache.h"
@@ -44,7 +45,9 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
     return Error{ErrorCode::kInvalidArgument, "--svg needs --explain memory or --frontier", output.svg,
                  "add one of them"};
   PLIMSOLL_ASSIGN(settings::RunConfig config, load_run(arguments));
-  for (const std::string& line : preprocessing::missing_data(config.data)) note(line);
+  for (const std::string& line :
+       preprocessing::missing_data(config.data, preprocessing::takes_images(config)))
+    note(line);
   if (const std::string line = preprocessing::unasked_bytes_note(config); !line.empty()) note(line);
   const bool alone = !output.frontier && output.sweep.empty();
   if (output.sweep.empty()) {

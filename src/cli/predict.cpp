@@ -11,7 +11,8 @@ namespace {
 
 constexpr const char* kPredictFooter =
     R"(a line of --data: {"text": …, "text_pair"?: …} or {"input_ids": […]}; labels in it are ignored
-one line per example, in the same order:
+of an image classifier: a folder of images, an image, or a table {"image": path}
+one line per example, in the same order; of images with "image": path in front:
   one label              {"label": "pos", "score": its probability, "logits": […]}
   several                {"label": [those above 0.5], "score": [all probabilities], "logits": […]}
   numbers                {"label": null, "score": the value, "logits": […]}
@@ -19,22 +20,23 @@ one line per example, in the same order:
 examples:
   plimsoll predict --model runs/one/final --data test.jsonl
   plimsoll predict --model DIR --data a.jsonl --data b.jsonl --output predictions.jsonl
+  plimsoll predict --model runs/flowers/final --data photos/
   plimsoll predict --model BASE --adapter runs/lora/final --data test.jsonl
 exit codes: 0 done, 2 usage, 65 model or data, 69 does not fit, 74 I/O, 75 stopped by a signal)";
 
 }  // namespace
 
 Command add_predict(Parser app) {
-  Parser c = app.add_subcommand("predict", "predict labels of sequences with a classifier");
+  Parser c = app.add_subcommand("predict", "predict labels of sequences or images with a classifier");
   auto request = std::make_shared<engine::PredictRequest>();
   engine::PredictRequest& r = *request;
   c.add_option("--model", r.model, "a classifier's directory, or a Hub id that is already cached")
       .required()
       .type_name("DIR|ID");
   c.add_option("--adapter", r.adapter, "LoRA adapter of the model (a PEFT directory)").type_name("DIR");
-  c.add_option("--data", r.data, "JSON lines; a file or a glob, may be given several times")
+  c.add_option("--data", r.data, "JSON lines, or images; a file, a folder or a glob, may be repeated")
       .required()
-      .type_name("FILE")
+      .type_name("FILE|DIR")
       .repeatable();
   c.add_option("--output", r.output, "output file (default: stdout)").type_name("FILE");
   c.add_option("--text-key", r.text_key, "member that holds the text (text)").type_name("KEY");

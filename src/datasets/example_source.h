@@ -44,6 +44,11 @@ class ExampleSource {
   /// Writes an example's part of each tensor of a batch, all of it, in the order of the task's inputs.
   /// Allocates nothing. Errors: kBadData, kIo.
   virtual Result<ExampleCounts> read(int64_t index, ExampleRow row, std::span<std::byte> scratch) const = 0;
+  /// The same where what is read differs from epoch to epoch: images that are augmented. Errors: as read.
+  virtual Result<ExampleCounts> read_in_epoch(int64_t index, int64_t /*epoch*/, ExampleRow row,
+                                              std::span<std::byte> scratch) const {
+    return read(index, row, scratch);
+  }
   /// Keeps files in memory that fit `room` bytes, which become less. Errors: as read.
   virtual Status keep_within(int64_t& /*room*/) { return Ok{}; }
   /// A number for what would be read: another one, other data. Errors: as read.
@@ -67,6 +72,9 @@ struct SourceOptions {
   uint64_t vocabulary_hash = 0;        ///< the tokenizer's; 0: not checked
   std::string cache_folder = {};       ///< of pack indexes
   std::string setting = "data.train";  ///< named in messages
+  uint64_t seed = 0;                   ///< of the order, and of what is drawn for examples
+  bool augments = false;               ///< examples are for training: images may be augmented
+  bool skips_damaged = false;          ///< an example that turns out to be damaged counts nowhere
 };
 
 /// Opens files of one kind as examples. Errors: as TrainingData::open.

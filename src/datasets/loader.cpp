@@ -150,6 +150,7 @@ Status Loader::fill(Slot& slot, int64_t batch, std::span<std::byte> scratch) con
     PLIMSOLL_ASSIGN(const ExampleCounts counts, data_.read_at(slot.positions[r], slot.row, scratch));
     slot.counts.add(counts);
   }
+  if (options_.blend) options_.blend(first / options_.batch_size, slot.tensors, scratch);
   return Ok{};
 }
 

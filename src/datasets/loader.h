@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,6 +29,11 @@ struct LoaderOptions {
   int num_threads = 1;                   ///< that may read at the same time; 0: who asks for a batch reads it
   bool grows = false;                    ///< begin with one thread; each wait for a batch wakes another
   int64_t scratch_bytes = 1 << 18;       ///< a thread's, at least TrainingData::scratch_bytes
+  /// Changes a whole batch that has been read, number `batch` of the run: examples that are mixed. Called
+  /// from any thread with its scratch.
+  std::function<void(int64_t batch, std::span<const std::span<std::byte>> tensors,
+                     std::span<std::byte> scratch)>
+      blend = {};
 };
 
 /// Tensors in their order, each its examples' parts one after the other.

@@ -81,7 +81,7 @@ Result<int64_t> TrainingData::look_up(int64_t first, std::span<int64_t> position
 Result<ExampleCounts> TrainingData::read_at(int64_t looked_up, ExampleRow row,
                                             std::span<std::byte> scratch) const {
   const MixturePlace place = place_of(looked_up);
-  return sources_[static_cast<size_t>(place.source)]->read(place.index, row, scratch);
+  return sources_[static_cast<size_t>(place.source)]->read_in_epoch(place.index, place.epoch, row, scratch);
 }
 
 Result<uint64_t> TrainingData::fingerprint(std::span<std::byte> scratch) const {

@@ -22,7 +22,6 @@ namespace plimsoll::datasets {
 
 struct TrainingDataOptions : SourceOptions {
   OpenSource open_source = open_causal_source;
-  uint64_t seed = 0;    ///< of the order
   bool shuffle = true;  ///< false: in the files' order
   /// Lengths of rows, ascending, the last pack.sequence_length: positions are rearranged so that the examples
   /// of an effective batch are of about one length. Empty: all rows have sequence_length.

@@ -16,7 +16,9 @@
 #include "corpora/reasons.h"
 #include "datasets/shard.h"
 #include "engine/engine.h"
+#include "engine/predict_images.h"
 #include "engine/predict_line.h"
+#include "engine/prediction_lines.h"
 #include "io/adapter_folder.h"
 #include "io/file.h"
 #include "io/safetensors_reader.h"
@@ -36,36 +38,6 @@ namespace plimsoll::engine {
 namespace {
 
 constexpr int64_t kMostPrograms = 4;  ///< lengths that rows are padded to
-
-/// Lines on their way to the sink or to a file that is there whole or not at all.
-class Lines {
- public:
-  static Result<Lines> open(const std::string& path, telemetry::Sink& sink) {
-    Lines lines;
-    lines.sink_ = &sink;
-    if (path.empty()) return lines;
-    PLIMSOLL_ASSIGN(io::AtomicFile file, io::AtomicFile::create(path));
-    lines.file_.emplace(std::move(file));
-    return lines;
-  }
-  void add(const io::Tree& line) { text_ += io::to_json(line) + "\n"; }
-  Status flush() {
-    if (file_)
-      PLIMSOLL_TRY(file_->write_at(offset_, std::as_bytes(std::span(text_))));
-    else
-      PLIMSOLL_TRY(sink_->write(text_));
-    offset_ += static_cast<int64_t>(text_.size());
-    text_.clear();
-    return Ok{};
-  }
-  Status finish() { return file_ ? file_->commit() : Status(Ok{}); }
-
- private:
-  telemetry::Sink* sink_ = nullptr;
-  std::optional<io::AtomicFile> file_;
-  std::string text_;
-  int64_t offset_ = 0;
-};
 
 Result<io::Labels> labels_of(const io::ConfigJson& config) {
   if (!io::is_sequence_classifier(config))
@@ -98,7 +70,7 @@ class Prediction {
 
   Status operator()() {
     PLIMSOLL_TRY(open());
-    PLIMSOLL_ASSIGN(Lines lines, Lines::open(request_.output, sink_));
+    PLIMSOLL_ASSIGN(PredictionLines lines, PredictionLines::open(request_.output, sink_));
     PLIMSOLL_ASSIGN(const datasets::Shard shard, tokenized());
     PLIMSOLL_TRY(plan(shard));
     PLIMSOLL_ASSIGN(device_, strategy::make_device(config_, strategy::num_threads(config_),
@@ -134,12 +106,7 @@ class Prediction {
     config_.lora.enabled = !adapter.empty();
     config_.lora.adapter = adapter;
     config_.data.packing = "pad";
-    config_.training.global_batch_size = request_.batch_size;
-    config_.runtime.threads = request_.threads;
-    PLIMSOLL_TRY(settings::assign_setting(*settings::find_setting("memory.budget"),
-                                          io::Tree::of(request_.memory_budget), config_));
-    for (const std::string& remark : strategy::budget_notes(config_, read_machine_memory())) note(remark);
-    return Ok{};
+    return set_limits(request_, config_);
   }
 
   /// The examples' tokens, in files without a name: whatever ends the process leaves none.
@@ -233,7 +200,7 @@ class Prediction {
     return error;
   }
 
-  Status run(const datasets::Shard& shard, Lines& lines) {
+  Status run(const datasets::Shard& shard, PredictionLines& lines) {
     const std::vector<int64_t>& lengths = prepared_->buckets.lengths;
     training::BatchFeeder feeder(*session_, *prepared_->task, lengths);
     const int64_t micro = prepared_->split.micro_batch_size, total = shard.info().num_documents;
@@ -305,6 +272,9 @@ class Prediction {
 
 }  // namespace
 
-Status Engine::predict(const PredictRequest& request) { return Prediction(request, sink_, stop_)(); }
+Status Engine::predict(const PredictRequest& request) {
+  PLIMSOLL_ASSIGN(const bool images, classifies_images(request));
+  return images ? predict_images(request, sink_, stop_) : Prediction(request, sink_, stop_)();
+}
 
 }  // namespace plimsoll::engine

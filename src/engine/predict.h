@@ -1,4 +1,4 @@
-// A classifier's answers for a file of examples: `plimsoll predict`.
+// A classifier's answers for a file of examples or a folder of images: `plimsoll predict`.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@ namespace plimsoll::engine {
 ///   single_label   {"label": the name of the likeliest, "score": its probability, "logits": […]}
 ///   multi_label    {"label": [names above 0.5], "score": [all probabilities], "logits": […]}
 ///   regression     {"label": null, "score": the value (a list of several), "logits": […]}
+/// of an image classifier the first with {"image": its path, …} in front.
 /// What is not a number is null. Errors: kBadData for a model that is no classifier and for examples, with
 /// the place; kDoesNotFit; kIo; kInterrupted.
 struct PredictRequest {
   std::string model = {};                  ///< a directory, or a hub id of the local cache
   std::string adapter = {};                ///< LoRA adapter of the model (a PEFT directory); empty: none
-  std::vector<std::string> data = {};      ///< JSON lines; labels in them are not looked at
+  std::vector<std::string> data = {};      ///< JSON lines or images; labels in them are not looked at
   std::string output = {};                 ///< empty: the sink
   std::string text_key = {};               ///< as data.text_key
   std::optional<int64_t> max_length = {};  ///< longer rows are cut; nothing: the model's positions

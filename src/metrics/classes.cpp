@@ -27,10 +27,11 @@ double share(int64_t part, int64_t whole) {
 
 class SingleLabel final : public Metrics {
  public:
-  explicit SingleLabel(int64_t num_labels) : counts_(static_cast<size_t>(num_labels)) {}
+  /// `ranks`: the share among the first five in place of Matthews' correlation.
+  SingleLabel(int64_t num_labels, bool ranks) : counts_(static_cast<size_t>(num_labels)), ranks_(ranks) {}
   void clear() override {
     std::fill(counts_.begin(), counts_.end(), ClassCounts());
-    examples_ = right_ = 0;
+    examples_ = right_ = among_first_ = 0;
   }
 
   void add(std::span<const float> outputs, std::span<const float> labels) override {
@@ -40,13 +41,16 @@ class SingleLabel final : public Metrics {
     ++examples_;
     ++counts_[truth].truth;
     ++counts_[predicted].predicted;
+    among_first_ += ranks_ && rank(outputs, truth) < kFirst ? 1 : 0;
     if (truth != predicted) return;
     ++counts_[truth].both;
     ++right_;
   }
 
   std::vector<Value> values() override {
-    return {{"accuracy", share(right_, examples_)}, {"f1_macro", f1_macro()}, {"matthews", matthews()}};
+    const Value accuracy{"accuracy", share(right_, examples_)}, f1{"f1_macro", f1_macro()};
+    if (ranks_) return {accuracy, {"top5_accuracy", share(among_first_, examples_)}, f1};
+    return {accuracy, f1, {"matthews", matthews()}};
   }
 
  private:
@@ -58,6 +62,19 @@ class SingleLabel final : public Metrics {
       if (outputs[i] > outputs[best]) best = i;
     }
     return best;
+  }
+
+  static constexpr int64_t kFirst = 5;
+  /// Classes that come before this one, by outputs; what is no number comes first.
+  static int64_t rank(std::span<const float> outputs, size_t label) {
+    const auto above = [&](size_t i) {
+      const bool is_nan = std::isnan(outputs[i]), label_is_nan = std::isnan(outputs[label]);
+      if (is_nan != label_is_nan) return is_nan;
+      return outputs[i] > outputs[label] || (!(outputs[i] < outputs[label]) && i > label);
+    };
+    int64_t before = 0;
+    for (size_t i = 0; i < outputs.size(); ++i) before += i != label && above(i) ? 1 : 0;
+    return before;
   }
 
   [[nodiscard]] double f1_macro() const {
@@ -87,7 +104,8 @@ class SingleLabel final : public Metrics {
   }
 
   std::vector<ClassCounts> counts_;
-  int64_t examples_ = 0, right_ = 0;
+  bool ranks_;
+  int64_t examples_ = 0, right_ = 0, among_first_ = 0;
 };
 
 class MultiLabel final : public Metrics {
@@ -127,12 +145,15 @@ class MultiLabel final : public Metrics {
 }  // namespace
 
 std::unique_ptr<Metrics> single_label(int64_t num_labels) {
-  return std::make_unique<SingleLabel>(num_labels);
+  return std::make_unique<SingleLabel>(num_labels, /*ranks=*/false);
+}
+std::unique_ptr<Metrics> ranked_label(int64_t num_labels) {
+  return std::make_unique<SingleLabel>(num_labels, /*ranks=*/true);
 }
 std::unique_ptr<Metrics> multi_label(int64_t num_labels) { return std::make_unique<MultiLabel>(num_labels); }
 
 int64_t class_metrics_bytes(int64_t num_labels) {
-  return static_cast<int64_t>(sizeof(MultiLabel)) + num_labels * static_cast<int64_t>(sizeof(ClassCounts));
+  return static_cast<int64_t>(sizeof(SingleLabel)) + num_labels * static_cast<int64_t>(sizeof(ClassCounts));
 }
 
 }  // namespace plimsoll::metrics

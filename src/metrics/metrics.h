@@ -34,6 +34,14 @@ class Metrics {
 ///   matthews   matthews_corrcoef; 0 where either side is of one class
 std::unique_ptr<Metrics> single_label(int64_t num_labels);
 
+/// The same of images.
+///   accuracy        as single_label
+///   top5_accuracy   top_k_accuracy_score(k=5): the share whose class is among the 5 with the largest
+///   outputs;
+///                   of equal outputs the later class comes first. 1 where there are no more than 5 classes
+///   f1_macro        as single_label
+std::unique_ptr<Metrics> ranked_label(int64_t num_labels);
+
 /// `labels`: 0 or 1 each. A label is predicted where its probability is above 0.5: its output positive.
 ///   accuracy   accuracy_score: the share of examples all of whose labels are right
 ///   f1_macro   f1_score(average="macro"): the mean over all labels, 0 for one that never occurs
@@ -45,7 +53,7 @@ std::unique_ptr<Metrics> multi_label(int64_t num_labels);
 /// At most `max_examples` may be added between clears; correlations hold them all.
 std::unique_ptr<Metrics> regression(int64_t num_outputs, int64_t max_examples);
 
-/// Bytes that the three take.
+/// Bytes that they take.
 int64_t class_metrics_bytes(int64_t num_labels);
 int64_t regression_bytes(int64_t num_outputs, int64_t max_examples);
 

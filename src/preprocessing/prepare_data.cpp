@@ -16,6 +16,7 @@
 #include "io/new_folder.h"
 #include "preprocessing/data_cache.h"
 #include "preprocessing/data_files.h"
+#include "preprocessing/image_data.h"
 #include "preprocessing/labelled_data.h"
 #include "preprocessing/run_data.h"
 #include "preprocessing/run_data_text.h"
@@ -276,7 +277,8 @@ Result<RunData> prepare_data(const settings::RunConfig& config, const PrepareDat
   PLIMSOLL_ASSIGN(const io::ConfigJson model, settings::load_model_config(config.model));
   PLIMSOLL_ASSIGN(const tasks::TaskDef* task, task_of(config, model));
   if (task->preparation == tasks::Preparation::kNone) return unprepared_data(config, options.train);
-  const bool labelled = task->preparation == tasks::Preparation::kLabelled;
+  const bool images = task->preparation == tasks::Preparation::kImages;
+  const bool labelled = task->preparation == tasks::Preparation::kLabelled || images;
   if (options.note)
     for (const std::string& line : labelled ? idle_settings_of_examples(config.data)
                                             : idle_settings(config.data, options.train, tokenizer == "bytes"))
@@ -289,7 +291,8 @@ Result<RunData> prepare_data(const settings::RunConfig& config, const PrepareDat
   std::optional<CacheLease> lease = lease_of(folder);
   const auto text = run_apart([&]() -> Result<std::string> {
     const CacheLease* const held = lease ? &*lease : nullptr;
-    PLIMSOLL_ASSIGN(const RunData data, labelled
+    PLIMSOLL_ASSIGN(const RunData data, images ? ImagePreparation(config, options, model, held)()
+                                        : labelled
                                             ? LabelledPreparation(config, options, tokenizer, model, held)()
                                             : Preparation(config, options, tokenizer, held)());
     return run_data_text(data);
@@ -306,7 +309,8 @@ Buckets find_buckets(const settings::RunConfig& config, bool train) {
   const auto tokenizer = tokenizer_path(config);
   const auto model = settings::load_model_config(config.model);
   const auto task = model ? task_of(config, *model) : Result<const tasks::TaskDef*>(&tasks::causal_lm());
-  if (task && (*task)->preparation == tasks::Preparation::kNone)
+  if (task && ((*task)->preparation == tasks::Preparation::kNone ||
+               (*task)->preparation == tasks::Preparation::kImages))
     return {.lengths = {config.data.sequence_length}};
   if (config.data.buckets.given() && task && (*task)->preparation == tasks::Preparation::kLabelled) {
     if (const auto found = find_labelled(config, *model, train)) return found->buckets;

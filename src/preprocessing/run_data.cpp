@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <utility>
 
 #include "base/units.h"
@@ -80,20 +81,29 @@ datasets::TrainingDataOptions training_data_options(const settings::RunConfig& c
   if (!eval && data.keep_in_memory) options.kept_bytes = data.keep_in_memory->count;
   options.cache_folder = data.cache_dir.empty() ? config.output.dir + "/data" : data.cache_dir;
   options.setting = eval ? "data.eval" : "data.train";
+  options.augments = !eval;
+  options.skips_damaged = data.on_error == "skip";
   return options;
 }
 
-std::vector<std::string> missing_data(const settings::DataSettings& data) {
+std::vector<std::string> missing_data(const settings::DataSettings& data, bool images) {
+  const auto expand = [&](const std::string& pattern) {
+    return images ? plimsoll::io::expand_glob(pattern) : corpora::expand_data(pattern);
+  };
+  const auto is_there = [&](const std::string& path) {
+    std::error_code code;
+    return images ? std::filesystem::exists(path, code) : plimsoll::io::is_file(path);
+  };
   constexpr auto kWithout = "{}: {}; the plan does without it, a run does not";
   std::vector<std::string> lines;
   for (const auto& [setting, patterns] :
        {std::pair("data.train", &data.train), std::pair("data.eval", &data.eval.files)})
     for (const std::string& pattern : *patterns)
-      if (const auto found = corpora::expand_data(pattern); !found)
+      if (const auto found = expand(pattern); !found)
         lines.push_back(fmt::format(kWithout, setting, found.error().message()));
       else
         for (const std::string& file : *found)
-          if (!plimsoll::io::is_file(file))
+          if (!is_there(file))
             lines.push_back(fmt::format(kWithout, setting, "there is no such file: " + file));
   return lines;
 }

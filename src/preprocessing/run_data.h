@@ -56,9 +56,11 @@ struct RunData {
   /// A name for each of eval: its set's, or the entry of data.train that it is held out of; none: it is one.
   std::vector<std::string> eval_names = {};
   Buckets buckets = {};  ///< of train; where that is not wanted, of eval
-  /// Where sequences are classified: the labels of all of it. Its files are shards with labels beside them.
+  /// Where sequences or images are classified: the labels of all of it. Its files are shards or lists of
+  /// images, with labels beside them.
   std::optional<io::Labels> labels = {};
-  int64_t num_eval = 0;  ///< and how many examples are evaluated
+  int64_t num_eval = 0;       ///< and how many examples are evaluated
+  int64_t reading_bytes = 0;  ///< of images: scratch that reading the largest takes; 0: not known
 };
 
 /// How far the tokenizing of a set of files has come; `text` names it in a few words, and is empty at the
@@ -88,8 +90,9 @@ Buckets find_buckets(const settings::RunConfig& config, bool train);
 /// How TrainingData is to read one of the two sides; with `buckets` (lengths) also in which order.
 datasets::TrainingDataOptions training_data_options(const settings::RunConfig& config, bool eval,
                                                     const std::vector<int64_t>& buckets = {});
-/// A line for each entry of the data that is not there, for who plans without reading it.
-std::vector<std::string> missing_data(const settings::DataSettings& data);
+/// A line for each entry of the data that is not there, for who plans without reading it. `images`: they are
+/// trained on, so that folders are data too.
+std::vector<std::string> missing_data(const settings::DataSettings& data, bool images = false);
 /// A line for each packed source: what packing made, and what of the data does not stand in it.
 std::vector<std::string> packing_notes(const datasets::TrainingData& data);
 /// The buckets in a line; empty where there are none.

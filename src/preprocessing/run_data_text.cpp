@@ -112,6 +112,7 @@ std::string run_data_text(const RunData& data) {
   put(text, data.buckets);
   put(text, data.labels);
   put(text, std::to_string(data.num_eval));
+  put(text, std::to_string(data.reading_bytes));
   return text;
 }
 
@@ -125,6 +126,7 @@ Result<RunData> run_data_of(std::string_view text) {
   data.buckets = take_buckets(parts);
   data.labels = take_labels(parts);
   data.num_eval = parts.number<int64_t>();
+  data.reading_bytes = parts.number<int64_t>();
   if (!parts.ended_well())
     return Error{ErrorCode::kIo, "the process that prepares the data returned no result", {}, "run again"};
   return data;

@@ -6,8 +6,28 @@
 
 #include "corpora/column_stream.h"
 #include "preprocessing/data_files.h"
+#include "settings/settings.h"
 
 namespace plimsoll::preprocessing {
+namespace {
+
+/// Settings of images that are given, where `task: auto` has come to a task without any.
+Status check_idle(const settings::RunConfig& config, const tasks::TaskDef& task) {
+  if (task.preparation == tasks::Preparation::kImages) return Ok{};
+  const settings::RunConfig usual;
+  for (const settings::Setting& setting : settings::settings()) {
+    const bool of_images =
+        setting.path.starts_with("data.images.") || setting.path == "training.label_smoothing";
+    if (of_images && settings::setting_text(setting, config) != settings::setting_text(setting, usual))
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("{} is {}, which has no effect with task {}", setting.path,
+                               settings::setting_text(setting, config), task.name),
+                   setting.path, "leave it out: it is for images"};
+  }
+  return Ok{};
+}
+
+}  // namespace
 Result<const tasks::TaskDef*> task_of(const settings::RunConfig& config, const io::ConfigJson& model) {
   PLIMSOLL_ASSIGN(const tasks::TaskDef* task, tasks::choose_task(config.task, model));
   const std::string& packing = config.data.packing;
@@ -16,7 +36,14 @@ Result<const tasks::TaskDef*> task_of(const settings::RunConfig& config, const i
                  fmt::format("data.packing is {}, and {} takes one example a row", packing, task->name),
                  {},
                  "leave data.packing out"};
+  PLIMSOLL_TRY(check_idle(config, *task));
   return task;
+}
+
+bool takes_images(const settings::RunConfig& config) {
+  const auto model = settings::load_model_config(config.model);
+  const auto task = model ? task_of(config, *model) : Result<const tasks::TaskDef*>(Error{});
+  return task && (*task)->preparation == tasks::Preparation::kImages;
 }
 
 Result<corpora::LabelRequest> label_request(const settings::RunConfig& config, const io::ConfigJson& model) {

@@ -16,6 +16,9 @@ namespace plimsoll::preprocessing {
 /// it.
 Result<const tasks::TaskDef*> task_of(const settings::RunConfig& config, const io::ConfigJson& model);
 
+/// Whether the run's task is one of images; where the model or its task cannot be read it is not.
+bool takes_images(const settings::RunConfig& config);
+
 /// What settings and config.json say of the labels. Errors: kBadData of the config's fields.
 Result<corpora::LabelRequest> label_request(const settings::RunConfig& config, const io::ConfigJson& model);
 

@@ -1,4 +1,4 @@
-// The settings of `data`: files, tokenization, packing, buckets, labels.
+// The settings of `data`: files, tokenization, packing, buckets, labels, images.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "io/tree.h"
 #include "settings/choice.h"
 
 namespace plimsoll::settings {
@@ -45,6 +46,27 @@ struct EvalFiles {
   [[nodiscard]] std::vector<Set> sets() const;
 };
 
+/// data.images.augment: names, each alone or with its parameters as a map; null: none.
+struct AugmentSettings {
+  io::Tree entries = {};
+};
+
+/// data.images: what is not given, preprocessor_config.json says.
+struct ImageSettings {
+  std::optional<int64_t> size = {};    ///< pixels of a side
+  std::string resize = "auto";         ///< auto | none | shortest | exact
+  std::string interpolation = "auto";  ///< auto | bilinear | bicubic | lanczos | nearest
+  std::string crop = "auto";           ///< auto | center | none
+  std::optional<double> rescale = {};
+  std::vector<double> mean = {}, std = {};  ///< of three channels; none: auto
+  std::string orientation = "auto";         ///< auto | exif | ignore
+  std::string alpha = "auto";               ///< auto | drop | white
+  std::optional<int64_t> max_pixels = {};
+  std::string backend = "auto";  ///< auto | pil | torch
+  AugmentSettings augment = {};  ///< of what is trained on
+  double mixup = 0, cutmix = 0;  ///< alpha of what mixes the images of a batch; 0: none
+};
+
 struct DataSettings {
   std::vector<std::string> train = {};
   EvalFiles eval = {};
@@ -71,6 +93,7 @@ struct DataSettings {
   std::optional<int64_t> num_workers = {};
   int64_t prefetch_factor = 2;
   std::optional<Bytes> keep_in_memory = {};  ///< of what is trained on; nothing: it is read from its files
+  ImageSettings images = {};                 ///< where images are classified
 
   /// Whether there is data to evaluate on.
   [[nodiscard]] bool evaluates() const { return !eval.empty() || eval_fraction > 0; }

@@ -115,5 +115,7 @@ inline void takes_only(std::vector<Setting>& list, std::string_view path, const 
 void add_training_settings(std::vector<Setting>& list);
 /// Those of `lora`.
 void add_lora_settings(std::vector<Setting>& list);
+/// Those of `data.images`.
+void add_image_settings(std::vector<Setting>& list);
 
 }  // namespace plimsoll::settings

@@ -137,6 +137,7 @@ struct TrainingSettings {
   std::optional<double> ema_decay = {};       ///< nothing: no averages of the weights
   std::optional<double> max_grad_norm = 1.0;  ///< 0 or nothing: no clipping; see clip_norm()
   int64_t seed = 42;
+  double label_smoothing = 0;  ///< share of each target that is spread over all classes
   int64_t logging_steps = 1;
   bool logging_first_step = false;
   bool logging_nan_inf_filter = true;       ///< what is not finite is left out of the mean loss
@@ -262,7 +263,7 @@ struct RunSource {
 struct RunConfig {
   OneOf<PathBase> paths =
       PathBase::kWorkingFolder;  ///< as read; paths have been resolved where it said run_file
-  std::string task = "auto";     ///< auto | causal_lm | sequence_classification
+  std::string task = "auto";     ///< auto | causal_lm | sequence_classification | image_classification
   ModelSettings model = {};
   ClassificationSettings classification = {};
   DataSettings data = {};

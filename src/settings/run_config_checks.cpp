@@ -277,6 +277,7 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(settle_save_strategy(config, given));
   add(check_data(config));
   add(check_label_names(config.classification.label_names));
+  add(check_images(config));
   add(check_batch(config.training, given));
   add(check_device(config.runtime.device));
   note_small_budgets(config);

@@ -16,6 +16,9 @@ Status settle_task(RunConfig& config, const GivenSettings& given);
 /// What must hold between settings; derives what follows from them. Errors (kInvalidArgument): all there are.
 std::vector<Error> check_run(RunConfig& config, const GivenSettings& given);
 
+/// data.images: as many numbers as channels, augmentations that there are. Errors: kInvalidArgument.
+Status check_images(const RunConfig& config);
+
 /// What the run lacks for its use, an error (kInvalidArgument) each.
 std::vector<Error> missing_for(const RunConfig& config, RunUse use);
 

@@ -62,7 +62,7 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(choice(PLIMSOLL_CHOICE(model.norm_statistics), kWhat,
              "BatchNorm in training: statistics of the micro-batch or running ones; auto: by freeze"));
   add(plain(PLIMSOLL_FIELD(data.train), kContent,
-            "training data: .jsonl, .csv, .parquet, .txt, .npy, .bin, shards; a file, a glob, a list"));
+            "training data: .jsonl, .csv, .parquet, .txt, .npy, .bin, shards; folders of images"));
   add(plain(PLIMSOLL_FIELD(data.eval), kHow,
             "held-out data, as data.train; named sets with one loss each: {news: a.jsonl, code: b.txt}"));
   add(above(PLIMSOLL_FIELD(data.weights), kWhat,
@@ -206,9 +206,10 @@ const std::vector<Setting>& settings() {
     std::vector<Setting> all;
     add_task(all);
     add_model_and_data(all);
+    add_image_settings(all);
     add_classification(all);
-    needs_of_tasks(all);
     add_training_settings(all);
+    needs_of_tasks(all);
     add_memory_and_quantization(all);
     add_machine_and_output(all);
     paths(all,

@@ -32,8 +32,8 @@ using SettingField =
     std::variant<bool*, int64_t*, double*, std::string*, Choice*, std::optional<bool>*,
                  std::optional<int64_t>*, std::optional<double>*, std::vector<std::string>*,
                  std::vector<double>*, std::array<double, 2>*, EvalFiles*, PrecisionOverrides*, ParamGroups*,
-                 BucketSettings*, MemoryBudget*, std::optional<Bytes>*, Bandwidth*, RecomputeSettings*,
-                 models::ModuleNames*, io::Tree*>;
+                 BucketSettings*, AugmentSettings*, MemoryBudget*, std::optional<Bytes>*, Bandwidth*,
+                 RecomputeSettings*, models::ModuleNames*, io::Tree*>;
 
 /// Whether this version has a setting.
 enum class Availability {

@@ -251,6 +251,23 @@ Status assign(const Setting& setting, const io::Tree& value, BucketSettings* fie
   return Ok{};
 }
 
+/// A name, or a map from a name to a map of parameters or null.
+bool is_augmentation(const io::Tree& entry) {
+  if (entry.kind == io::Tree::Kind::kString) return true;
+  return entry.kind == io::Tree::Kind::kMap && entry.members.size() == 1 &&
+         (entry.members[0].second.kind == io::Tree::Kind::kMap || entry.members[0].second.is_null());
+}
+
+Status assign(const Setting& setting, const io::Tree& value, AugmentSettings* field) {
+  const bool is_list = value.kind == io::Tree::Kind::kList;
+  const bool reads = value.is_null() || is_augmentation(value) ||
+                     (is_list && std::all_of(value.items.begin(), value.items.end(), is_augmentation));
+  if (!reads) return wrong(setting, value);
+  field->entries = is_list || value.is_null() ? value : io::Tree::list({value});
+  if (field->entries.items.empty()) field->entries = {};
+  return Ok{};
+}
+
 Status assign(const Setting& setting, const io::Tree& value, MemoryBudget* field) {
   *field = {};
   if (value.is_null() || (value.kind == io::Tree::Kind::kString && value.text == "auto")) return Ok{};

@@ -82,6 +82,7 @@ std::string text_of(const Setting&, const BucketSettings* field) {
   if (field->count > 0) return std::to_string(field->count);
   return fmt::format("[{}]", fmt::join(field->lengths, ", "));
 }
+std::string text_of(const Setting&, const AugmentSettings* field) { return io::to_yaml_flow(field->entries); }
 std::string text_of(const Setting&, const MemoryBudget* field) {
   if (field->kind == MemoryBudget::Kind::kAuto) return "auto";
   if (field->kind == MemoryBudget::Kind::kBytes) return std::to_string(field->bytes);
@@ -159,6 +160,7 @@ struct TypeText {
     return fmt::format("how many (from 1 to {0}), a list of up to {0} integers {1}, or null",
                        datasets::kMostBucketLengths, range_of(setting));
   }
+  std::string operator()(AugmentSettings*) const { return "a list of names or {name: parameters}, or null"; }
   std::string operator()(MemoryBudget*) const { return "auto, a size such as 6GiB, or a share such as 80%"; }
   std::string operator()(Bandwidth*) const { return "bytes per second such as 12GB/s, or null"; }
   std::string operator()(std::optional<Bytes>*) const { return "a size such as 10GiB, or " + setting.absent; }

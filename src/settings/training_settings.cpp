@@ -225,6 +225,8 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
              0.999999999));
   add(number(PLIMSOLL_FIELD(training.max_grad_norm), kWhat,
              "clip the gradient to this norm; 0 or null: no clipping", 0, 1e12));
+  add(number(PLIMSOLL_FIELD(training.label_smoothing), kWhat,
+             "share of each target that is spread evenly over all classes", 0, 0.999999));
   add(number(PLIMSOLL_FIELD(training.seed), kWhat, "seed of initial weights, data order and every random op",
              0, 0x1p53));
   add(number(PLIMSOLL_FIELD(training.logging_steps), kHow, "report every N steps", 1, kMaxCount));

@@ -80,9 +80,10 @@ Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepa
   prepared.programs = std::move(chosen.step.programs);
   prepared.report = std::move(chosen.step.report);
   prepared.considered = std::move(chosen.considered);
-  prepared.host_scratch_bytes = scratch_bytes(config, prepared.model->num_labels());
+  prepared.host_scratch_bytes = scratch_bytes(config, prepared);
   if (const auto card = run_card(config)) prepared.report.context_bytes = card->context_bytes;
-  prepared.report.pads = prepared.labels.has_value() || config.data.packing == "pad";
+  const bool has_lengths = prepared.task->unit().by_length;
+  prepared.report.pads = has_lengths && (prepared.labels.has_value() || config.data.packing == "pad");
   prepared.report.model = model_name(config, prepared.model_config);
   prepared.report.num_parameters = prepared.model->num_parameters();
   if (options.purpose == Purpose::kTrain) {
@@ -112,7 +113,7 @@ Status prepare_after_data(const settings::RunConfig& config, const runtime::Targ
                           PrepareOptions options, const preprocessing::RunData& data, Prepared& prepared) {
   const bool is_same =
       data.buckets.lengths == prepared.buckets.lengths && config.data.buckets.count == 0 &&
-      data.labels == prepared.labels &&
+      data.labels == prepared.labels && data.reading_bytes == options.reading_bytes &&
       prepared.task->metrics_bytes(data.num_eval) == prepared.task->metrics_bytes(options.num_eval);
   if (is_same) {
     prepared.buckets = data.buckets;
@@ -123,6 +124,7 @@ Status prepare_after_data(const settings::RunConfig& config, const runtime::Targ
   options.buckets = data.buckets;
   options.labels = data.labels;
   options.num_eval = data.num_eval;
+  options.reading_bytes = data.reading_bytes;
   PLIMSOLL_ASSIGN(prepared, prepare(config, target, options));
   return Ok{};
 }

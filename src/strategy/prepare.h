@@ -36,6 +36,7 @@ struct PrepareOptions {
   /// Of a classifier, as the data has them; nothing: as they can be found before the data is made ready.
   std::optional<io::Labels> labels = {};
   int64_t num_eval = 0;       ///< and how many examples it is evaluated on, as far as it is known
+  int64_t reading_bytes = 0;  ///< of images: as RunData has it
   int64_t more_bytes = 0;     ///< as if each budget had so much more
   bool looks_at_data = true;  ///< for what is not given here, where the data lies there
   std::optional<MachineMemory> memory = {};  ///< what budgets are read from; nothing: as it is now

@@ -2,14 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "io/adapter_folder.h"
+#include "models/image_model.h"
 #include "models/language_model.h"
 #include "models/lora.h"
 #include "models/lora_config.h"
 #include "models/quantization_config.h"
+#include "preprocessing/image_data.h"
+#include "preprocessing/image_labels.h"
+#include "preprocessing/image_processor.h"
 #include "preprocessing/labelled_data.h"
 #include "preprocessing/run_task.h"
 #include "settings/lora_settings.h"
@@ -40,6 +45,31 @@ Status settle_labels(const settings::RunConfig& config, const io::ConfigJson& mo
   PLIMSOLL_ASSIGN(corpora::EarlyLabels early, preprocessing::find_labels(config, model, trains));
   options.labels = std::move(early.labels);
   return Ok{};
+}
+
+/// The same of images, whose folders and tables say what the classes are.
+Status settle_classes(const settings::RunConfig& config, const io::ConfigJson& model,
+                      PrepareOptions& options) {
+  if (options.labels) return Ok{};
+  const preprocessing::PrepareDataOptions look{.train = options.purpose == Purpose::kTrain};
+  if (options.looks_at_data)
+    if (auto found = preprocessing::ImagePreparation(config, look, model).look(); found && found->labels) {
+      options.labels = std::move(found->labels);
+      options.num_eval = found->num_eval;
+      options.reading_bytes = found->reading_bytes;
+      return Ok{};
+    }
+  PLIMSOLL_ASSIGN(const corpora::LabelRequest request,
+                  preprocessing::image_label_request(config, model, /*binding=*/true));
+  PLIMSOLL_ASSIGN(corpora::EarlyLabels early, corpora::labels_without_data(request));
+  options.labels = std::move(early.labels);
+  return Ok{};
+}
+
+/// Tells an image model how large its images are. Errors: kInvalidArgument where it takes no such.
+Status fit_images(const images::Processor& processor, models::Model& model) {
+  models::ImageModel* const image_model = models::as_image_model(model);
+  return image_model == nullptr ? Status(Ok{}) : image_model->take_images(processor.height, processor.width);
 }
 
 /// By the settings, or by the adapter that the run goes on with.
@@ -100,9 +130,18 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
     options.buckets = preprocessing::find_buckets(config, options.purpose == Purpose::kTrain);
   PLIMSOLL_ASSIGN(io::ConfigJson model_config, settings::load_model_config(config.model));
   PLIMSOLL_ASSIGN(const tasks::TaskDef* def, preprocessing::task_of(config, model_config));
-  const bool labelled = def->preparation == tasks::Preparation::kLabelled;
-  const bool fresh_head = def->adapt != nullptr && !def->is_made_for(model_config);
-  if (labelled) PLIMSOLL_TRY(settle_labels(config, model_config, options));
+  const bool images = def->preparation == tasks::Preparation::kImages;
+  const bool labelled = images || def->preparation == tasks::Preparation::kLabelled;
+  std::optional<tasks::ImageInputs> image_inputs;
+  if (images) {
+    PLIMSOLL_TRY(settle_classes(config, model_config, options));
+    PLIMSOLL_ASSIGN(image_inputs, preprocessing::image_inputs(config, model_config, options.reading_bytes));
+    if (options.purpose != Purpose::kTrain) image_inputs->mix = {};
+  } else if (labelled) {
+    PLIMSOLL_TRY(settle_labels(config, model_config, options));
+  }
+  const bool fresh_head = images ? !preprocessing::has_head_of(model_config, *options.labels)
+                                 : def->adapt != nullptr && !def->is_made_for(model_config);
   if (def->adapt != nullptr) {
     PLIMSOLL_ASSIGN(model_config, def->adapt(model_config, *options.labels));
   }
@@ -115,6 +154,7 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
   PLIMSOLL_TRY(settings::check_overrides(config.model, model_config));
   if (const models::LanguageModel* language = models::as_language_model(*model))
     PLIMSOLL_TRY(settings::check_against_model(config, language->max_positions()));
+  if (image_inputs) PLIMSOLL_TRY(fit_images(image_inputs->processor, *model));
   if (lora) PLIMSOLL_TRY(add_adapters_of(config.lora, *lora, model_config, *model));
   PLIMSOLL_TRY(models::select(*model, settings::selection_of(config.training)));
   PLIMSOLL_TRY(settle_norm_statistics(config, *model));
@@ -125,8 +165,15 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
                              .model_config = model_config,
                              .sequence_length = config.data.sequence_length,
                              .packs_documents = preprocessing::packs_documents(config.data),
-                             .labels = labelled ? &*options.labels : nullptr}));
+                             .labels = labelled ? &*options.labels : nullptr,
+                             .images = image_inputs ? &*image_inputs : nullptr}));
   datasets::LoaderOptions loader = preprocessing::loader_options(config, task->inputs(), model->num_labels());
+  loader.scratch_bytes = std::max(loader.scratch_bytes, task->scratch_bytes());
+  if (task->blends())
+    loader.blend = [blending = task.get()](int64_t batch, std::span<const std::span<std::byte>> tensors,
+                                           std::span<std::byte> scratch) {
+      blending->blend(batch, tensors, scratch);
+    };
   return Prepared{.model_config = std::move(model_config),
                   .model = std::move(model),
                   .task = std::move(task),

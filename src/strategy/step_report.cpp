@@ -63,7 +63,7 @@ int64_t host_bytes(const RunScope& scope) {
   const int64_t kept = trains && config.data.keep_in_memory ? config.data.keep_in_memory->count : 0;
   return kept + (train_sources + eval_parts) * datasets::PackedDataset::kRememberedBytes +
          checkpoints::start_adapters_bytes(model) + checkpoints::quantize_scratch(model, threads) +
-         scratch_bytes(config, model.num_labels()) + tensors * kHeaderBytesPerTensor +
+         scratch_bytes(config, scope.prepared) + tensors * kHeaderBytesPerTensor +
          threads * kReadBytesPerThread +
          ((trains ? 1 : 0) + eval_parts) * preprocessing::order_host_bytes(config) +
          (evaluates ? evaluation_host_bytes(config, *scope.prepared.task, options.num_eval) : 0);
@@ -233,8 +233,9 @@ void compare_with_budgets(const RunScope& scope, const Strategy& strategy, plann
     report.no_optimizer_in_backward = why_behind_backward(scope.config, strategy.split, report.fits);
 }
 
-int64_t scratch_bytes(const settings::RunConfig& config, int64_t num_labels) {
-  return std::max(kScratchBytes, preprocessing::data_scratch_bytes(config, num_labels));
+int64_t scratch_bytes(const settings::RunConfig& config, const Prepared& prepared) {
+  return std::max({kScratchBytes, preprocessing::data_scratch_bytes(config, prepared.model->num_labels()),
+                   prepared.task->scratch_bytes()});
 }
 
 void describe_buckets(const preprocessing::Buckets& buckets, planner::PlanReport& report) {

@@ -13,7 +13,7 @@ planner::PlanReport report_of(const RunScope& scope, const Strategy& strategy,
 void compare_with_budgets(const RunScope& scope, const Strategy& strategy, planner::PlanReport& report);
 
 /// Of the one host buffer: reading data, summing dumped gradients.
-int64_t scratch_bytes(const settings::RunConfig& config, int64_t num_labels);
+int64_t scratch_bytes(const settings::RunConfig& config, const Prepared& prepared);
 
 void describe_buckets(const preprocessing::Buckets& buckets, planner::PlanReport& report);
 

@@ -71,6 +71,16 @@ class Task {
   virtual Result<std::unique_ptr<datasets::ExampleSource>> open_source(
       const datasets::DataFiles& files, const datasets::SourceOptions& options) const = 0;
 
+  /// Scratch that reading an example takes at least, by what is known of the data; 0: what texts take.
+  [[nodiscard]] virtual int64_t scratch_bytes() const { return 0; }
+
+  /// Whether the examples of a batch that is trained on are mixed with each other.
+  [[nodiscard]] virtual bool blends() const { return false; }
+  /// Mixes the examples of batch number `batch` of the run, in place; `tensors` in the order of inputs().
+  /// `scratch`: scratch_bytes. Allocates nothing. A pure function of what it is given.
+  virtual void blend(int64_t /*batch*/, std::span<const std::span<std::byte>> /*tensors*/,
+                     std::span<std::byte> /*scratch*/) const {}
+
   /// Whether an evaluation says more than the loss: then it keeps the logits and gives them to metrics.
   [[nodiscard]] virtual bool has_metrics() const { return false; }
   /// For at most `max_examples` examples; null without metrics.

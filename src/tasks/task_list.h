@@ -21,15 +21,19 @@ enum class Preparation : uint8_t {
   kNone,      ///< nothing: the source reads the files as they lie there
   kPack,      ///< texts are tokenized into shards, which are packed
   kLabelled,  ///< lines with labels are tokenized into shards, with the labels beside them
+  kImages,    ///< images are listed and their headers read, with the labels beside the lists
 };
+
+struct ImageInputs;
 
 /// What a task is made from: settings of the run, its model and what its data say.
 struct TaskInputs {
   const models::Model& model;
   const io::ConfigJson& model_config;
-  int64_t sequence_length = 0;         ///< data.sequence_length
-  bool packs_documents = false;        ///< sequences hold several documents, kept apart
-  const io::Labels* labels = nullptr;  ///< with Preparation::kLabelled
+  int64_t sequence_length = 0;          ///< data.sequence_length
+  bool packs_documents = false;         ///< sequences hold several documents, kept apart
+  const io::Labels* labels = nullptr;   ///< with Preparation::kLabelled and kImages
+  const ImageInputs* images = nullptr;  ///< with Preparation::kImages
 };
 
 /// A word of the setting `task`.
@@ -59,8 +63,9 @@ Result<const TaskDef*> choose_task(std::string_view setting, const io::ConfigJso
 
 // Each file <name>.cpp exports its definition.
 const TaskDef& causal_lm();
+const TaskDef& image_classification();
 const TaskDef& sequence_classification();
-inline constexpr std::array kTaskFiles = {causal_lm, sequence_classification};
+inline constexpr std::array kTaskFiles = {causal_lm, sequence_classification, image_classification};
 
 /// Every definition, in the order of the list.
 template <typename Visit>

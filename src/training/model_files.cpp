@@ -15,6 +15,8 @@
 #include "io/hub_cache.h"
 #include "io/json.h"
 #include "io/label_fields.h"
+#include "models/classifier.h"
+#include "preprocessing/image_processor.h"
 #include "preprocessing/run_data.h"
 #include "templates/template_files.h"
 #include "tokenizer_training/tokenizer_files.h"
@@ -49,6 +51,7 @@ class Gathering {
 
   Result<checkpoints::ModelFileSet> operator()() {
     PLIMSOLL_ASSIGN(model_folder_, settings::model_directory(config_.model));
+    if (models::is_image_model(model_)) return of_images();
     PLIMSOLL_ASSIGN(tokenizer_, preprocessing::tokenizer_path(config_));
     if (config_.data.tokenizer != "bytes") PLIMSOLL_TRY(add_tokenizer());
     PLIMSOLL_TRY(add_generation());
@@ -58,6 +61,12 @@ class Gathering {
   }
 
  private:
+  /// How pixels were made, so that transformers makes the same.
+  Result<checkpoints::ModelFileSet> of_images() const {
+    PLIMSOLL_ASSIGN(const images::Processor processor, preprocessing::image_processor(config_, model_));
+    return checkpoints::ModelFileSet{
+        .files = {{.name = "preprocessor_config.json", .text = images::processor_json(processor)}}};
+  }
   [[nodiscard]] std::string at(const char* name) const { return folder_ + "/" + name; }
   void copy_where_there(const char* name) {
     if (io::is_file(at(name))) files_.push_back({name, {}, at(name)});

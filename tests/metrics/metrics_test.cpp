@@ -132,5 +132,36 @@ TEST(Metrics, OfWhatIsNotANumber) {
   for (const Value& v : numbers->values()) EXPECT_TRUE(std::isnan(v.value)) << v.name;
 }
 
+TEST(RankedLabel, CountsTheFirstFive) {
+  const auto metrics = ranked_label(7);
+  const auto add = [&](std::vector<float> outputs, float label) { metrics->add(outputs, {&label, 1}); };
+  add({7, 6, 5, 4, 3, 2, 1}, 0);
+  add({7, 6, 5, 4, 3, 2, 1}, 4);
+  add({7, 6, 5, 4, 3, 2, 1}, 5);
+  add({1, 1, 1, 1, 1, 1, 1}, 2);  // of equal outputs the later come first
+  add({1, 1, 1, 1, 1, 1, 1}, 1);
+  add({NAN, 9, 8, 7, 6, 5, 4}, 5);
+  add({NAN, 9, 8, 7, 6, 5, 4}, 0);
+  const std::vector<Value> values = metrics->values();
+  ASSERT_EQ(values.size(), 3U);
+  EXPECT_EQ(values[0].name, "accuracy");
+  EXPECT_DOUBLE_EQ(values[0].value, 2.0 / 7);
+  EXPECT_EQ(values[1].name, "top5_accuracy");
+  EXPECT_DOUBLE_EQ(values[1].value, 4.0 / 7);
+  EXPECT_EQ(values[2].name, "f1_macro");
+  metrics->clear();
+  add({0, 1, 2, 3, 4, 5, 6}, 6);
+  EXPECT_DOUBLE_EQ(metrics->values()[1].value, 1);
+}
+
+TEST(RankedLabel, UpToFiveClassesAreAlwaysAmongTheFirstFive) {
+  const auto metrics = ranked_label(4);
+  const std::vector<float> outputs = {3, 2, 1, 0};
+  const float label = 3;
+  metrics->add(outputs, {&label, 1});
+  EXPECT_DOUBLE_EQ(metrics->values()[0].value, 0);
+  EXPECT_DOUBLE_EQ(metrics->values()[1].value, 1);
+}
+
 }  // namespace
 }  // namespace plimsoll::metrics

@@ -49,6 +49,8 @@ inline const std::map<std::string, std::vector<std::string>>& samples_of() {
        {"{num_hidden_layers: 2}", "{hidden_act: silu, \"a.b\": [1, null, \"x: y\"]}", "null"}},
       {"memory.offload",
        {"auto", "none", "{optimizer: disk}", "{optimizer: host, parameters: {host: 3}}", "{}"}},
+      {"data.images.mean", {"[]", "[0.5, 0.5, 0.5]", "[0.485, 0.456, 0.406]"}},
+      {"data.images.std", {"[]", "[0.5, 0.5, 0.5]", "[0.229, 0.224, 0.225]"}},
       {"lora.rank_pattern", {"null", "{q_proj: 4}", "{\"^model.layers.0.*q_proj\": 2, v_proj: 3}", "{}"}},
       {"data.template_date", {"auto", "2026-11-27", "1999-12-31"}},
       {"lora.layers_to_transform", {"[]", "[0, 1]", "2"}},
@@ -188,6 +190,9 @@ class RandomRuns {
          "[{params: \"*norm*\", weight_decay: 0}, {params: [\"#a\", \"*: b\"], betas: [0.5, 0.75]}]"});
   }
   std::string value(const Setting&, BucketSettings*) { return one_of({"null", "3", "[32, 64]", "[17]"}); }
+  std::string value(const Setting&, AugmentSettings*) {
+    return one_of({"null", "flip", "[random_resized_crop, {flip: {p: 0.25}}]"});
+  }
   std::string value(const Setting&, MemoryBudget*) {
     return one_of({"auto", "6GiB", "80%", "100%", "123456789", "1.5GB", "null"});
   }

@@ -1,0 +1,58 @@
+#include "corpora/images/image_entries.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "corpora/images/class_folders.h"
+#include "corpora/images/image_table.h"
+#include "io/file.h"
+
+namespace plimsoll::corpora {
+namespace {
+
+bool is_whole_number(const std::string& name) {
+  return !name.empty() && name.size() < 16 && (name == "0" || name[0] != '0') &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+uint32_t ImageEntries::name_index(const std::string& name) {
+  const auto [at, is_new] = indices_.emplace(name, static_cast<uint32_t>(names.size()));
+  if (is_new) names.push_back(name);
+  return at->second;
+}
+
+RawLabel ImageEntries::label_of(const ImageEntry& image) const {
+  RawLabel label{.kind = image.kind};
+  if (image.kind == RawLabelKind::kName) label.name = names[static_cast<size_t>(image.value)];
+  if (image.kind == RawLabelKind::kInteger) label.values.push_back(image.value);
+  return label;
+}
+
+std::string ImageEntries::place_of(const ImageEntry& image) const {
+  return corpora::place_of(places[image.place], image.line);
+}
+
+Status add_images(const std::string& entry, const ImageCollection& how, ImageEntries& entries) {
+  std::error_code code;
+  if (!std::filesystem::is_directory(entry, code)) return add_image_table(entry, how, entries);
+  for (const char* table : {"metadata.csv", "metadata.jsonl", "metadata.parquet"})
+    if (const std::string path = entry + "/" + table; io::is_file(path))
+      return add_image_table(path, how, entries);
+  return add_folder(entry, how.with_labels, entries);
+}
+
+void summarize(const ImageEntries& entries, LabelSummary& found) {
+  for (const ImageEntry& image : entries.images) found.add(image.kind, {&image.value, 1});
+  found.all_names.insert(entries.names.begin(), entries.names.end());
+}
+
+void sort_class_names(std::vector<std::string>& names) {
+  const bool by_value = std::all_of(names.begin(), names.end(), is_whole_number);
+  std::sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+    return by_value && a.size() != b.size() ? a.size() < b.size() : a < b;
+  });
+}
+
+}  // namespace plimsoll::corpora

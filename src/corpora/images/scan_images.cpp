@@ -1,0 +1,166 @@
+#include "corpora/images/scan_images.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/caught.h"
+#include "base/thread.h"
+#include "corpora/reasons.h"
+#include "corpora/record_reader.h"
+#include "images/load.h"
+#include "io/checksum.h"
+#include "io/file.h"
+
+namespace plimsoll::corpora {
+namespace {
+
+/// Headers are at the beginning; where metadata pushes them further back, the whole file is read.
+constexpr int64_t kHeadBytes = int64_t{64} << 10;
+constexpr size_t kImagesAtOnce = 16;
+
+/// What one file is, or what is wrong with it.
+struct Look {
+  ImageFacts facts = {};
+  images::ImageInfo info = {};
+  std::optional<Error> error = {};
+  std::string_view reason = {};
+};
+
+Result<images::ImageInfo> probe_file(const io::ReadFile& file, std::vector<std::byte>& buffer,
+                                     uint64_t& head_checksum) {
+  const int64_t head = std::min(file.size_bytes(), kHeadBytes);
+  buffer.resize(static_cast<size_t>(head));
+  PLIMSOLL_TRY(file.read_at(0, buffer));
+  head_checksum = io::checksum(std::span<const std::byte>(buffer));
+  auto info = images::probe(buffer);
+  if (info || head == file.size_bytes()) return info;
+  buffer.resize(static_cast<size_t>(file.size_bytes()));
+  PLIMSOLL_TRY(file.read_at(0, buffer));
+  info = images::probe(buffer);
+  buffer.resize(static_cast<size_t>(kHeadBytes));
+  buffer.shrink_to_fit();
+  return info;
+}
+
+class Scan {
+ public:
+  Scan(ImageEntries& entries, const ScanImages& how)
+      : entries_(entries), how_(how), looks_(entries.images.size()) {}
+
+  Result<ScannedImages> operator()() {
+    {
+      std::vector<Thread> helpers;
+      for (int i = 1; i < how_.num_threads; ++i) {
+        auto thread = Thread::start("looking at images", [this] { work(/*first=*/false); });
+        if (!thread) break;  // it helps alone
+        helpers.push_back(std::move(*thread));
+      }
+      work(/*first=*/true);
+    }
+    if (stopped_) return interrupted();
+    return gather();
+  }
+
+ private:
+  /// `first`: the thread that may ask whether to stop.
+  void work(bool first) {
+    std::vector<std::byte> buffer;
+    const size_t count = looks_.size();
+    for (;;) {
+      if (first && is_asked(how_.stop)) stopped_ = true;
+      const size_t begin = next_.fetch_add(kImagesAtOnce);
+      if (begin >= count || stopped_ || begin > first_bad_) return;
+      for (size_t i = begin; i < std::min(count, begin + kImagesAtOnce); ++i) {
+        looks_[i] = look_at(entries_.images[i], buffer);
+        if (looks_[i].error && how_.on_error == OnError::kFail) note_bad(i);
+      }
+      if (first && how_.progress)
+        how_.progress(static_cast<int64_t>(std::min(count, begin)), static_cast<int64_t>(count));
+    }
+  }
+
+  void note_bad(size_t index) {
+    size_t known = first_bad_;
+    while (index < known && !first_bad_.compare_exchange_weak(known, index)) {
+    }
+  }
+
+  [[nodiscard]] Look look_at(const ImageEntry& image, std::vector<std::byte>& buffer) const {
+    Look look;
+    auto info = caught([&]() -> Result<images::ImageInfo> {
+      PLIMSOLL_ASSIGN(const io::ReadFile file, io::ReadFile::open(image.path));
+      look.facts.bytes = file.size_bytes();
+      if (file.size_bytes() == 0) return Error{ErrorCode::kBadData, "the file is empty", {}, {}};
+      PLIMSOLL_ASSIGN(const images::ImageInfo found, probe_file(file, buffer, look.facts.head_checksum));
+      PLIMSOLL_TRY(images::check_picture(found, how_.processor));
+      return found;
+    });
+    if (info)
+      look.info = *info;
+    else
+      look.error = named(std::move(info).error(), image);
+    return look;
+  }
+
+  /// The error with the image's file, and the row that names it.
+  [[nodiscard]] Error named(Error error, const ImageEntry& image) const {
+    error.where = image.line > 0 ? fmt::format("{} ({})", image.path, entries_.place_of(image)) : image.path;
+    if (error.code != ErrorCode::kIo) error.hint = kSkipHint;
+    return error;
+  }
+
+  Result<ScannedImages> gather() {
+    ScannedImages scanned;
+    std::vector<ImageEntry> kept;
+    for (size_t i = 0; i < looks_.size(); ++i) {
+      Look& look = looks_[i];
+      if (look.error && (how_.on_error == OnError::kFail || look.error->code == ErrorCode::kIo))
+        return std::move(*look.error);
+      if (look.error) {
+        scanned.skipped.add(reason::kDamaged);
+        continue;
+      }
+      add(look, scanned.summary);
+      scanned.facts.push_back(look.facts);
+      kept.push_back(std::move(entries_.images[i]));
+    }
+    if (kept.empty())
+      return Error{ErrorCode::kBadData, "no image is left that can be used",
+                   entries_.places.empty() ? std::string() : entries_.places.front(), "correct the files"};
+    entries_.images = std::move(kept);
+    return scanned;
+  }
+
+  void add(const Look& look, ImageListSummary& summary) const {
+    const int64_t reading =
+        look.facts.bytes + images::scratch_bytes(look.info, how_.processor, how_.augmentations);
+    summary.reading_bytes = std::max(summary.reading_bytes, reading);
+    if (look.info.width * look.info.height > summary.width * summary.height) {
+      summary.width = look.info.width;
+      summary.height = look.info.height;
+    }
+    summary.num_animated += look.info.animated ? 1 : 0;
+    summary.num_profiles += look.info.color_profile ? 1 : 0;
+  }
+
+  ImageEntries& entries_;
+  const ScanImages& how_;
+  std::vector<Look> looks_;
+  std::atomic<size_t> next_{0};
+  std::atomic<size_t> first_bad_{SIZE_MAX};
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace
+
+Result<ScannedImages> scan_images(ImageEntries& entries, const ScanImages& how) {
+  return Scan(entries, how)();
+}
+
+}  // namespace plimsoll::corpora

@@ -1,0 +1,27 @@
+// The classes of a run over images.
+#pragma once
+
+#include "base/result.h"
+#include "corpora/labelled/resolve_labels.h"
+#include "io/label_fields.h"
+#include "io/model_config.h"
+#include "settings/run_config.h"
+
+namespace plimsoll::preprocessing {
+
+/// What is said of the classes before the data is known. `binding`: the model's head has them, and no example
+/// changes them. Errors: kBadData of config.json's fields; kInvalidArgument for another problem than one
+/// label an image.
+Result<corpora::LabelRequest> image_label_request(const settings::RunConfig& config,
+                                                  const io::ConfigJson& model, bool binding);
+
+/// The classes, by what has been seen of the data. A training takes them from its own images: where they are
+/// the model's classes, in the model's order; any others are new classes, sorted (sort_class_names). An
+/// evaluation takes the model's. Errors: as above and as resolve_labels.
+Result<io::Labels> image_labels(const settings::RunConfig& config, const io::ConfigJson& model,
+                                const corpora::LabelSummary& found, bool training);
+
+/// Whether the model's head scores just these classes; else it is drawn.
+bool has_head_of(const io::ConfigJson& model, const io::Labels& labels);
+
+}  // namespace plimsoll::preprocessing

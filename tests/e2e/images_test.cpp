@@ -1,0 +1,169 @@
+// Classification of images, from folders to a final model: the same bits however it is carried out, what
+// comes of it, what a user gets wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "corpora/images/image_files.h"
+#include "io/json.h"
+#include "program.h"
+#include "tensors.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+/// Pictures of two classes, red and blue ones of changing sizes and shades.
+void write_images(const Folder& folder, const std::string& name, int each) {
+  for (const bool red : {false, true}) {
+    const std::string path = folder.path(name + (red ? "/red" : "/blue"));
+    std::filesystem::create_directories(path);
+    for (int i = 0; i < each; ++i) {
+      const auto side = static_cast<uint32_t>(9 + i * 7 % 20);
+      const auto shade = static_cast<uint8_t>(120 + i * 37 % 120), low = static_cast<uint8_t>(i * 11 % 80);
+      std::ofstream(path + "/" + std::to_string(i) + ".png", std::ios::binary) << corpora::png_of(
+          side, side + static_cast<uint32_t>(i % 5), red ? shade : low, low, red ? low : shade);
+    }
+  }
+}
+
+std::string image_run(const std::string& more = "") {
+  return "model:\n  config: {model_type: vit, architectures: [ViTForImageClassification], image_size: 16, "
+         "patch_size: 4, hidden_size: 24, num_hidden_layers: 2, num_attention_heads: 2, intermediate_size: "
+         "40}\n"
+         "data: {train: train, eval: eval}\n"
+         "training: {global_batch_size: 8, max_steps: 6, learning_rate: 3.0e-3, lr_scheduler: constant}\n"
+         "output: {dir: out}\n" +
+         more;
+}
+
+void write_run(const Folder& folder, const std::string& more = "") {
+  write_images(folder, "train", 10);
+  write_images(folder, "eval", 3);
+  folder.write("run.yaml", image_run(more));
+}
+
+Result train_images(const std::string& overrides) {
+  const Folder folder;
+  write_run(folder);
+  return result_of(folder, folder.run("train run.yaml --json " + overrides));
+}
+
+TEST(Images, HaveTheSameBitsHoweverTheRunIsCarriedOut) {
+  const std::string augmented = "\"data.images.augment=[random_resized_crop, flip]\" ";
+  const Result whole = train_images(augmented + "runtime.threads=1 data.num_workers=0");
+  EXPECT_EQ(std::count(whole.events.begin(), whole.events.end(), '\n'), 7);
+  EXPECT_THAT(whole.events, HasSubstr("\"top5_accuracy\": 1"));
+  for (const char* how :
+       {"training.micro_batch_size=1 runtime.threads=3", "training.micro_batch_size=4 data.num_workers=3",
+        "memory.recompute=full debug.poison=true"}) {
+    const Result other = train_images(augmented + how);
+    EXPECT_EQ(other.events, whole.events) << how;
+    EXPECT_TRUE(other.model == whole.model) << how;
+  }
+  EXPECT_FALSE(train_images("").model == whole.model) << "augmentations change what is learnt";
+}
+
+TEST(Images, TheSameBitsComeOfAResume) {
+  const Folder folder;
+  write_run(folder);
+  const std::string augmented = "\"data.images.augment=[flip, {color_jitter: {brightness: 0.4}}]\" ";
+  const Result whole = train_images(augmented);
+  ASSERT_EQ(folder.run("train run.yaml training.max_steps=4 output.save_steps=4 " + augmented).exit_code, 0);
+  const Result rest = result_of(folder, folder.run("train run.yaml output.save_steps=4 --json " + augmented));
+  EXPECT_TRUE(rest.model == whole.model);
+}
+
+TEST(Images, FinalEvaluatesAndPredicts) {
+  const Folder folder;
+  write_run(folder);
+  const Outcome trained = folder.run("train run.yaml training.max_steps=40 --json");
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("\"images\": "));
+  const auto config = io::parse_json(folder.read("out/final/config.json"));
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->find("id2label")->find("0")->text, "blue");
+  const auto processor = io::parse_json(folder.read("out/final/preprocessor_config.json"));
+  ASSERT_TRUE(processor);
+  EXPECT_EQ(processor->find("size")->find("height")->integer, 16);
+  const Outcome predicted = folder.run("predict --model out/final --data eval");
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_EQ(std::count(predicted.out.begin(), predicted.out.end(), '\n'), 6);
+  const auto first = io::parse_json(predicted.out.substr(0, predicted.out.find('\n')));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->find("image")->text, "eval/blue/0.png");
+  EXPECT_EQ(first->find("label")->text, "blue");
+  EXPECT_EQ(first->find("logits")->items.size(), 2U);
+  const Outcome one = folder.run("predict --model out/final --data eval/red/1.png");
+  EXPECT_THAT(one.out, HasSubstr("\"label\": \"red\""));
+  folder.write("eval.yaml", "model: {path: out/final}\ndata: {eval: eval}\n");
+  const Outcome evaluated = folder.run("eval eval.yaml --json");
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  EXPECT_THAT(evaluated.out, HasSubstr("\"accuracy\": 1"));
+}
+
+TEST(Images, OtherClassesGetAFreshHead) {
+  const Folder folder;
+  write_run(folder);
+  ASSERT_EQ(folder.run("train run.yaml training.max_steps=1").exit_code, 0);
+  std::filesystem::rename(folder.path("train/red"), folder.path("train/rose"));
+  folder.write(
+      "more.yaml",
+      "model: {path: out/final}\ndata: {train: train}\ntraining: {global_batch_size: 4, max_steps: 1}\n"
+      "output: {dir: more}\n");
+  const Outcome outcome = folder.run("train more.yaml");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto config = io::parse_json(folder.read("more/final/config.json"));
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->find("id2label")->find("1")->text, "rose");
+}
+
+TEST(Images, DumpsNameTensorsAsFilesDo) {
+  const Folder folder;
+  write_run(folder);
+  const Outcome outcome = folder.run(
+      "train run.yaml training.max_steps=1 debug.dump_dir=dump \"debug.dump=[loss, gradients, logits]\"");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Tensors tensors = read_tensors(folder.read("dump/step-000001.safetensors"));
+  EXPECT_EQ(tensors.at("logits").shape, (std::vector<int64_t>{8, 2}));
+  EXPECT_EQ(tensors.at("grad.classifier.weight").shape, (std::vector<int64_t>{2, 24}));
+}
+
+TEST(Images, WhatIsWrongIsNamed) {
+  const Folder folder;
+  write_run(folder);
+  folder.write("train/red/bad.png", "no image");
+  const Outcome bad = folder.run("train run.yaml");
+  EXPECT_EQ(bad.exit_code, 65);
+  EXPECT_THAT(bad.err, HasSubstr("train/red/bad.png"));
+  EXPECT_EQ(folder.run("train run.yaml data.on_error=skip").exit_code, 0);
+  std::filesystem::create_directories(folder.path("eval/green"));
+  folder.write("eval/green/1.png", corpora::png_of(8, 8, 0, 200, 0));
+  const Outcome unknown = folder.run("train run.yaml data.on_error=skip output.dir=other");
+  EXPECT_EQ(unknown.exit_code, 65);
+  EXPECT_THAT(unknown.err, HasSubstr("'green'"));
+  const Outcome size = folder.run("plan run.yaml data.images.size=17");
+  EXPECT_EQ(size.exit_code, 2) << size.err;
+  const Outcome idle = folder.run("plan run.yaml \"model={preset: gpt2}\" data.images.size=17");
+  EXPECT_EQ(idle.exit_code, 2);
+}
+
+TEST(Images, APlanKnowsWhatReadingTakes) {
+  const Folder folder;
+  write_run(folder);
+  const Outcome before = folder.run("plan run.yaml --json");
+  ASSERT_EQ(before.exit_code, 0) << before.err;
+  std::filesystem::create_directories(folder.path("train/red"));
+  folder.write("train/red/large.png", corpora::png_of(3000, 2000, 200, 0, 0));
+  const Outcome trained = folder.run("train run.yaml --json");
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Outcome after = folder.run("plan run.yaml --json");
+  ASSERT_EQ(after.exit_code, 0) << after.err;
+  EXPECT_GT(number(after.out, "process_peak_bytes"), number(before.out, "process_peak_bytes"));
+  EXPECT_EQ(number(trained.out, "allocations_after_first_step"), 0);
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

@@ -1,0 +1,80 @@
+// The classes of a run over images: the model's where the data has just these, else the data's.
+#include "preprocessing/image_labels.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace plimsoll::preprocessing {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kWhole =
+    R"({"model_type": "vit", "architectures": ["ViTForImageClassification"], "id2label": {"0": "dog", "1": "cat"}})";
+constexpr const char* kBare = R"({"model_type": "vit", "architectures": ["ViTModel"]})";
+
+io::ConfigJson config_of(const char* json) { return *io::parse_config_json(json, "config.json"); }
+
+corpora::LabelSummary names(std::set<std::string> all) {
+  corpora::LabelSummary found;
+  const float zero = 0;
+  for (size_t i = 0; i < all.size(); ++i) found.add(corpora::RawLabelKind::kName, {&zero, 1});
+  found.all_names = std::move(all);
+  return found;
+}
+
+corpora::LabelSummary numbers(float largest) {
+  corpora::LabelSummary found;
+  found.add(corpora::RawLabelKind::kInteger, {&largest, 1});
+  return found;
+}
+
+Result<io::Labels> labels_of(const char* model, const corpora::LabelSummary& found, bool training = true,
+                             const std::vector<std::string>& label_names = {}) {
+  settings::RunConfig run;
+  run.classification.label_names = label_names;
+  return image_labels(run, config_of(model), found, training);
+}
+
+TEST(ImageLabels, TheModelsClassesKeepTheirIds) {
+  const auto labels = labels_of(kWhole, names({"cat", "dog"}));
+  ASSERT_TRUE(labels) << labels.error().message();
+  EXPECT_THAT(labels->names, ElementsAre("dog", "cat"));
+  EXPECT_TRUE(has_head_of(config_of(kWhole), *labels));
+  EXPECT_THAT(labels_of(kWhole, numbers(1))->names, ElementsAre("dog", "cat"));
+}
+
+TEST(ImageLabels, OtherClassesAreSortedAndNeedAHead) {
+  const auto labels = labels_of(kWhole, names({"10", "9"}));
+  ASSERT_TRUE(labels) << labels.error().message();
+  EXPECT_THAT(labels->names, ElementsAre("9", "10"));
+  EXPECT_FALSE(has_head_of(config_of(kWhole), *labels));
+  EXPECT_THAT(labels_of(kWhole, names({"cat", "dog", "emu"}))->names, ElementsAre("cat", "dog", "emu"));
+  EXPECT_EQ(labels_of(kWhole, numbers(4))->count(), 5);
+  EXPECT_THAT(labels_of(kBare, names({"b", "a"}))->names, ElementsAre("a", "b"));
+  EXPECT_FALSE(has_head_of(config_of(kBare), *labels_of(kBare, names({"b", "a"}))));
+}
+
+TEST(ImageLabels, AnEvaluationTakesTheModels) {
+  EXPECT_THAT(labels_of(kWhole, names({"cat"}), /*training=*/false)->names, ElementsAre("dog", "cat"));
+  EXPECT_THAT(labels_of(kWhole, names({"emu", "gnu"}), /*training=*/false)->names, ElementsAre("dog", "cat"))
+      << "the labels that are none of them are refused with their places";
+}
+
+TEST(ImageLabels, SettingsNameThem) {
+  const auto labels = labels_of(kWhole, names({"cat", "dog"}), true, {"cat", "dog", "emu"});
+  ASSERT_TRUE(labels) << labels.error().message();
+  EXPECT_THAT(labels->names, ElementsAre("cat", "dog", "emu"));
+}
+
+TEST(ImageLabels, AnotherProblemIsRefused) {
+  settings::RunConfig run;
+  run.classification.problem_type = "multi_label";
+  const auto refused = image_label_request(run, config_of(kBare), true);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("images have one label each"));
+}
+
+}  // namespace
+}  // namespace plimsoll::preprocessing

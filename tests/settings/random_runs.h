@@ -35,6 +35,8 @@ inline const std::map<std::string, Drawn>& companions() {
       {"training.nesterov",
        {{"training.optimizer", "sgd"}, {"training.momentum", "0.9"}, {"training.dampening", "0"}}},
       {"lora.layers_pattern", {{"lora.layers_to_transform", "[0, 1]"}}},
+      {"training.adafactor.warmup_init",
+       {{"training.optimizer", "adafactor"}, {"training.adafactor.relative_step", "true"}}},
       {"training.load_best_model_at_end", evaluations},
       {"training.early_stopping_patience", evaluations},
       {"training.early_stopping_threshold", evaluations}};

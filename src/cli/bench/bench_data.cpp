@@ -59,12 +59,15 @@ struct ReadyData {
 
 Result<std::unique_ptr<ReadyData>> make_ready(const settings::RunConfig& config) {
   const int threads = strategy::num_threads(config);
-  PLIMSOLL_ASSIGN(
-      strategy::Prepared prepared,
-      strategy::prepare(config, *strategy::make_target(config, threads), {.num_threads = threads}));
+  const auto target = strategy::make_target(config, threads);
+  PLIMSOLL_ASSIGN(strategy::Prepared prepared, strategy::prepare(config, *target, {.num_threads = threads}));
   PLIMSOLL_ASSIGN(
       preprocessing::RunData files,
       preprocessing::prepare_data(config, {.vocab_size = prepared.vocab_size(), .num_threads = threads}));
+  // What the data says of a plan: its labels, and what reading its largest image takes.
+  if (prepared.labels)
+    PLIMSOLL_TRY(
+        strategy::prepare_after_data(config, *target, {.num_threads = threads}, files, prepared));
   return std::unique_ptr<ReadyData>(new ReadyData{config, std::move(prepared), std::move(files)});
 }
 

@@ -66,8 +66,7 @@ Result<std::unique_ptr<ReadyData>> make_ready(const settings::RunConfig& config)
       preprocessing::prepare_data(config, {.vocab_size = prepared.vocab_size(), .num_threads = threads}));
   // What the data says of a plan: its labels, and what reading its largest image takes.
   if (prepared.labels)
-    PLIMSOLL_TRY(
-        strategy::prepare_after_data(config, *target, {.num_threads = threads}, files, prepared));
+    PLIMSOLL_TRY(strategy::prepare_after_data(config, *target, {.num_threads = threads}, files, prepared));
   return std::unique_ptr<ReadyData>(new ReadyData{config, std::move(prepared), std::move(files)});
 }
 

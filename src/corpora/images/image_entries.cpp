@@ -37,7 +37,7 @@ std::string ImageEntries::place_of(const ImageEntry& image) const {
 Status add_images(const std::string& entry, const ImageCollection& how, ImageEntries& entries) {
   std::error_code code;
   if (!std::filesystem::is_directory(entry, code)) return add_image_table(entry, how, entries);
-  for (const char* table : {"metadata.csv", "metadata.jsonl", "metadata.parquet"})
+  for (const char* table : {"metadata.csv", "metadata.jsonl"})
     if (const std::string path = entry + "/" + table; io::is_file(path))
       return add_image_table(path, how, entries);
   return add_folder(entry, how.with_labels, entries);

@@ -49,7 +49,7 @@ struct ImageCollection {
 };
 
 /// Adds the images of an entry of the data: a folder of class folders, or a table (image_table.h). A folder
-/// that holds metadata.csv, metadata.jsonl or metadata.parquet is that table. Errors: as class_folders.h and
+/// that holds metadata.csv or metadata.jsonl is that table. Errors: as class_folders.h and
 /// image_table.h.
 Status add_images(const std::string& entry, const ImageCollection& how, ImageEntries& entries);
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "corpora/column_stream.h"
 #include "corpora/images/class_folders.h"
 #include "corpora/json_members.h"
 #include "corpora/reasons.h"
@@ -83,6 +84,9 @@ Status add_single(const std::string& path, ImageEntries& entries) {
 
 Status add_image_table(const std::string& path, const ImageCollection& how, ImageEntries& entries) {
   if (!how.with_labels && is_image_name(path)) return add_single(path, entries);
+  if (has_columns_by_name(path))
+    return Error{ErrorCode::kInvalidArgument, "images within Parquet and Arrow files are not read", path,
+                 "write each image to a file and name the files in a .csv or .jsonl table"};
   if (!has_rows_by_name(path))
     return Error{ErrorCode::kInvalidArgument, "this file names no images with labels", path,
                  "name a folder of class folders, or a .csv or .jsonl file with \"image\" and \"label\""};

@@ -66,6 +66,29 @@ Status settle_classes(const settings::RunConfig& config, const io::ConfigJson& m
   return Ok{};
 }
 
+/// Nothing where no images are read.
+Result<std::optional<tasks::ImageInputs>> image_inputs_of(const settings::RunConfig& config,
+                                                          const io::ConfigJson& model,
+                                                          const tasks::TaskDef& def,
+                                                          const PrepareOptions& options) {
+  if (def.preparation != tasks::Preparation::kImages) return std::optional<tasks::ImageInputs>();
+  PLIMSOLL_ASSIGN(tasks::ImageInputs inputs,
+                  preprocessing::image_inputs(config, model, options.reading_bytes));
+  if (options.purpose != Purpose::kTrain) inputs.mix = {};
+  return std::optional(std::move(inputs));
+}
+
+/// How the training reads ahead, as its task has it.
+datasets::LoaderOptions loader_of(const settings::RunConfig& config, const tasks::Task& task,
+                                  int64_t num_labels) {
+  datasets::LoaderOptions loader = preprocessing::loader_options(config, task.inputs(), num_labels);
+  loader.scratch_bytes = std::max(loader.scratch_bytes, task.scratch_bytes());
+  if (task.blends())
+    loader.blend = [&task](int64_t batch, std::span<const std::span<std::byte>> tensors,
+                           std::span<std::byte> scratch) { task.blend(batch, tensors, scratch); };
+  return loader;
+}
+
 /// Tells an image model how large its images are. Errors: kInvalidArgument where it takes no such.
 Status fit_images(const images::Processor& processor, models::Model& model) {
   models::ImageModel* const image_model = models::as_image_model(model);
@@ -132,14 +155,9 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
   PLIMSOLL_ASSIGN(const tasks::TaskDef* def, preprocessing::task_of(config, model_config));
   const bool images = def->preparation == tasks::Preparation::kImages;
   const bool labelled = images || def->preparation == tasks::Preparation::kLabelled;
-  std::optional<tasks::ImageInputs> image_inputs;
-  if (images) {
-    PLIMSOLL_TRY(settle_classes(config, model_config, options));
-    PLIMSOLL_ASSIGN(image_inputs, preprocessing::image_inputs(config, model_config, options.reading_bytes));
-    if (options.purpose != Purpose::kTrain) image_inputs->mix = {};
-  } else if (labelled) {
-    PLIMSOLL_TRY(settle_labels(config, model_config, options));
-  }
+  if (images) PLIMSOLL_TRY(settle_classes(config, model_config, options));
+  if (labelled) PLIMSOLL_TRY(settle_labels(config, model_config, options));
+  PLIMSOLL_ASSIGN(const auto image_inputs, image_inputs_of(config, model_config, *def, options));
   const bool fresh_head = images ? !preprocessing::has_head_of(model_config, *options.labels)
                                  : def->adapt != nullptr && !def->is_made_for(model_config);
   if (def->adapt != nullptr) {
@@ -167,13 +185,7 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
                              .packs_documents = preprocessing::packs_documents(config.data),
                              .labels = labelled ? &*options.labels : nullptr,
                              .images = image_inputs ? &*image_inputs : nullptr}));
-  datasets::LoaderOptions loader = preprocessing::loader_options(config, task->inputs(), model->num_labels());
-  loader.scratch_bytes = std::max(loader.scratch_bytes, task->scratch_bytes());
-  if (task->blends())
-    loader.blend = [blending = task.get()](int64_t batch, std::span<const std::span<std::byte>> tensors,
-                                           std::span<std::byte> scratch) {
-      blending->blend(batch, tensors, scratch);
-    };
+  datasets::LoaderOptions loader = loader_of(config, *task, model->num_labels());
   return Prepared{.model_config = std::move(model_config),
                   .model = std::move(model),
                   .task = std::move(task),

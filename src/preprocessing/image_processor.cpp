@@ -6,6 +6,7 @@
 #include <string>
 
 #include "io/file.h"
+#include "models/presets.h"
 
 namespace plimsoll::preprocessing {
 namespace {
@@ -23,6 +24,8 @@ Result<images::Processor> own_processor(const settings::RunConfig& config, const
   PLIMSOLL_ASSIGN(const std::string folder, settings::model_directory(config.model));
   const std::string file = folder + "/preprocessor_config.json";
   if (!folder.empty() && io::is_file(file)) return images::read_processor(file);
+  if (const std::string_view preset = models::preset_processor(config.model.preset); !preset.empty())
+    return images::parse_processor(preset, config.model.preset);
   if (const io::Tree* timm = model.fields().find("pretrained_cfg"); timm != nullptr && !timm->is_null())
     return images::timm_processor(*timm, model.source());
   return images::default_processor(model_size(model));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "io/temporary_folder.h"
+#include "models/presets.h"
 
 namespace plimsoll::preprocessing {
 namespace {
@@ -80,6 +81,14 @@ TEST_F(ImageProcessorTest, ExactResizesBothSides) {
   EXPECT_EQ(p->resize_height, 224);
   EXPECT_EQ(p->resize_width, 224);
   EXPECT_EQ(p->crop, images::Crop::kNone);
+}
+
+TEST_F(ImageProcessorTest, PresetsHaveTheirOwn) {
+  const auto run = settings::parse_run_config("model: {preset: vit-s-16}\n", "run.yaml");
+  ASSERT_TRUE(run) << run.error().message();
+  const auto p = image_processor(*run, *settings::load_model_config(run->model));
+  ASSERT_TRUE(p) << p.error().message();
+  EXPECT_EQ(*p, *images::parse_processor(models::preset_processor("vit-s-16"), "vit-s-16"));
 }
 
 TEST_F(ImageProcessorTest, TimmsConfigIsRead) {

@@ -29,6 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const float frequency : decoder->rope.inverse_frequencies(decoder->head_dim))
       PLIMSOLL_CHECK(std::isfinite(frequency));
   }
+  for (const auto family : plimsoll::models::kImageFamilies)
+    if (const auto model = family().make(*config)) PLIMSOLL_CHECK((*model)->num_parameters() > 0);
   if (const auto gpt2 = plimsoll::models::parse_gpt2_config(*config))
     PLIMSOLL_CHECK(gpt2->num_parameters() > 0);
   return 0;

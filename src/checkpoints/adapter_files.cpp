@@ -16,6 +16,7 @@
 #include "io/file.h"
 #include "io/safetensors_reader.h"
 #include "io/tensor_convert.h"
+#include "models/image_model.h"
 #include "models/lora_config.h"
 #include "numerics/convert.h"
 #include "ops/elementwise.h"
@@ -228,7 +229,8 @@ Result<std::string> adapter_config_of(const settings::RunConfig& config, const m
   PLIMSOLL_ASSIGN(models::LoraSpec spec, settings::lora_spec(config.lora, base));
   if (spec.init_lora_weights == models::LoraInit::kLoftq)
     describe_rounding(model, config.quantization.llm_int8_skip_modules, spec.loftq_config);
-  models::AdapterOf of{.base = config.model.path, .classifies = model.num_labels() > 0};
+  models::AdapterOf of{.base = config.model.path, .of_images = models::as_image_model(model) != nullptr};
+  if (model.num_labels() > 0) of.head = model.head_module();
   PLIMSOLL_ASSIGN(const io::ConfigJson model_config, settings::load_model_config(config.model));
   PLIMSOLL_ASSIGN(of.model_type, model_config.model_type());
   for (const models::Parameter& p : model.parameters()) of.transposed = of.transposed || p.transposed;

@@ -1,8 +1,8 @@
 #include "checkpoints/load_buffers.h"
 
 #include <algorithm>
-#include <string_view>
 
+#include "checkpoints/weight_names.h"
 #include "io/tensor_convert.h"
 #include "runtime/session.h"
 
@@ -31,11 +31,8 @@ Status load_buffer(const BufferSource& source, runtime::Session& session) {
 
 BufferMatch match_buffers(const models::Model& model, const io::ModelWeights& weights) {
   BufferMatch match;
-  const std::string_view prefix = model.base_prefix();
   for (const models::Buffer& buffer : model.buffers()) {
-    const std::string_view name = buffer.view;
-    auto weight = weights.find(name);
-    if (!weight && name.starts_with(prefix)) weight = weights.find(name.substr(prefix.size()));
+    const auto weight = find_weight(weights, buffer.view, model);
     if (weight)
       (fits(buffer, *weight->tensor) ? match.sources : match.misfit).push_back({&buffer, *weight});
     else if (!buffer.is_count)

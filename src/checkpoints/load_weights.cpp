@@ -20,6 +20,7 @@
 #include "checkpoints/quantize_weights.h"
 #include "checkpoints/quantized_start.h"
 #include "checkpoints/tensor_files.h"
+#include "checkpoints/weight_names.h"
 #include "io/parallel.h"
 #include "io/tensor_convert.h"
 #include "models/quantization_config.h"
@@ -165,18 +166,6 @@ std::vector<LoadPiece> cut_into_pieces(const models::Model& model, const WeightM
     return x.file != y.file ? x.file < y.file : x.tensor->offset < y.tensor->offset;
   });
   return pieces;
-}
-
-/// The tensor of that name, with the family's prefix or without it, or as other libraries name it.
-std::optional<io::WeightRef> find_weight(const io::ModelWeights& weights, std::string_view name,
-                                         const models::Model& model) {
-  const std::string_view prefix = model.base_prefix();
-  auto weight = weights.find(name);
-  if (!weight && name.starts_with(prefix)) weight = weights.find(name.substr(prefix.size()));
-  const std::string other = weight ? "" : model.other_name(name);
-  if (!other.empty()) weight = weights.find(other);
-  if (!other.empty() && !weight) weight = weights.find("timm_model." + other);
-  return weight;
 }
 
 bool has_shape(const models::ParameterView& view, const std::vector<int64_t>& shape) {

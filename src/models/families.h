@@ -64,18 +64,21 @@ bool is_image_family(const Family& family);
 std::string family_names();
 
 // Each family's file exports it.
+const Family& convnext_family();
+const Family& dinov2_family();
 const Family& gpt2_family();
 const Family& llama_family();
 const Family& mistral_family();
 const Family& qwen2_family();
 const Family& qwen3_family();
+const Family& resnet_family();
 const Family& smollm3_family();
 const Family& vit_family();
 
 using FamilyFile = const Family& (*)();
 inline constexpr std::array kLanguageFamilies = {llama_family, mistral_family, qwen2_family,
                                                  qwen3_family, smollm3_family, gpt2_family};
-inline constexpr std::array kImageFamilies = {vit_family};
+inline constexpr std::array kImageFamilies = {vit_family, dinov2_family, convnext_family, resnet_family};
 /// All of them: language models, then image models.
 inline constexpr auto kFamilies = [] {
   std::array<FamilyFile, kLanguageFamilies.size() + kImageFamilies.size()> all{};

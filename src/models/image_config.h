@@ -1,5 +1,5 @@
-// What the config.json files of image families have in common: sizes that are a number or a pair, and fields
-// without effect on a classifier.
+// Readers of the config.json fields that image families have in common: sizes that are a number or a pair,
+// lists with a number for each stage, fields without effect on a classifier.
 #pragma once
 
 #include <cstdint>

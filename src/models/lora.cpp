@@ -144,7 +144,8 @@ class AdapterBuilder {
 
   Status refuse(const Parameter& p, std::string_view kind) {
     for (const ParameterView& view : p.views)
-      if (targets_.takes({.name = module_of(view.name)}))
+      // All linear layers are neither tables nor convolutions.
+      if (targets_.takes({.name = module_of(view.name), .is_table = p.kind == ParameterKind::kFilters}))
         return refused(fmt::format("{} is a {} {}: no adapter for one in this version", view.name, kind,
                                    ir::to_string(p.shape)),
                        "name other modules in lora.target_modules, or this one in lora.exclude_modules");

@@ -292,14 +292,16 @@ std::string adapter_config_text(const LoraSpec& spec, const AdapterOf& of) {
   ModuleNames targets = spec.target_modules;
   if (!targets.given()) targets.names = default_target_modules(of.model_type);
   std::vector<std::string> saved = spec.modules_to_save;
-  if (of.classifies && std::find(saved.begin(), saved.end(), "score") == saved.end())
-    saved.emplace_back("score");
+  if (!of.head.empty() && std::find(saved.begin(), saved.end(), of.head) == saved.end())
+    saved.push_back(of.head);
+  const io::Tree task =
+      of.of_images ? io::Tree() : io::Tree::of(std::string(of.head.empty() ? "CAUSAL_LM" : "SEQ_CLS"));
   const char* const bias = spec.bias == LoraBias::kAll    ? "all"
                            : spec.bias == LoraBias::kNone ? "none"
                                                           : "lora_only";
   io::Tree fields = io::Tree::map({
       {"peft_type", io::Tree::of(std::string("LORA"))},
-      {"task_type", io::Tree::of(std::string(of.classifies ? "SEQ_CLS" : "CAUSAL_LM"))},
+      {"task_type", task},
       {"base_model_name_or_path", of.base.empty() ? io::Tree() : io::Tree::of(of.base)},
       {"revision", io::Tree()},
       {"inference_mode", io::Tree::of(true)},

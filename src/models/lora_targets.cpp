@@ -61,8 +61,9 @@ LoraTargets::LoraTargets(const Model& model, const LoraSpec& spec, std::string_v
     : model_(model), spec_(spec), targets_(spec.target_modules), saved_(spec.modules_to_save) {
   if (!targets_.given()) targets_.names = default_target_modules(model_type);
   all_linear_ = targets_.names.size() == 1 && targets_.names.front() == kAllLinear;
-  if (model.num_labels() > 0 && std::find(saved_.begin(), saved_.end(), "score") == saved_.end())
-    saved_.emplace_back("score");
+  const std::string head(model.head_module());
+  if (model.num_labels() > 0 && std::find(saved_.begin(), saved_.end(), head) == saved_.end())
+    saved_.push_back(head);
 }
 
 Status LoraTargets::check() const {

@@ -1,7 +1,8 @@
 // Dosovitskiy et al. 2021, arXiv:2010.11929; names and layout of the tensors as in transformers' files.
 //
-//   pixels ─ patches ─┬─ + positions ─ [norm ─ attention ─ + ─ norm ─ MLP ─ +] × layers ─ token 0 ─ norm ─
-//   head class token ──────┘
+//   patches ──────┬─ + positions ─ layers ─ token 0 ─ norm ─ head
+//   class token ──┘
+//   layer:  x ─ norm ─ attention ─ [· scale] ─ + x ─ norm ─ MLP ─ [· scale] ─ +
 #include "models/vision_transformer.h"
 
 #include <fmt/format.h>
@@ -10,11 +11,13 @@
 #include <cmath>
 
 #include "models/blocks/attention.h"
+#include "models/blocks/drop_path.h"
 #include "models/blocks/mlp.h"
 #include "models/blocks/norm.h"
 #include "models/blocks/position_grid.h"
 #include "models/linear.h"
 #include "ops/conv2d.h"
+#include "ops/layer_scale.h"
 #include "ops/ops.h"
 
 namespace plimsoll::models {
@@ -50,8 +53,7 @@ class VisionTransformer final : public ImageModel {
   Status take_images(int64_t height, int64_t width) override {
     const ImageExtent asked{height, width};
     const bool is_whole = height >= c_.patch.height && width >= c_.patch.width;
-    if (is_whole && asked == c_.image) return Ok{};
-    if (!is_whole || !c_.interpolates)
+    if (!is_whole || (asked != c_.image && !c_.interpolates))
       return Error{ErrorCode::kInvalidArgument,
                    fmt::format("images of {} x {} pixels do not fit the model's {} x {}", height, width,
                                c_.image.height, c_.image.width),
@@ -211,8 +213,9 @@ class VisionTransformer final : public ImageModel {
   ValueId joined(Builder& b, const ImageForward& forward, ValueId x, ValueId branch,
                  const std::string& scale) const {
     branch = dropout(b, forward, branch, c_.hidden_dropout);
-    if (c_.layer_scale) branch = ops::pointwise(b, "mul(x0,x1)", {branch, read_parameter(b, scale)});
-    return ops::add(b, x, branch);
+    if (!c_.layer_scale && c_.drop_path == 0) return ops::add(b, x, branch);
+    const ValueId gamma = c_.layer_scale ? read_parameter(b, scale) : ValueId{};
+    return ops::scaled_add(b, x, branch, gamma, kept_images(b, forward, x, c_.drop_path));
   }
 
   [[nodiscard]] AttentionSpec attention_of(int64_t index) const {

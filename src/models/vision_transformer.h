@@ -30,6 +30,7 @@ struct VisionTransformerConfig {
   bool qkv_bias = true;
   double embedding_dropout = 0, hidden_dropout = 0, attention_dropout = 0;
   std::optional<double> layer_scale = {};  ///< first value of the scales behind attention and MLP
+  double drop_path = 0;                    ///< with which a sample's branch is left out, in every layer
   bool swiglu = false;                     ///< `inner` columns of a gate, then of what it gates
   bool mean_of_patches = false;            ///< the head reads the class token and the mean of the patches
   bool interpolates = false;               ///< positions, for images of another size

@@ -5,16 +5,22 @@
 #include "io/adapter_folder.h"
 #include "io/suggest.h"
 #include "models/presets.h"
+#include "models/timm.h"
 #include "settings/run_config.h"
 #include "settings/run_document.h"
 
 namespace plimsoll::settings {
 namespace {
 
+Result<io::ConfigJson> read_own(const std::string& path) {
+  PLIMSOLL_ASSIGN(io::ConfigJson config, io::read_config_json(path));
+  return models::from_timm(std::move(config));
+}
+
 Result<io::ConfigJson> config_at(const std::string& path) {
   std::error_code code;
   const bool is_file = std::filesystem::exists(path, code) && !std::filesystem::is_directory(path, code);
-  if (is_file) return io::read_config_json(path);
+  if (is_file) return read_own(path);
   auto folder = io::find_whole_model(path);
   if (!folder) {
     Error error = std::move(folder).error();
@@ -22,7 +28,7 @@ Result<io::ConfigJson> config_at(const std::string& path) {
       error.hint += "; to plan without its files: model.preset=" + std::string(*preset);
     return error;
   }
-  return io::read_config_json(*folder + "/config.json");
+  return read_own(*folder + "/config.json");
 }
 
 Result<io::ConfigJson> base_config(const ModelSettings& model) {

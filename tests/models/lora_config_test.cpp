@@ -36,11 +36,19 @@ TEST(AdapterConfig, ReadsWhatItWrites) {
 
 TEST(AdapterConfig, NamesTheDefaultsAndTheClassifiersHead) {
   const std::string text =
-      adapter_config_text({}, {.model_type = "gpt2", .classifies = true, .transposed = true});
+      adapter_config_text({}, {.model_type = "gpt2", .head = "score", .transposed = true});
   EXPECT_THAT(text, HasSubstr("\"target_modules\": [\"c_attn\"]"));
   EXPECT_THAT(text, HasSubstr("\"modules_to_save\": [\"score\"]"));
   EXPECT_THAT(text, HasSubstr("\"fan_in_fan_out\": true"));
   EXPECT_THAT(text, HasSubstr("\"task_type\": \"SEQ_CLS\""));
+}
+
+TEST(AdapterConfig, SavesTheHeadOfAnImageModelAndNamesNoTask) {
+  const std::string text =
+      adapter_config_text({}, {.model_type = "vit", .head = "classifier", .of_images = true});
+  EXPECT_THAT(text, HasSubstr("\"target_modules\": [\"query\", \"value\"]"));
+  EXPECT_THAT(text, HasSubstr("\"modules_to_save\": [\"classifier\"]"));
+  EXPECT_THAT(text, HasSubstr("\"task_type\": null"));
 }
 
 TEST(AdapterConfig, ReadsTheLeast) {

@@ -1,0 +1,138 @@
+#include "models/timm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "io/json.h"
+#include "io/label_fields.h"
+
+namespace plimsoll::models {
+namespace {
+
+/// An architecture by timm's name, and what config.json says of it in transformers' form.
+struct TimmArchitecture {
+  std::string_view name, class_name, config;
+};
+
+constexpr TimmArchitecture kTimmArchitectures[] = {
+    {"resnet18", "ResNet",
+     R"({"model_type": "resnet", "embedding_size": 64, "hidden_sizes": [64, 128, 256, 512],
+      "depths": [2, 2, 2, 2], "layer_type": "basic"})"},
+    {"resnet34", "ResNet",
+     R"({"model_type": "resnet", "embedding_size": 64, "hidden_sizes": [64, 128, 256, 512],
+      "depths": [3, 4, 6, 3], "layer_type": "basic"})"},
+    {"resnet50", "ResNet",
+     R"({"model_type": "resnet", "embedding_size": 64, "hidden_sizes": [256, 512, 1024, 2048],
+      "depths": [3, 4, 6, 3], "layer_type": "bottleneck"})"},
+    {"resnet101", "ResNet",
+     R"({"model_type": "resnet", "embedding_size": 64, "hidden_sizes": [256, 512, 1024, 2048],
+      "depths": [3, 4, 23, 3], "layer_type": "bottleneck"})"},
+    {"resnet152", "ResNet",
+     R"({"model_type": "resnet", "embedding_size": 64, "hidden_sizes": [256, 512, 1024, 2048],
+      "depths": [3, 8, 36, 3], "layer_type": "bottleneck"})"},
+    {"convnext_tiny", "ConvNext",
+     R"({"model_type": "convnext", "hidden_sizes": [96, 192, 384, 768], "depths": [3, 3, 9, 3],
+      "layer_norm_eps": 1e-06})"},
+    {"convnext_small", "ConvNext",
+     R"({"model_type": "convnext", "hidden_sizes": [96, 192, 384, 768], "depths": [3, 3, 27, 3],
+      "layer_norm_eps": 1e-06})"},
+    {"convnext_base", "ConvNext",
+     R"({"model_type": "convnext", "hidden_sizes": [128, 256, 512, 1024], "depths": [3, 3, 27, 3],
+      "layer_norm_eps": 1e-06})"},
+    {"convnext_large", "ConvNext",
+     R"({"model_type": "convnext", "hidden_sizes": [192, 384, 768, 1536], "depths": [3, 3, 27, 3],
+      "layer_norm_eps": 1e-06})"},
+};
+
+std::string timm_names() {
+  std::string names;
+  for (const TimmArchitecture& known : kTimmArchitectures)
+    names += (names.empty() ? "" : ", ") + std::string(known.name);
+  return names;
+}
+
+/// label_names where there is one for each class, else the default names.
+std::vector<std::string> timm_labels(const io::ConfigJson& config, int64_t classes) {
+  const io::Tree* names = config.fields().find("label_names");
+  if (names == nullptr || static_cast<int64_t>(names->items.size()) != classes)
+    return io::default_label_names(classes);
+  std::vector<std::string> labels;
+  for (const io::Tree& name : names->items) labels.push_back(name.text);
+  std::vector<std::string> sorted = labels;
+  std::ranges::sort(sorted);
+  const bool is_unique = std::ranges::adjacent_find(sorted) == sorted.end();
+  return is_unique ? labels : io::default_label_names(classes);
+}
+
+/// What stands at the hashes of `pattern` where `name` begins so, and what follows.
+struct Begun {
+  std::vector<int64_t> numbers = {};
+  std::string_view rest = {};
+};
+std::optional<Begun> begins_with(std::string_view name, std::string_view pattern) {
+  Begun begun;
+  for (const char c : pattern) {
+    if (c != '#') {
+      if (!name.starts_with(c)) return std::nullopt;
+      name.remove_prefix(1);
+      continue;
+    }
+    int64_t number = 0;
+    const auto [end, code] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (code != std::errc()) return std::nullopt;
+    name.remove_prefix(static_cast<size_t>(end - name.data()));
+    begun.numbers.push_back(number);
+  }
+  begun.rest = name;
+  return begun;
+}
+
+}  // namespace
+
+std::string renamed(std::span<const Renaming> rows, std::string_view name) {
+  for (const Renaming& row : rows) {
+    const auto begun = begins_with(name, row.ours);
+    if (!begun) continue;
+    std::string other;
+    size_t next = 0;
+    for (const char c : row.theirs) {
+      if (c == '#' || c == '+')
+        other += std::to_string(begun->numbers[next++] + (c == '+' ? 1 : 0));
+      else
+        other += c;
+    }
+    return other + std::string(begun->rest);
+  }
+  return {};
+}
+
+Result<io::ConfigJson> from_timm(io::ConfigJson config) {
+  const bool is_wrapped =
+      config.has("model_type") && config.fields().find("model_type")->text == "timm_wrapper";
+  if (!config.has("architecture") || (config.has("model_type") && !is_wrapped)) return config;
+  PLIMSOLL_ASSIGN(const std::string name, config.string("architecture"));
+  const auto known = std::ranges::find(kTimmArchitectures, name, &TimmArchitecture::name);
+  if (known == std::end(kTimmArchitectures))
+    return config.error("architecture", "one of " + timm_names(), "other architectures of timm are not read");
+  if (const io::Tree* arguments = config.fields().find("model_args");
+      arguments != nullptr && !arguments->members.empty())
+    return config.error("model_args", "none", "they change the architecture");
+  PLIMSOLL_ASSIGN(const std::string pool, config.string("global_pool", "avg"));
+  if (pool != "avg") return config.error("global_pool", "avg", "other pooling is not supported");
+  PLIMSOLL_ASSIGN(const int64_t classes, config.integer("num_classes", {0, io::kMaxLabels}, 1000));
+  PLIMSOLL_ASSIGN(io::ConfigJson own, io::parse_config_json(known->config, config.source()));
+  const std::string class_name(known->class_name);
+  if (classes == 0)
+    own.set("architectures", io::Tree::list({io::Tree::of(class_name + "Model")}));
+  else
+    io::set_labels(own, class_name + "ForImageClassification",
+                   {io::ProblemType::kSingleLabel, timm_labels(config, classes)});
+  return own;
+}
+
+}  // namespace plimsoll::models

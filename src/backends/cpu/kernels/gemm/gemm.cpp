@@ -108,6 +108,21 @@ void pack(const GemmBlock& block, bool with_b, ThreadPool& pool) {
   });
 }
 
+// Of `parts` that the next run's rows of A^T are cut into, one, where these come from memory: sums over the
+// pixels of many images. C [256,64] over 25088 pixels on an EPYC of Zen 5: 11.0 ms for 12.7, one thread.
+GemmAhead next_run(const GemmBlock& block, const GemmPlan& plan, int64_t part, int64_t parts) {
+  constexpr int64_t kFromMemory = 8192;
+  const GemmArgs& g = *block.args;
+  const GemmGranules granules(g.k, g.k_segment);
+  const int64_t last = std::min(granules.count(), block.end_granule + plan.run_granules);
+  if (g.k < kFromMemory || g.a.row_stride != 1 || last <= block.end_granule) return {};
+  const int64_t begin = granules[block.end_granule].begin, depth = granules[last - 1].end - begin,
+                from = depth * part / parts, to = depth * (part + 1) / parts;
+  const auto* at =
+      static_cast<const std::byte*>(offset(g.a.data, g.a.dtype, (begin + from) * g.a.col_stride + block.m0));
+  return fetch_ahead_of(at, g.a.col_stride, 1, to - from, block.m1 - block.m0, size_of(g.a.dtype));
+}
+
 // Neighbours in the order of tiles share their columns of B.
 void multiply(const GemmBlock& block, const GemmPlan& plan, ThreadPool& pool) {
   const int64_t down = div_up(block.m1 - block.m0, plan.tile_rows);
@@ -115,7 +130,7 @@ void multiply(const GemmBlock& block, const GemmPlan& plan, ThreadPool& pool) {
   pool.run(down * across, [&](int64_t tile, int) {
     const int64_t i = block.m0 + tile % down * plan.tile_rows, j = block.n0 + tile / down * plan.tile_columns;
     gemm_multiply(block, i, std::min(block.m1, i + plan.tile_rows), j,
-                  std::min(block.n1, j + plan.tile_columns));
+                  std::min(block.n1, j + plan.tile_columns), next_run(block, plan, tile, down * across));
   });
 }
 

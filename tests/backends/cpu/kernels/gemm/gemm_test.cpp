@@ -290,7 +290,8 @@ TEST_P(Gemm, ManyBlocks) {
       {.s = {101, 1300, 1030, 515}, .a = Layout::kColumns, .b = Layout::kRows, .bias = true},
       {.s = {101, 1650, 1030}, .a = Layout::kRows, .b = Layout::kColumns, .bias = true},
       {.s = {4103, 310, 1030, 515}, .a = Layout::kRows, .b = Layout::kColumns, .bias = true},
-      {.s = {4103, 70, 40}, .a = Layout::kColumns, .b = Layout::kRows}};
+      {.s = {4103, 70, 40}, .a = Layout::kColumns, .b = Layout::kRows},
+      {.s = {70, 70, 8300, 830}, .a = Layout::kColumns, .b = Layout::kRows}};
   for (const Call& call : calls) {
     Problem p(call);
     ThreadPool pool(3);

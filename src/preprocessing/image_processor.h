@@ -9,10 +9,10 @@
 
 namespace plimsoll::preprocessing {
 
-/// preprocessor_config.json of the model's folder, or the preset's; else timm's pretrained_cfg of its config.json; else
-/// squares of the model's image_size, as transformers' ViTImageProcessor has them. A setting wins over these.
-/// Where data.images.size alone changes, what is resized before a crop keeps its proportion to the crop.
-/// Errors: kBadData of the file; kInvalidArgument where settings contradict.
+/// preprocessor_config.json of the model's folder, or the preset's; else timm's pretrained_cfg of its
+/// config.json; else squares of the model's image_size, as transformers' ViTImageProcessor has them. A
+/// setting wins over these. Where data.images.size alone changes, what is resized before a crop keeps its
+/// proportion to the crop. Errors: kBadData of the file; kInvalidArgument where settings contradict.
 Result<images::Processor> image_processor(const settings::RunConfig& config, const io::ConfigJson& model);
 
 /// All that the task knows of images; `reading_bytes` as the data has been found to need, 0: not known yet.

@@ -99,16 +99,34 @@ DepthwiseBand filled(const DepthwiseMap& m, const DepthwiseTask& t, const Tensor
   return {plane, m.plane_extent(0, t.rows), columns, t.rows, m.result[1], m.taps, m.step, m.spread};
 }
 
+int64_t block_channels(const DepthwiseMap& m, int64_t block) {
+  return std::min(kChannels, m.channels - block * kChannels);
+}
+
+/// body(first, count) over the taps of a channel, which lie side by side in weights.
+constexpr int64_t kTapsAtOnce = 64;
+template <typename Body>
+void for_tap_parts(const DepthwiseMap& m, const Body& body) {
+  for (int64_t first = 0; first < m.num_taps(); first += kTapsAtOnce)
+    body(first, std::min(kTapsAtOnce, m.num_taps() - first));
+}
+
 /// [blocks, taps, kChannels] of f32, the taps in falling order where `flipped`; zeros beyond the channels.
 void arrange_weights(const DepthwiseMap& m, const TensorRef& weight, Precision precision, bool flipped,
                      ThreadPool& pool, float* to) {
   pool.run(m.blocks(), [&](int64_t block, int) {
     float* at = to + block * m.num_taps() * kChannels;
     std::fill_n(at, m.num_taps() * kChannels, 0.0F);
-    for (int64_t c = 0; c < std::min(kChannels, m.channels - block * kChannels); ++c)
-      for (int64_t t = 0; t < m.num_taps(); ++t)
-        depthwise_convert(element_at(weight, (block * kChannels + c) * m.num_taps() + t), weight.type.dtype,
-                          precision, at + (flipped ? m.num_taps() - 1 - t : t) * kChannels + c, 1);
+    for (int64_t c = 0; c < block_channels(m, block); ++c)
+      for_tap_parts(m, [&](int64_t first, int64_t count) {
+        float taps[kTapsAtOnce];
+        depthwise_convert(element_at(weight, (block * kChannels + c) * m.num_taps() + first),
+                          weight.type.dtype, precision, taps, count);
+        for (int64_t t = 0; t < count; ++t) {
+          const int64_t tap = flipped ? m.num_taps() - 1 - (first + t) : first + t;
+          at[tap * kChannels + c] = taps[t];
+        }
+      });
   });
 }
 
@@ -226,10 +244,14 @@ void depthwise_weight_grad(const ConvExtents& e, const TensorRef& x, const Tenso
     });
   }
   pool.run(m.blocks(), [&](int64_t block, int) {
-    for (int64_t c = 0; c < std::min(kChannels, m.channels - block * kChannels); ++c)
-      for (int64_t t = 0; t < m.num_taps(); ++t)
-        depthwise_narrow(sums + block * block_floats + t * kChannels + c, dw.type.dtype,
-                         element_at(dw, (block * kChannels + c) * m.num_taps() + t), 1);
+    for (int64_t c = 0; c < block_channels(m, block); ++c)
+      for_tap_parts(m, [&](int64_t first, int64_t count) {
+        float taps[kTapsAtOnce];
+        for (int64_t t = 0; t < count; ++t)
+          taps[t] = sums[block * block_floats + (first + t) * kChannels + c];
+        depthwise_narrow(taps, dw.type.dtype, element_at(dw, (block * kChannels + c) * m.num_taps() + first),
+                         count);
+      });
   });
 }
 

@@ -27,6 +27,23 @@ void gather(const Patches& x, const PatchCorner* corners, int64_t rows, int64_t 
   for (int64_t i = 0; i < rows; ++i) copy_taps(x, corners[i], k, count, kSize, to + i * pitch * kSize);
 }
 
+/// Taps of so few channels come many to a step; rows are gathered for several steps at a time.
+constexpr int64_t kFewChannels = 16, kStepsAtOnce = 8;
+template <int kSize>
+void pack_few_channels(const Lines& x, const PatchCorner* corners, int64_t lines, const Steps& steps,
+                       int64_t first, int64_t end, bool as_b, std::byte* to) {
+  constexpr int64_t kPitch = kStepsAtOnce * kStep;
+  alignas(64) std::byte rows[kPanel * kPitch * kSize];
+  for (int64_t s = first; s < end; s += kStepsAtOnce, to += kStepsAtOnce * kPanelStepBytes) {
+    const int64_t last = std::min(end, s + kStepsAtOnce) - 1, k = steps[s].begin,
+                  count = steps[last].begin + steps[last].size - k;
+    for (int64_t i = 0; i < lines; ++i)
+      copy_taps(*x.patches, corners[i], k, count, kSize, rows + i * kPitch * kSize);
+    pack_panel({.data = rows, .k_stride = 1, .line_stride = kPitch, .dtype = x.dtype}, 0, lines,
+               Steps(count, 0), 0, last + 1 - s, as_b, to);
+  }
+}
+
 /// Lines are rows of patches, k their elements.
 template <int kSize>
 void pack_along(const Lines& x, int64_t line, int64_t lines, const Steps& steps, int64_t first, int64_t end,
@@ -34,6 +51,8 @@ void pack_along(const Lines& x, int64_t line, int64_t lines, const Steps& steps,
   PatchCorner corners[kPanel];
   PatchCursor cursor(*x.patches, x.first_line + line);
   for (int64_t i = 0; i < lines; ++i) corners[i] = cursor.take();
+  if (x.patches->channels < kFewChannels)
+    return pack_few_channels<kSize>(x, corners, lines, steps, first, end, as_b, to);
   alignas(64) std::byte rows[kPanel * kStep * kSize];
   for (int64_t s = first; s < end; ++s, to += kPanelStepBytes) {
     const Steps::Step step = steps[s];

@@ -40,7 +40,7 @@ class Decompressor {
     source_ = {.next_input_byte = nullptr,
                .bytes_in_buffer = 0,
                .init_source = [](j_decompress_ptr) {},
-               .fill_input_buffer = [](j_decompress_ptr info) -> boolean { return cut_off(info); },
+               .fill_input_buffer = cut_off,
                .skip_input_data = skip,
                .resync_to_restart = jpeg_resync_to_restart,
                .term_source = [](j_decompress_ptr) {}};

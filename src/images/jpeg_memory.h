@@ -1,10 +1,10 @@
 // libjpeg's memory manager over an arena, so that a picture's decoding allocates nothing from the heap.
 #pragma once
 
-#include <jpeglib.h>
-
 #include <cstddef>
-#include <cstdio>  // jpeglib.h uses FILE
+#include <cstdio>
+// jpeglib.h takes FILE and size_t for granted.
+#include <jpeglib.h>
 
 #include "images/arena.h"
 

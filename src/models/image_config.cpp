@@ -34,6 +34,8 @@ std::vector<std::string> finish_image_config(const io::ConfigJson& config) {
   config.ignore({"architectures", "model_type", "torch_dtype", "dtype", "transformers_version",
                  "_name_or_path", "name_or_path", "quantization_config", "gradient_checkpointing",
                  "finetuning_task", "return_dict", "output_attentions", "output_hidden_states",
+                 // Read where images are prepared.
+                 "pretrained_cfg",
                  // Of backbones that detectors are built on.
                  "out_features", "out_indices", "stage_names", "_out_features", "_out_indices",
                  "apply_layernorm", "reshape_hidden_states"});

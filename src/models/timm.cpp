@@ -126,6 +126,9 @@ Result<io::ConfigJson> from_timm(io::ConfigJson config) {
   if (pool != "avg") return config.error("global_pool", "avg", "other pooling is not supported");
   PLIMSOLL_ASSIGN(const int64_t classes, config.integer("num_classes", {0, io::kMaxLabels}, 1000));
   PLIMSOLL_ASSIGN(io::ConfigJson own, io::parse_config_json(known->config, config.source()));
+  // How its images are prepared.
+  if (const io::Tree* prepared = config.fields().find("pretrained_cfg"); prepared != nullptr)
+    own.set("pretrained_cfg", *prepared);
   const std::string class_name(known->class_name);
   if (classes == 0)
     own.set("architectures", io::Tree::list({io::Tree::of(class_name + "Model")}));

@@ -11,7 +11,7 @@ def read_samples():
     """The sample of every family, by its model_type: what `.sample` says in its file of src/models."""
     found = {}
     for source in sorted(MODELS.glob("*.cpp")):
-        for text in re.findall(r'\.sample = R"\((.*?)\)"', source.read_text(), re.DOTALL):
+        for text in re.findall(r'\.sample =\s*R"\((.*?)\)"', source.read_text(), re.DOTALL):
             sample = json.loads(text)
             found[sample["model_type"]] = sample
     return found

@@ -24,6 +24,8 @@ TEST(Timm, IsTheSameNetworkInTransformersForm) {
   const auto model = make_image_model(*config), preset = make_image_model(*preset_config("resnet-18"));
   ASSERT_TRUE(model);
   EXPECT_EQ(tensor_list(**model), tensor_list(**preset));
+  EXPECT_TRUE((*model)->unknown_fields().empty());
+  EXPECT_NE(config->fields().find("pretrained_cfg"), nullptr);
   const auto wrapped = timm_config(
       R"({"model_type": "timm_wrapper", "architecture": "convnext_tiny", "num_classes": 2, "label_names": ["a", "b"]})");
   ASSERT_TRUE(wrapped) << wrapped.error().message();

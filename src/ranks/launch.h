@@ -1,0 +1,45 @@
+// Finds out which rank of how many a process is, from the environment that its launcher has set.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+
+namespace plimsoll::ranks {
+
+/// A process's place among the ranks of its run.
+struct Launch {
+  int rank = 0, ranks = 1;
+  int local_rank = 0, local_ranks = 1;  ///< among those of this machine
+  std::string source = {};              ///< who says so: "mpirun", "srun", "distributed.rank", …
+  /// What all ranks of this job have in common and no other job has: the name of their meeting place on this
+  /// machine, where `address` is empty.
+  std::string job = {};
+  std::string address = {};  ///< HOST:PORT where rank 0 listens
+};
+
+/// A variable of the environment; null where it is not set.
+using Environment = std::function<const char*(const char* name)>;
+
+/// What the environment says, first one that is complete:
+///
+///   PLIMSOLL_RANK, _RANKS, _JOB                              plimsoll launch
+///   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE    mpirun of Open MPI
+///   PMI_RANK, _SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS        mpiexec of MPICH and Intel MPI, srun --mpi=pmi2
+///   PMIX_RANK, SLURM_STEP_NUM_TASKS                          srun --mpi=pmix
+///   SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID        srun; never the job's SLURM_NTASKS, which an
+///                                                            interactive shell has too
+///   RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE           torchrun, operators of Kubernetes
+///
+/// Nothing for one rank, and where no launcher is there. `parent` is the process that started this one: what
+/// the ranks of a launcher without a job's name have in common. Errors: kInvalidArgument for numbers that
+/// cannot be.
+Result<std::optional<Launch>> detect_launch(const Environment& environment, int64_t parent);
+
+/// Whether ranks can run so: all of one machine. Errors: kInvalidArgument.
+Status check_launch(const Launch& launch);
+
+}  // namespace plimsoll::ranks

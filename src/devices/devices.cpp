@@ -17,7 +17,8 @@ Result<std::unique_ptr<runtime::Device>> make_discrete(const DeviceSpec& spec) {
                                     .seed = spec.discrete.seed,
                                     .check = spec.discrete.check,
                                     .shares_host = spec.kind == DeviceKind::kCpu,
-                                    .disk_folder = spec.disk_folder};
+                                    .disk_folder = spec.disk_folder,
+                                    .communicator = spec.communicator};
   PLIMSOLL_ASSIGN(options.fault, discrete::parse_fault(std::getenv("PLIMSOLL_FAULT")));
   PLIMSOLL_ASSIGN(auto device, discrete::DiscreteDevice::create(options));
   return std::unique_ptr<runtime::Device>(std::move(device));
@@ -49,7 +50,7 @@ Result<std::unique_ptr<runtime::Device>> make_device(const DeviceSpec& spec) {
   if (spec.kind == DeviceKind::kCuda) return make_cuda(spec);
   if (spec.kind == DeviceKind::kDiscrete || spec.has_queues) return make_discrete(spec);
   return std::unique_ptr<runtime::Device>(
-      std::make_unique<cpu::CpuDevice>(spec.num_threads, spec.disk_folder));
+      std::make_unique<cpu::CpuDevice>(spec.num_threads, spec.disk_folder, spec.communicator));
 }
 
 }  // namespace plimsoll::devices

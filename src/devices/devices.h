@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "runtime/communicator.h"
 #include "runtime/device.h"
 
 namespace plimsoll::devices {
@@ -51,6 +52,8 @@ struct DeviceSpec {
   std::string disk_folder = {};  ///< of memory on the disk; empty: there is none
   /// What is moved goes beside what computes, by threads of its own: where programs use the disk.
   bool has_queues = false;
+  runtime::Communicator* communicator =
+      nullptr;  ///< of ops between ranks; outlives the device; null: it is alone
 };
 
 /// What planning asks: a pure function of the description. Starts no thread, takes no memory, asks no card.

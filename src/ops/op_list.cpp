@@ -49,6 +49,7 @@ OpGroup optimizer_ops();
 OpGroup loss_scale_ops();
 OpGroup tensor_rules_ops();
 OpGroup update_rules_ops();
+OpGroup ranks_ops();
 
 namespace {
 
@@ -92,7 +93,8 @@ std::vector<const ir::OpDef*> collect() {
                               pooling_ops(),
                               group_norm_ops(),
                               layer_scale_ops(),
-                              soft_cross_entropy_ops()})
+                              soft_cross_entropy_ops(),
+                              ranks_ops()})
     for (const ir::OpDef& def : group) all.push_back(&def);
   std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
   for (size_t i = 1; i < all.size(); ++i)

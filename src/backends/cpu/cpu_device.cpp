@@ -12,8 +12,11 @@ struct CpuDevice::Recording final : runtime::CapturedGraph {
   std::vector<Work> work;
 };
 
-CpuDevice::CpuDevice(int num_threads, std::string disk_folder)
-    : target_(num_threads), disk_folder_(std::move(disk_folder)), pool_(num_threads) {
+CpuDevice::CpuDevice(int num_threads, std::string disk_folder, runtime::Communicator* communicator)
+    : target_(num_threads),
+      disk_folder_(std::move(disk_folder)),
+      communicator_(communicator),
+      pool_(num_threads) {
   all_kernels();  // built here, so that no launch allocates it
 }
 CpuDevice::~CpuDevice() = default;
@@ -25,7 +28,7 @@ Result<std::unique_ptr<runtime::Memory>> CpuDevice::allocate(ir::MemorySpace spa
 }
 
 Status CpuDevice::launch(const runtime::KernelCall& call, ir::Queue /*queue*/) {
-  return issue(Work::launch(call));
+  return issue(Work::launch(call, communicator_));
 }
 
 Status CpuDevice::copy(runtime::Location destination, runtime::Location source, Bytes bytes,

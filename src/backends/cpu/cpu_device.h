@@ -21,8 +21,10 @@ namespace plimsoll::cpu {
 /// finds it busy runs on its caller's thread alone.
 class CpuDevice final : public runtime::Device {
  public:
-  /// `disk_folder` is where memory on the disk lies; empty: there is none.
-  explicit CpuDevice(int num_threads, std::string disk_folder = {});
+  /// `disk_folder` is where memory on the disk lies; empty: there is none. `communicator` is what ops between
+  /// ranks go through and outlives the device; null: it is alone.
+  explicit CpuDevice(int num_threads, std::string disk_folder = {},
+                     runtime::Communicator* communicator = nullptr);
   ~CpuDevice() override;
 
   [[nodiscard]] const runtime::Target& target() const override { return target_; }
@@ -59,6 +61,7 @@ class CpuDevice final : public runtime::Device {
 
   CpuTarget target_;
   std::string disk_folder_;
+  runtime::Communicator* communicator_;
   ThreadPool pool_;
   std::mutex pool_turn_;
   int32_t num_events_ = 0;

@@ -44,6 +44,7 @@ std::span<const Kernel> reduce_axes_kernels();
 std::span<const Kernel> soft_cross_entropy_kernels();
 std::span<const Kernel> softmax_kernels();
 std::span<const Kernel> strided_kernels();
+std::span<const Kernel> rank_kernels();
 
 std::span<const Kernel> all_kernels() {
   static const std::vector<Kernel> all = runtime::join_kernels<Kernel>({activation_kernels(),
@@ -74,6 +75,7 @@ std::span<const Kernel> all_kernels() {
                                                                         positions_kernels(),
                                                                         qk_norm_kernels(),
                                                                         random_kernels(),
+                                                                        rank_kernels(),
                                                                         reduce_kernels(),
                                                                         rope_kernels(),
                                                                         structure_kernels(),

@@ -3,13 +3,17 @@
 #include <string>
 #include <utility>
 
+#include "backends/cpu/collectives.h"
 #include "backends/cpu/widened.h"
 #include "base/check.h"
 
 namespace plimsoll::cpu {
 
-Work Work::launch(const KernelCall& call) {
-  return {.kind = Kind::kLaunch, .kernel = &kernel_of(*call.op), .call = call};
+Work Work::launch(const KernelCall& call, runtime::Communicator* communicator) {
+  return {.kind = Kind::kLaunch,
+          .kernel = &kernel_of(*call.op),
+          .call = call,
+          .communicator = communicator != nullptr && is_collective(*call.op) ? communicator : nullptr};
 }
 
 Work Work::copy(Place destination, Place source, Bytes bytes, const ir::Op* op) {
@@ -25,6 +29,11 @@ Work Work::fill(Place destination, Bytes bytes, uint32_t pattern) {
 }
 
 Status run(const Work& work, ThreadPool* pool) {
+  if (work.communicator != nullptr) {
+    Status status = run_collective(work.call, *work.communicator);
+    if (!status) return named(std::move(status).error(), work);
+    return status;
+  }
   if (work.kind == Work::Kind::kLaunch) {
     PLIMSOLL_CHECK(pool != nullptr);
     run_kernel(*work.kernel, work.call, *pool);

@@ -30,6 +30,7 @@ std::span<const Kernel> pointwise_kernels();
 std::span<const Kernel> pooling_kernels();
 std::span<const Kernel> qk_norm_kernels();
 std::span<const Kernel> random_kernels();
+std::span<const Kernel> rank_kernels();
 std::span<const Kernel> reduce_axes_kernels();
 std::span<const Kernel> rope_kernels();
 std::span<const Kernel> row_kernels();
@@ -61,6 +62,7 @@ std::span<const Kernel> all_kernels() {
                                                                         pointwise_kernels(),
                                                                         qk_norm_kernels(),
                                                                         random_kernels(),
+                                                                        rank_kernels(),
                                                                         reduce_axes_kernels(),
                                                                         rope_kernels(),
                                                                         row_kernels(),

@@ -92,7 +92,7 @@ Status DiscreteDevice::issue(const cpu::Work& work, Queue queue) {
 }
 
 Status DiscreteDevice::launch(const runtime::KernelCall& call, Queue queue) {
-  return issue(cpu::Work::launch(call), queue);
+  return issue(cpu::Work::launch(call, queues_.options.communicator), queue);
 }
 
 Status DiscreteDevice::copy(runtime::Location destination, runtime::Location source, Bytes bytes, Queue queue,

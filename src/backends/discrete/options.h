@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "ir/graph.h"
+#include "runtime/communicator.h"
 
 namespace plimsoll::discrete {
 
@@ -33,6 +34,8 @@ struct DiscreteOptions {
   bool shares_host = false;
   std::string disk_folder = {};  ///< of memory on the disk; empty: there is none
   std::optional<Fault> fault = {};
+  runtime::Communicator* communicator =
+      nullptr;  ///< of ops between ranks; outlives the device; null: it is alone
 };
 
 }  // namespace plimsoll::discrete

@@ -1,0 +1,80 @@
+// Ops between ranks on a card. The sum is what it is on the CPU, addition by addition. What talks to other
+// ranks has no transport here: a card by itself is one whose ranks all hold the same, as the ops' references
+// have it.
+#include "ops/ranks.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "backends/cuda/kernels/elementwise/copies.h"
+#include "backends/cuda/kernels/elementwise/elementwise_args.h"
+
+namespace plimsoll::cuda {
+namespace {
+
+int64_t scratch_elements(const ir::Shape& received) {
+  return (ops::rank_levels(received.dim(0)) - 1) * (received.num_elements() / received.dim(0));
+}
+
+int64_t sum_ranks_bytes(const ir::OpTypes& types) {
+  return scratch_elements(types.inputs[0].shape) * int64_t{sizeof(float)};
+}
+
+Status sum_ranks(const KernelCall& call, Stream& stream) {
+  const int64_t ranks = call.inputs[0].shape().dim(0), n = call.outputs[0].num_elements();
+  const int64_t top = ops::rank_levels(ranks) - 1;
+  const auto* received = call.inputs[0].as<const float>();
+  auto* scratch = reinterpret_cast<float*>(call.workspace.data());
+  const auto at = [&](int64_t level) {
+    return level == top ? call.outputs[0].as<float>() : scratch + level * n;
+  };
+  Status status = Ok{};
+  const auto copy = [&](float* to, const float* from) {
+    if (status) status = stream.copy(to, from, n * int64_t{sizeof(float)});
+  };
+  const auto add = [&](float* to, const float* from) {
+    if (!status) return;
+    const Operand sum = operand_at(to, ir::DType::kF32);
+    const Operand more = operand_at(const_cast<float*>(from), ir::DType::kF32);
+    status = stream.launch(kBinary, blocks(n, kEach * kThreads), {kThreads}, 0,
+                           {.x = sum, .y = more, .out = sum, .n = n, .what = BinaryOp::kAdd});
+  };
+  ops::in_order_of_ranks(
+      ranks, [&](int64_t rank) { copy(at(0), received + rank * n); },
+      [&](int64_t rank) { add(at(0), received + rank * n); },
+      [&](int64_t level) { copy(at(level), at(level - 1)); },
+      [&](int64_t level) { add(at(level), at(level - 1)); });
+  return status;
+}
+
+Status exchange(const KernelCall& call, Stream& stream) {
+  const int64_t piece = call.outputs[0].type.bytes().count / call.outputs[0].shape().dim(0);
+  const int64_t first = std::min(piece, call.inputs[0].type.bytes().count);
+  for (int64_t rank = 0; rank < call.outputs[0].shape().dim(0); ++rank) {
+    std::byte* to = call.outputs[0].data + rank * piece;
+    PLIMSOLL_TRY(stream.copy(to, call.inputs[0].data, first));
+    if (first < piece) PLIMSOLL_TRY(stream.fill(to + first, piece - first, 0));
+  }
+  return Ok{};
+}
+
+/// Also of all_gather.
+Status repeat(const KernelCall& call, Stream& stream) {
+  const int64_t piece = call.inputs[0].type.bytes().count, whole = call.outputs[0].type.bytes().count;
+  for (int64_t at = 0; at < whole; at += piece)
+    PLIMSOLL_TRY(stream.copy(call.outputs[0].data + at, call.inputs[0].data, std::min(piece, whole - at)));
+  return Ok{};
+}
+
+}  // namespace
+
+std::span<const Kernel> rank_kernels() {
+  static const std::vector<Kernel> kKernels = {
+      {.op = "exchange", .run = exchange},
+      {.op = "gather_ranks", .run = repeat},
+      {.op = "all_gather", .run = repeat},
+      {.op = "sum_ranks", .run = sum_ranks, .workspace_bytes = sum_ranks_bytes}};
+  return kKernels;
+}
+
+}  // namespace plimsoll::cuda

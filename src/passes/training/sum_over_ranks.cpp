@@ -1,0 +1,43 @@
+#include "passes/training/sum_over_ranks.h"
+
+#include <string>
+
+#include "ir/op_def.h"
+#include "ops/ranks.h"
+
+namespace plimsoll::passes {
+namespace {
+
+bool has_a_piece_for_each(const ir::TensorType& type, int64_t ranks) {
+  return type.num_elements() >= ranks * ops::kPieceGrain;
+}
+
+ir::ValueId summed(ir::Builder& b, ir::ValueId gradient, int64_t ranks) {
+  if (!has_a_piece_for_each(b.type(gradient), ranks))
+    return ops::sum_ranks(b, ops::gather_ranks(b, gradient, ranks));
+  const ir::ValueId piece = ops::sum_ranks(b, ops::exchange(b, gradient, ranks));
+  return ops::all_gather(b, piece, gradient, ranks);
+}
+
+}  // namespace
+
+std::vector<ir::ValueId> sum_over_ranks(ir::Builder& b, const std::vector<ir::ValueId>& gradients,
+                                        int64_t ranks) {
+  const auto scope = b.block(ir::kUpdateBlock, "ranks");
+  std::vector<ir::ValueId> sums;
+  for (const ir::ValueId gradient : gradients) {
+    const ir::Op& producer = b.graph().op(b.graph().value(gradient).producer);
+    const std::string state =
+        producer.def->state == ir::StateAccess::kRead ? producer.attrs.str("name") : std::string();
+    sums.push_back(summed(b, gradient, ranks));
+    if (!state.empty()) b.assign(state, sums.back());
+  }
+  return sums;
+}
+
+void sum_state_over_ranks(ir::Builder& b, std::string_view state, int64_t ranks) {
+  const auto scope = b.block(ir::kUpdateBlock, "ranks");
+  b.assign(state, ops::sum_ranks(b, ops::gather_ranks(b, b.read(state), ranks)));
+}
+
+}  // namespace plimsoll::passes

@@ -1,0 +1,24 @@
+// Sums over the ranks of a data parallel run, behind the last micro-batch and before norm, clip and update:
+//
+//   %2 = exchange(%1) {ranks=4}            this rank's piece of every rank's gradient
+//   %3 = sum_ranks(%2)                     in the order of ranks
+//   %4 = all_gather(%3, %1) {ranks=4}      the whole sum, where the gradient lies
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "ir/builder.h"
+
+namespace plimsoll::passes {
+
+/// The sums of `gradients` over `ranks` in their order, written over them; a gradient that is a state's value
+/// is assigned to that state. Tensors that are too small to have a piece for each rank are gathered whole.
+std::vector<ir::ValueId> sum_over_ranks(ir::Builder& b, const std::vector<ir::ValueId>& gradients,
+                                        int64_t ranks);
+
+/// The same of a state, which holds the sum from here on.
+void sum_state_over_ranks(ir::Builder& b, std::string_view state, int64_t ranks);
+
+}  // namespace plimsoll::passes

@@ -1,0 +1,59 @@
+// Ops between ranks: the sum's order, and the ops on a device that is alone, against the reference.
+#include "ops/ranks.h"
+
+#include "backends/cpu/kernel_harness.h"
+
+namespace plimsoll::cpu::fixtures {
+namespace {
+
+Attrs of_ranks(int64_t ranks) { return {{"ranks", ranks}}; }
+
+TEST(Ranks, AgreeWithTheReference) {
+  for (const int64_t ranks : {1, 2, 3, 8, 9, 17}) {
+    expect_op({"exchange", {normal({50'000}, 1)}, of_ranks(ranks)}, 0);
+    expect_op({"exchange", {normal({3, 7}, 1)}, of_ranks(ranks)}, 0);
+    expect_op({"gather_ranks", {normal({3, 7}, 1)}, of_ranks(ranks)}, 0);
+    expect_op({"sum_ranks", {normal({ranks, 5000}, 2)}, {}}, 3e-6);
+    expect_op({"sum_ranks", {normal({ranks, 3, 5}, 2)}, {}}, 3e-6);
+    const int64_t piece = ops::piece_elements(50'001, ranks);
+    expect_op({"all_gather", {normal({piece}, 3), normal({50'001}, 4)}, of_ranks(ranks)}, 0);
+  }
+}
+
+/// The values of ranks in the order that numerics.md names, by hand.
+float in_groups_of_eight(const std::vector<float>& values) {
+  if (values.size() == 1) return values[0];
+  std::vector<float> sums;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (i % 8 == 0)
+      sums.push_back(values[i]);
+    else
+      sums.back() += values[i];
+  return in_groups_of_eight(sums);
+}
+
+TEST(Ranks, AreAddedInOrderAndAboveEightInGroups) {
+  for (const int64_t ranks : {2, 7, 8, 9, 16, 64, 65, 100, 513}) {
+    const Tensor received = normal({ranks, 37}, static_cast<uint64_t>(ranks));
+    const Tensor sum = run_cpu({"sum_ranks", {received}, {}})[0];
+    for (size_t i = 0; i < 37; ++i) {
+      std::vector<float> values;
+      for (int64_t r = 0; r < ranks; ++r)
+        values.push_back(static_cast<float>(received.value(static_cast<size_t>(r) * 37 + i)));
+      EXPECT_EQ(static_cast<float>(sum.value(i)), in_groups_of_eight(values)) << ranks << " ranks";
+    }
+  }
+}
+
+TEST(Ranks, PiecesBeginAtTheGrainAndCoverAll) {
+  for (const int64_t n : {1, 16'384, 16'385, 1'000'000, 28'311'552})
+    for (const int64_t ranks : {1, 2, 3, 7, 8, 1024}) {
+      const int64_t piece = ops::piece_elements(n, ranks);
+      EXPECT_EQ(piece % ops::kPieceGrain, 0);
+      EXPECT_GE(piece * ranks, n);
+      EXPECT_LT((piece - ops::kPieceGrain) * ranks, n) << "no larger than needed";
+    }
+}
+
+}  // namespace
+}  // namespace plimsoll::cpu::fixtures

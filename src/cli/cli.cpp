@@ -15,6 +15,7 @@
 #include "base/caught.h"
 #include "base/process.h"
 #include "cli/commands.h"
+#include "cli/exit_code.h"
 #include "cli/host.h"
 #include "cli/profile/profile.h"
 #include "cli/table.h"
@@ -22,35 +23,6 @@
 
 namespace plimsoll::cli {
 namespace {
-
-int exit_code(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInvalidArgument:
-      return 2;
-    case ErrorCode::kBadData:
-      return 65;
-    case ErrorCode::kDoesNotFit:
-      return 69;
-    case ErrorCode::kIo:
-      return 74;
-    case ErrorCode::kInterrupted:
-      return 75;
-    case ErrorCode::kDiverged:
-      return 76;
-    case ErrorCode::kInternal:
-      return 70;
-  }
-  return 2;
-}
-
-int report(const Error& error) {
-  std::fflush(stdout);
-  print_message("error: " + printable(error.message()));
-  const std::string hint = error.hint.empty() ? "see plimsoll --help" : error.hint;
-  print_message("hint: " + printable(hint));
-  for (const Error& other : error.more) report(other);
-  return exit_code(error.code);
-}
 
 /// A descriptor that the caller has closed would go to the next file opened, and messages would be written
 /// into it. What takes its place refuses: stdout is opened for reading, so that writing to it is an error.
@@ -116,6 +88,7 @@ constexpr const char* kCliFooter = R"(examples:
   plimsoll import sft.yaml --output run.yaml          from transformers, TRL, torchtune, axolotl, DeepSpeed
   plimsoll bench offsets cases/*.csv                  the search for arena offsets on recorded lifetimes
   plimsoll report runs/one                            an HTML page about a run
+  plimsoll launch --ranks 2 -- train run.yaml         two processes of this machine share each step
   plimsoll watch runs/one                             the progress of a run of another process
   plimsoll doctor                                     this machine: what is fast, what is missing
 )";
@@ -163,6 +136,7 @@ Status run_command(int argc, char** argv) {
                                                       {"export", add_export(app)},
                                                       {"merge", add_merge(app)},
                                                       {"quantize", add_quantize(app)},
+                                                      {"launch", add_launch(app)},
                                                       {"profile", add_profile(app)},
                                                       {"add-tokens", add_add_tokens(app)}};
   PLIMSOLL_ASSIGN(const bool is_command, command_line.parse(argc, argv));

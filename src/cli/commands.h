@@ -37,6 +37,7 @@ Command add_predict(Parser app);
 Command add_export(Parser app);
 Command add_merge(Parser app);
 Command add_quantize(Parser app);
+Command add_launch(Parser app);
 Command add_add_tokens(Parser app);
 Command add_inspect(Parser app);
 Command add_data(Parser app);

@@ -31,10 +31,11 @@ Status find_adapter(settings::RunUse use, settings::RunConfig& config) {
 
 }  // namespace
 
-Result<settings::RunConfig> load_run(const RunArguments& arguments, settings::RunUse use) {
+Result<settings::RunConfig> load_run(const RunArguments& arguments, settings::RunUse use, bool quietly) {
   PLIMSOLL_ASSIGN(settings::RunConfig config,
                   settings::load_run_config(arguments.file, arguments.overrides, use));
   PLIMSOLL_TRY(find_adapter(use, config));
+  if (quietly) return config;
   // Where a CPU has the instruction and is faster without, nothing is missing.
   const cpu::Isa isa = cpu::current_isa();
   if (config.computes_in(settings::Precision::kBf16) && isa < cpu::Isa::kAvx512Bf16 &&

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/explain/plan_more.h"
+#include "cli/join_ranks.h"
 #include "cli/load_run.h"
 #include "cli/progress.h"
 #include "cli/report_signal.h"
@@ -81,9 +82,11 @@ Command add_train(Parser app) {
           resume_with](const Environment& environment) -> Status {
     PLIMSOLL_ASSIGN(const std::vector<std::string> changing, settings_of_rate(*resume_with));
     arguments->overrides.insert(arguments->overrides.end(), resume_with->begin(), resume_with->end());
-    PLIMSOLL_ASSIGN(settings::RunConfig config, load_run(*arguments, settings::RunUse::kTraining));
-    PLIMSOLL_ASSIGN(config, with_chosen_batch(config, /*shows=*/false, arguments->json));
     const StopSignals signals(/*outlive_readers=*/true);
+    PLIMSOLL_ASSIGN(const std::unique_ptr<ranks::Group> group, join_ranks(*arguments));
+    PLIMSOLL_ASSIGN(settings::RunConfig config,
+                    load_run(*arguments, settings::RunUse::kTraining, group && group->rank() > 0));
+    PLIMSOLL_ASSIGN(config, with_chosen_batch(config, /*shows=*/false, arguments->json));
     const ReportSignal report_signal;
     Progress progress;
     Console console(arguments->json);
@@ -95,7 +98,8 @@ Command add_train(Parser app) {
                         .memory_asked = ReportSignal::take,
                         .snapshot = *snapshot,
                         .process_start_seconds = environment.process_start_seconds,
-                        .data_progress = shown_by(progress)});
+                        .data_progress = shown_by(progress),
+                        .group = group.get()});
   };
 }
 

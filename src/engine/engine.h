@@ -15,6 +15,7 @@
 #include "engine/predict.h"
 #include "engine/ready_run.h"
 #include "preprocessing/run_data.h"
+#include "ranks/group.h"
 #include "settings/run_config.h"
 #include "strategy/plan_cache.h"
 #include "telemetry/sink.h"
@@ -31,6 +32,8 @@ struct TrainOptions {
   std::string snapshot = {};                  ///< a file for what has run, see run_snapshot.h; empty: none
   double process_start_seconds = 0;           ///< steady clock when the process began
   preprocessing::DataProgress data_progress = {};
+  /// The ranks that train together, of which this process is one; outlives the run. Null: one rank.
+  ranks::Group* group = nullptr;
 };
 
 struct EvaluateOptions {
@@ -71,8 +74,9 @@ class Engine {
   /// plan, make_ready and Trainer::create; kDoesNotFit.
   Result<std::unique_ptr<OpenRun>> open(const settings::RunConfig& config, const OpenOptions& options = {});
 
-  /// Plan, steps, evaluations, checkpoints, the final model, the summary. Errors: kInterrupted where it was
-  /// asked to stop, after saving.
+  /// Plan, steps, evaluations, checkpoints, the final model, the summary. Of several ranks the first alone
+  /// reports and writes. Errors: kInterrupted where it was asked to stop, after saving; of other ranks, where
+  /// what is_told has no text.
   Status train(const settings::RunConfig& config, const TrainOptions& options = {});
 
   /// Plan, weights, one pass over data.eval, the figures. Errors: as training's; kDiverged where the loss is
@@ -83,6 +87,7 @@ class Engine {
   Status predict(const PredictRequest& request);
 
  private:
+  Status train_one(const settings::RunConfig& config, const TrainOptions& options);
   telemetry::Sink& sink_;
   Stop stop_;
 };

@@ -90,7 +90,7 @@ bool loads_weights(const settings::RunConfig& config, const std::string& resume)
 
 Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::PrepareOptions& planning,
                             bool loads_weights, const preprocessing::DataProgress& progress, const Stop& stop,
-                            telemetry::Events& events) {
+                            telemetry::Events& events, runtime::Communicator* communicator) {
   const std::unique_ptr<runtime::Target> target = strategy::make_target(config, planning.num_threads);
   PLIMSOLL_ASSIGN(strategy::Prepared prepared, strategy::prepare_before_data(config, *target, planning));
   PLIMSOLL_TRY(
@@ -128,8 +128,8 @@ Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::P
   }
   PLIMSOLL_TRY(
       check_memory_at_start(config, *target, planning, memory_now(prepared.report), prepared, events));
-  PLIMSOLL_ASSIGN(auto device,
-                  strategy::make_device(config, planning.num_threads, prepared.report.disk_bytes));
+  PLIMSOLL_ASSIGN(auto device, strategy::make_device(config, planning.num_threads, prepared.report.disk_bytes,
+                                                     communicator));
   return ReadyRun{std::move(device), std::move(prepared), std::move(data), std::move(files)};
 }
 

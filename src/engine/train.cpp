@@ -7,6 +7,7 @@
 #include "checkpoints/checkpoint_resume.h"
 #include "checkpoints/final_record.h"
 #include "engine/engine.h"
+#include "engine/rank_runs.h"
 #include "preprocessing/template_date.h"
 #include "settings/schedule.h"
 #include "telemetry/run_observer.h"
@@ -42,10 +43,10 @@ std::optional<std::string> date_gone_on_with(const std::string& resume, const st
 
 /// Runs the steps with all that watches them. What the run has reported so far outlives its failure too.
 Status run_steps(const settings::RunConfig& config, const TrainOptions& options, const Stop& stop,
-                 training::Trainer& trainer, telemetry::Events& events) {
+                 training::Trainer& trainer, telemetry::Events& events, training::RollCall* roll_call) {
   telemetry::RunObserver observer(config, trainer, events, options.process_start_seconds,
                                   options.memory_summary, options.memory_asked);
-  Status ended = training::RunLoop(trainer, observer, options.resume, stop)();
+  Status ended = training::RunLoop(trainer, observer, options.resume, stop, roll_call)();
   if (ended)
     observer.run_ended();
   else if (ended.error().code != ErrorCode::kInterrupted)
@@ -56,6 +57,13 @@ Status run_steps(const settings::RunConfig& config, const TrainOptions& options,
 }  // namespace
 
 Status Engine::train(const settings::RunConfig& given, const TrainOptions& options) {
+  if (options.group == nullptr) return train_one(given, options);
+  ranks::Group& group = *options.group;
+  Status ended = group.rank() == 0 ? train_one(given, options) : follow_first(given, options, stop_);
+  return tell_ranks(group, std::move(ended));
+}
+
+Status Engine::train_one(const settings::RunConfig& given, const TrainOptions& options) {
   PLIMSOLL_TRY(settings::check_for_training(given));
   telemetry::Events events(sink_);
   events.keep_lines();
@@ -66,9 +74,11 @@ Status Engine::train(const settings::RunConfig& given, const TrainOptions& optio
   if (!options.snapshot.empty()) {
     PLIMSOLL_ASSIGN(snapshot, telemetry::RunSnapshot::create(options.snapshot));
   }
+  const strategy::PrepareOptions planning = planning_of(config, options.dump_ir, options.group);
   PLIMSOLL_ASSIGN(ReadyRun ready,
-                  make_ready(config, {strategy::num_threads(config), options.dump_ir},
-                             loads_weights(config, options.resume), options.data_progress, stop_, events));
+                  make_ready(config, planning, loads_weights(config, options.resume), options.data_progress,
+                             stop_, events, communicator_of(options.group)));
+  PLIMSOLL_TRY(begin_ranks(options.group, ready.prepared.report));
   training::TrainerOptions trainer_options;
   trainer_options.data = std::move(ready.data);
   trainer_options.model_files = std::move(ready.model_files);
@@ -76,10 +86,12 @@ Status Engine::train(const settings::RunConfig& given, const TrainOptions& optio
   trainer_options.resume_with = options.resume_with;
   trainer_options.programs = snapshot.get();
   trainer_options.stop = stop_;
+  trainer_options.group = options.group;
   trainer_options.note = [&](const std::string& text) { events.note(text); };
   PLIMSOLL_ASSIGN(
       const std::unique_ptr<training::Trainer> trainer,
       training::Trainer::create(config, std::move(ready.prepared), *ready.device, trainer_options));
+  if (options.group != nullptr) PLIMSOLL_TRY(call_others(*options.group, *trainer, *planning.memory));
   if (trainer->was_finished()) {
     events.note(training::nothing_left(*trainer));
     if (snapshot) events.note("no snapshot is written: no program has run");
@@ -91,7 +103,9 @@ Status Engine::train(const settings::RunConfig& given, const TrainOptions& optio
       !config.training.max_steps && !note.empty())
     events.note(note);
   if (trainer->loaded()) events.load(*trainer->loaded());
-  Status ended = run_steps(config, options, stop_, *trainer, events);
+  std::optional<training::RollCall> roll_call;
+  if (options.group != nullptr) roll_call.emplace(*options.group);
+  Status ended = run_steps(config, options, stop_, *trainer, events, roll_call ? &*roll_call : nullptr);
   if (!snapshot) return ended;
   Status written = write_snapshot(*snapshot, *trainer, options.snapshot, events);
   if (ended) return written;

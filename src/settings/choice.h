@@ -54,6 +54,12 @@ std::vector<std::string> words_of(OneOf<E>) {
 
 // ---- the choices of a run
 
+/// distributed.mode: what ranks hold of the training state.
+enum class RankMode : uint8_t { kAuto, kDdp, kZero1, kZero2, kZero3 };
+template <>
+inline constexpr std::array<std::string_view, 5> kWords<RankMode> = {"auto", "ddp", "zero1", "zero2",
+                                                                     "zero3"};
+
 /// training.precision: what products are computed in.
 enum class Precision : uint8_t { kFp32, kTf32, kBf16, kFp16, kFp8 };
 template <>

@@ -106,7 +106,9 @@ passes::OffloadOptions offload_options(const RunConfig& config) {
   return options;
 }
 
-bool chooses_offload(const RunConfig& config) { return config.memory.offload.text == "auto"; }
+bool chooses_offload(const RunConfig& config) {
+  return config.memory.offload.text == "auto" && config.distributed.num_ranks() == 1;
+}
 
 std::vector<std::string> offload_notes(const RunConfig& config) {
   if (config.runtime.device != "cpu" || is_for_card(config) || !names_host(config.memory.offload)) return {};

@@ -22,6 +22,8 @@ Obstacle obstacle(const RunConfig& config, int64_t grad_accum_steps) {
             "set training.gradient_accumulation_steps=1"};
   if (!config.debug.dump_dir.empty() && config.dumps("gradients"))
     return {"debug.dump writes the gradients, all of them", "leave gradients out of debug.dump"};
+  if (config.distributed.num_ranks() > 1)
+    return {"the ranks add their gradients first, all of them (distributed.ranks)", "train with one rank"};
   if (config.scales_loss())
     return {
         "a step whose fp16 gradients overflow is skipped, which is known once all are there "

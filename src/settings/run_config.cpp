@@ -318,6 +318,15 @@ std::optional<BatchSplit> fixed_batch_split(const TrainingSettings& training) {
   return {};
 }
 
+TrainingSettings training_of_rank(const TrainingSettings& training, int64_t ranks) {
+  TrainingSettings own = training;
+  if (ranks == 1) return own;
+  const int64_t share = ceil_div(training.global_batch_size, ranks);
+  own.global_batch_size = round_up(
+      share, training.micro_batch_size.value_or(1) * training.gradient_accumulation_steps.value_or(1));
+  return own;
+}
+
 int64_t total_steps(const TrainingSettings& training, int64_t num_sequences) {
   if (training.max_steps) return *training.max_steps;
   return datasets::steps_for_epochs(num_sequences, training.num_epochs.value_or(1.0),

@@ -233,6 +233,19 @@ struct RuntimeSettings {
   std::optional<int64_t> threads = {};  ///< nothing: auto, the CPUs that the process may use
 };
 
+/// Data parallel training by several processes, the ranks.
+struct DistributedSettings {
+  OneOf<RankMode> mode = RankMode::kAuto;
+  std::string transport = "auto";     ///< auto | shm | mpi | nccl
+  std::string launcher = "auto";      ///< auto: ranks as the environment says | none
+  std::optional<int64_t> ranks = {};  ///< nothing: the launcher's; planning takes it as it is
+  std::optional<int64_t> rank = {};   ///< of this process; nothing: the launcher's
+  std::string address = {};           ///< where rank 0 listens, HOST:PORT; empty: the launcher's
+
+  /// How many ranks the run is planned for.
+  [[nodiscard]] int64_t num_ranks() const { return ranks.value_or(1); }
+};
+
 struct OutputSettings {
   std::string dir = "runs/out";
   std::string save_strategy = "auto";  ///< auto | no | steps; resolved into save_steps when a run is read
@@ -272,6 +285,7 @@ struct RunConfig {
   LoraSettings lora = {};
   QuantizationSettings quantization = {};
   RuntimeSettings runtime = {};
+  DistributedSettings distributed = {};
   OutputSettings output = {};
   DebugSettings debug = {};
   /// A session of a library's caller: gradients can be read, an update whose gradients are not finite changes
@@ -353,6 +367,9 @@ struct BatchSplit {
   bool operator==(const BatchSplit&) const = default;
 };
 std::optional<BatchSplit> fixed_batch_split(const TrainingSettings& training);
+/// The settings of one of `ranks` by themselves: its share of the effective batch, the same for all. Where
+/// the batch does not divide, the last ranks' shares end with padding.
+TrainingSettings training_of_rank(const TrainingSettings& training, int64_t ranks);
 
 /// Optimizer steps of the run: max_steps, or the epochs' worth. Positive.
 int64_t total_steps(const TrainingSettings& training, int64_t num_sequences);

@@ -13,6 +13,7 @@
 
 #include "optimizers/optimizer_list.h"
 #include "settings/best_model.h"
+#include "settings/distributed.h"
 #include "settings/lora_settings.h"
 #include "settings/named_profile.h"
 #include "settings/offload.h"
@@ -27,12 +28,12 @@
 namespace plimsoll::settings {
 namespace {
 
-Status check_batch(TrainingSettings& training, const GivenSettings& given) {
+Status check_batch(TrainingSettings& training, const GivenSettings& given, int64_t ranks) {
   const auto& micro = training.micro_batch_size;
   const auto& accum = training.gradient_accumulation_steps;
   const bool from_product = !given.contains("training.global_batch_size") && micro &&
                             (accum || given.contains("per_device_train_batch_size"));
-  if (from_product) training.global_batch_size = *micro * accum.value_or(1);
+  if (from_product) training.global_batch_size = *micro * accum.value_or(1) * ranks;
   training.chooses_global_batch_size = training.global_batch_size == 0;
   if (training.chooses_global_batch_size) {
     if (micro || accum)
@@ -44,12 +45,13 @@ Status check_batch(TrainingSettings& training, const GivenSettings& given) {
   if (global > 1 << 24)
     return wrong_setting(fmt::format("a global batch of {} sequences is too large", global),
                          "lower the batch");
-  if (micro && accum && *micro * *accum != global)
+  if (micro && accum && *micro * *accum * ranks != global)
     return wrong_setting(
         fmt::format("training.micro_batch_size ({}) times training.gradient_accumulation_steps ({}) "
-                    "is not training.global_batch_size ({})",
-                    *micro, *accum, global),
+                    "{}is not training.global_batch_size ({})",
+                    *micro, *accum, ranks == 1 ? "" : fmt::format("times {} ranks ", ranks), global),
         "set one of them to auto");
+  if (ranks > 1) return Ok{};  // a rank's share may end with padding
   if (micro && global % *micro != 0)
     return wrong_setting(
         fmt::format("training.micro_batch_size ({}) does not divide training.global_batch_size ({})", *micro,
@@ -278,7 +280,7 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(check_data(config));
   add(check_label_names(config.classification.label_names));
   add(check_images(config));
-  add(check_batch(config.training, given));
+  add(check_batch(config.training, given, config.distributed.num_ranks()));
   add(check_device(config.runtime.device));
   note_small_budgets(config);
   add(check_optimizer(config, given));
@@ -298,6 +300,7 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
     add(wrong_setting("training.eval_strategy is epoch, but data.eval names no data",
                       "set data.eval, or training.eval_strategy=no"));
   add(check_best_model(config));
+  for (Error& error : check_distributed(config)) errors.push_back(std::move(error));
   if (config.output.max_shard_size && config.output.max_shard_size->count <= 0)
     add(wrong_setting("output.max_shard_size is 0", "set a size such as 5GB, or null for one file"));
   if (config.output.dir.size() > 4000) add(wrong_setting("output.dir is too long for a path", "shorten it"));

@@ -150,6 +150,26 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
             {.path = "memory.optimizer_in_backward", .values = {"true"}, .is_noted = true});
 }
 
+void add_distributed(std::vector<Setting>& list) {
+  const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
+  add(choice(PLIMSOLL_CHOICE(distributed.mode), kHow, "what ranks hold; ddp: each the whole training state"));
+  add(plain(PLIMSOLL_FIELD(distributed.transport), kHow,
+            "how ranks exchange gradients; shm: ranks of one machine", {"auto", "shm", "mpi", "nccl"}));
+  add(plain(PLIMSOLL_FIELD(distributed.launcher), kHow,
+            "auto: ranks from the environment of mpirun, srun, torchrun; none: one rank", {"auto", "none"}));
+  add(number(PLIMSOLL_FIELD(distributed.ranks), kHow,
+             "ranks that share the effective batch; auto: the launcher's, else one", 1, 65536, "auto"));
+  add(number(PLIMSOLL_FIELD(distributed.rank), kHow, "rank of this process; auto: the launcher's", 0, 65535,
+             "auto"));
+  add(plain(PLIMSOLL_FIELD(distributed.address), kHow,
+            "where rank 0 listens, as host:port; empty: as the launcher has it"));
+  add(planned("distributed.reduction", kHow,
+              "ordered: gradients are added in the order of ranks; library: as a library likes",
+              "leave it out: ordered", {"ordered"}));
+  takes_only(list, "distributed.mode", {"auto", "ddp"}, "train with distributed.mode=ddp");
+  takes_only(list, "distributed.transport", {"auto", "shm"}, "start the ranks on one machine");
+}
+
 void add_machine_and_output(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(plain(PLIMSOLL_FIELD(runtime.device), kHow,
@@ -211,6 +231,7 @@ const std::vector<Setting>& settings() {
     add_training_settings(all);
     needs_of_tasks(all);
     add_memory_and_quantization(all);
+    add_distributed(all);
     add_machine_and_output(all);
     paths(all,
           {"model.path", "data.train", "data.eval", "data.tokenizer", "data.chat_template", "data.cache_dir",

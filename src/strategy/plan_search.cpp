@@ -48,7 +48,7 @@ class PlanSearch {
         planner_(scope, cache),
         estimate_(planner_),
         resident_(scope, cache),
-        splits_(candidate_splits(scope.config.training, in_backward() || keeps_batch_whole(scope))),
+        splits_(candidate_splits(training_of(scope), in_backward() || keeps_batch_whole(scope))),
         choices_(offload_choices(scope, splits_)),
         may_offload_(!choices_.places.empty() && finds_least()) {}
 

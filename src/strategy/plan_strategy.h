@@ -58,6 +58,11 @@ struct RunScope {
   const PrepareOptions& options;
 };
 
+/// The training settings of one rank, whose micro-batches are planned.
+inline settings::TrainingSettings training_of(const RunScope& scope) {
+  return settings::training_of_rank(scope.config.training, scope.config.distributed.num_ranks());
+}
+
 /// Makes plans and estimates of one strategy after another. Parts of programs that strategies share are in
 /// the ProgramCache of whoever searches. Errors of all: of the settings' patterns and the passes.
 class StrategyPlanner {

@@ -24,6 +24,15 @@ std::string model_name(const settings::RunConfig& config, const io::ConfigJson& 
   return config.model.preset.empty() ? model.source() : config.model.preset;
 }
 
+/// Statistics of a rank's own micro-batch would be another run than those of the whole.
+Status check_ranks(const settings::RunConfig& config, const models::Model& model) {
+  if (config.distributed.num_ranks() == 1 || !model.couples_micro_batch()) return Ok{};
+  return Error{ErrorCode::kInvalidArgument,
+               "the model takes statistics of its micro-batches (BatchNorm), and ranks do not share them in this "
+               "version",
+               "distributed.ranks", "train with one rank"};
+}
+
 }  // namespace
 
 int64_t Prepared::vocab_size() const {
@@ -68,6 +77,7 @@ Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepa
                                const runtime::Target& target, const PrepareOptions& options,
                                PlanCache& cache) {
   PLIMSOLL_TRY(check_card_is_known(config));
+  PLIMSOLL_TRY(check_ranks(config, *prepared.model));
   prepared.memory = options.memory ? *options.memory : read_machine_memory();
   PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));
   const double link = config.runtime.discrete.copy_bandwidth.bytes_per_second;

@@ -45,9 +45,11 @@ std::unique_ptr<runtime::Target> make_target(const settings::RunConfig& config, 
 }
 
 Result<std::unique_ptr<runtime::Device>> make_device(const settings::RunConfig& config, int num_threads,
-                                                     int64_t disk_bytes) {
+                                                     int64_t disk_bytes,
+                                                     runtime::Communicator* communicator) {
   PLIMSOLL_TRY(check_card_is_here(config));
   devices::DeviceSpec spec = device_spec(config, num_threads);
+  spec.communicator = communicator;
   if (disk_bytes > 0) {
     PLIMSOLL_TRY(io::create_writable_directory(spec.disk_folder));
     spec.has_queues = true;

@@ -18,7 +18,7 @@ Result<PlannedStep> SplitSearch::operator()() {
   const bool in_backward = updates_are(settings::OptimizerInBackward::kTrue);
   if (in_backward && clipping_contradicts(scope.config)) return refuse_clipping();
   const std::vector<settings::BatchSplit> splits =
-      candidate_splits(scope.config.training, in_backward || keeps_batch_whole(scope));
+      candidate_splits(training_of(scope), in_backward || keeps_batch_whole(scope));
   if (scope.options.purpose == Purpose::kTrain) {
     PLIMSOLL_ASSIGN(std::optional<PlannedStep> fastest, fastest_that_fits(splits));
     if (fastest) return std::move(*fastest);
@@ -191,7 +191,7 @@ bool SplitSearch::updates_are(settings::OptimizerInBackward word) const {
 /// The error that says what a second backward would cost.
 Result<PlannedStep> SplitSearch::refuse_clipping() {
   const settings::RunConfig& config = planner_.scope().config;
-  Strategy strategy{candidate_splits(config.training, true).front()};
+  Strategy strategy{candidate_splits(training_of(planner_.scope()), true).front()};
   PLIMSOLL_ASSIGN(const PlannedStep once, plan(strategy));
   strategy.optimizer_in_backward = true;
   PLIMSOLL_ASSIGN(const PlannedStep twice, plan(strategy));

@@ -27,6 +27,7 @@ planner::StepOptions run_options(const RunScope& scope, const settings::BatchSpl
   options.eval = !options.training || config.is_embedded || config.evaluates_while_training();
   if (options.training) {
     options.accumulate = accumulation_of(config, split).has_accumulators;
+    options.ranks = config.distributed.num_ranks();
     options.logits = dumps_steps(config) && config.dumps("logits");
   }
   options.optimizer = optimizer_options(config);
@@ -45,7 +46,8 @@ bool dumps_steps(const settings::RunConfig& config) { return !config.debug.dump_
 
 planner::Accumulation accumulation_of(const settings::RunConfig& config, const settings::BatchSplit& split) {
   const bool dumps_gradients = dumps_steps(config) && config.dumps("gradients");
-  return {split.grad_accum_steps, split.grad_accum_steps > 1 || dumps_gradients || config.is_embedded};
+  return {split.grad_accum_steps, split.grad_accum_steps > 1 || dumps_gradients || config.is_embedded ||
+                                      config.distributed.num_ranks() > 1};
 }
 
 optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config) {

@@ -34,6 +34,8 @@ constexpr int64_t kDiskQueueBytes = 3 * (int64_t{320} << 10);
 /// Going back to the best checkpoint in the end: the buffers that it is read through (checkpoint_read.cpp),
 /// while those of saving are still there.
 constexpr int64_t kCheckpointReadBytes = int64_t{3} << 20;
+/// Of several ranks: the thread that watches them, its messages, and the memory between them.
+constexpr int64_t kRankBytes = int64_t{1} << 20;
 /// Headers of files to be written: name, type, shape and offsets of a tensor.
 constexpr int64_t kHeaderBytesPerTensor = 256;
 
@@ -88,6 +90,7 @@ planner::Surroundings surroundings_of(const RunScope& scope, const planner::Trai
         datasets::Loader::host_bytes(loader, config.data.sequence_length) +
         loader.num_threads * kStackBytesPerThread;
     if (config.training.load_best_model_at_end) surroundings.host_bytes += kCheckpointReadBytes;
+    if (config.distributed.num_ranks() > 1) surroundings.host_bytes += kRankBytes;
     surroundings.file_phases = {"save"};
     if (dumps_steps(config)) surroundings.file_phases.emplace_back("dump");
   }
@@ -221,6 +224,8 @@ planner::PlanReport report_of(const RunScope& scope, const Strategy& strategy,
   describe_buckets(*scope.options.buckets, report);
   report.offload = settings::offload_text(with_states_alone(options.pipeline.offload, programs.session));
   report.update_on_host = options.pipeline.offload.updates_on_host;
+  report.ranks = options.ranks;
+  report.units *= options.ranks;  // of the effective batch, as a step's event counts them
   if (options.training) describe_training(scope, strategy, options, programs, report);
   return report;
 }

@@ -44,6 +44,10 @@ io::Tree step_event(const training::StepEvent& e) {
   event.set(speed_key(e.unit), number(rate_of(e)));
   event.set("samples_per_second", number(static_cast<double>(e.samples) / e.seconds));
   event.set("data_wait_seconds", number(e.data_wait_seconds));
+  if (e.ranks)
+    event.set("ranks", io::Tree::map({{"slowest", io::Tree::of(e.ranks->slowest)},
+                                      {"slowest_seconds", number(e.ranks->slowest_seconds)},
+                                      {"median_seconds", number(e.ranks->median_seconds)}}));
   event.set("loss_mean", number(e.loss_mean));  // a resume within an interval has fewer of its steps
   return event;
 }

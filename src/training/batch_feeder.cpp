@@ -54,12 +54,16 @@ size_t BatchFeeder::bucket_of(int64_t length) const {
   return static_cast<size_t>(found - inputs_.begin());
 }
 
-Status BatchFeeder::copy(const datasets::LoadedBatch& batch, int64_t first, size_t bucket) {
+Status BatchFeeder::copy(const datasets::LoadedBatch& batch, int64_t first, int64_t end, size_t bucket) {
   PLIMSOLL_CHECK(batch.length <= inputs_[bucket].length, "rows longer than their bucket");
   PLIMSOLL_TRY(begin(bucket, first));
   for (int64_t r = 0; r < inputs_[bucket].rows; ++r) {
     const datasets::ExampleRow to = row(bucket, r);
     for (size_t t = 0; t < to.size(); ++t) {
+      if (first + r >= end) {
+        datasets::pad_example(tensors_[t], to[t]);
+        continue;
+      }
       const auto bytes = static_cast<size_t>(tensors_[t].example_bytes(batch.length));
       datasets::copy_example(tensors_[t],
                              batch.tensors[t].subspan(static_cast<size_t>(first + r) * bytes, bytes),

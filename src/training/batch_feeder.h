@@ -26,9 +26,9 @@ class BatchFeeder {
   [[nodiscard]] size_t bucket_of(int64_t length) const;
   /// What the next inputs draw from: the seed, and the step.
   void set_random(int64_t seed, int64_t step);
-  /// Rows [first, first + micro batch) of a loaded batch to the inputs of a bucket that holds them. Errors:
-  /// of the device.
-  Status copy(const datasets::LoadedBatch& batch, int64_t first, size_t bucket);
+  /// Rows [first, first + micro batch) of a loaded batch to the inputs of a bucket that holds them; those
+  /// from `end` on are padding. Errors: of the device.
+  Status copy(const datasets::LoadedBatch& batch, int64_t first, int64_t end, size_t bucket);
   /// Rows of no data, the same in each run: for benchmarks.
   Status synthesise(uint64_t key, int64_t first, size_t bucket);
   /// The examples at up to a micro-batch of positions that TrainingData::look_up gave, which the bucket

@@ -15,6 +15,12 @@
 
 namespace plimsoll::training {
 
+/// How long the ranks of a run computed in a step, without waits for each other.
+struct RankTimes {
+  int64_t slowest = 0;  ///< a rank
+  double slowest_seconds = 0, median_seconds = 0;
+};
+
 struct StepEvent {
   int64_t step = 0;
   double loss = 0, grad_norm = 0, learning_rate = 0;
@@ -24,6 +30,7 @@ struct StepEvent {
   double seconds = 0, data_wait_seconds = 0;
   std::optional<double> loss_scale = {};  ///< what the loss was multiplied with; nothing: it is not scaled
   bool skipped = false;                   ///< a gradient overflowed, nothing was updated
+  std::optional<RankTimes> ranks = {};    ///< of several ranks
 };
 struct EvalEvent {
   std::string name = {};  ///< of the set or source; empty: of all there is

@@ -30,9 +30,13 @@ double RunLoop::MeanLoss::add(double loss, bool filter) {
 Status RunLoop::operator()() {
   const bool finished = trainer_.is_finished();
   // A signal may have come before the evaluation of the step that the run stopped after.
+  PLIMSOLL_TRY(call_roll(nullptr));
   PLIMSOLL_TRY(evaluate_if_due());
   while (!trainer_.is_finished()) {
     if (is_asked_to_stop()) return stop();
+    if (roll_call_ != nullptr) {
+      PLIMSOLL_TRY(roll_call_->decide(RankDecision::kStep));
+    }
     PLIMSOLL_TRY(step());
   }
   if (is_asked_to_stop() && !trainer_.is_evaluated()) return stop();
@@ -44,6 +48,20 @@ Status RunLoop::operator()() {
     return Ok{};
   }
   return save_final();
+}
+
+std::string RunLoop::stop_reason() const {
+  if (is_asked(stop_)) return std::string(stop_());
+  return roll_call_ == nullptr ? "" : roll_call_->stop();
+}
+
+Status RunLoop::call_roll(StepEvent* event) {
+  if (roll_call_ == nullptr) return Ok{};
+  PLIMSOLL_TRY(roll_call_->report(event == nullptr ? trainer_.first_report() : trainer_.report_of(*event)));
+  if (event == nullptr) return Ok{};
+  event->ranks = roll_call_->times();
+  if (const auto slow = roll_call_->slow_rank()) observer_.note(*slow);
+  return Ok{};
 }
 
 Status RunLoop::hold(Status saved, bool last) {
@@ -80,6 +98,7 @@ Status RunLoop::step() {
   const settings::TrainingSettings& training = trainer_.config().training;
   observer_.step_begins();
   PLIMSOLL_ASSIGN(StepEvent event, trainer_.step());
+  PLIMSOLL_TRY(call_roll(&event));
   event.loss_mean = losses_.add(event.loss, training.logging_nan_inf_filter);
   const bool last = event.step == trainer_.total_steps();
   const bool due =
@@ -117,6 +136,7 @@ Status RunLoop::report_saved(bool wait) {
     if (!saved) return Ok{};
     observer_.checkpoint_saved(*saved);
     saved_ = true;
+    if (roll_call_ != nullptr) roll_call_->group().set_note("last checkpoint: " + saved->path);
   }
 }
 
@@ -124,7 +144,7 @@ Status RunLoop::stop() {
   const int64_t step = trainer_.steps_done();
   if (step > 0 && !trainer_.is_checkpointed()) PLIMSOLL_TRY(start_checkpoint());
   PLIMSOLL_TRY(report_saved(/*wait=*/true));
-  const std::string reason(stop_());
+  const std::string reason = stop_reason();
   // Auto finds only what this process has saved, not the folder that --resume named.
   const std::string hint = resume_ == "auto" || !saved_
                                ? "run the same command again to resume from there"

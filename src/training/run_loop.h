@@ -19,8 +19,13 @@ class RunLoop {
  public:
   /// `resume`: TrainerOptions::resume, for the hint of a run that is stopped. `stop` is asked between steps.
   /// All outlive it.
-  RunLoop(Trainer& trainer, Observer& observer, std::string resume, Stop stop)
-      : trainer_(trainer), observer_(observer), resume_(std::move(resume)), stop_(std::move(stop)) {}
+  /// `roll_call`: of rank 0 of several; null: one rank.
+  RunLoop(Trainer& trainer, Observer& observer, std::string resume, Stop stop, RollCall* roll_call = nullptr)
+      : trainer_(trainer),
+        observer_(observer),
+        resume_(std::move(resume)),
+        stop_(std::move(stop)),
+        roll_call_(roll_call) {}
 
   /// Runs until nothing is left and writes the final model. Errors: as Trainer's; kInterrupted where it was
   /// asked to stop, after saving.
@@ -49,7 +54,11 @@ class RunLoop {
   Status hold(Status saved, bool last);
   Status save_final();
   void report_early_stop();
-  [[nodiscard]] bool is_asked_to_stop() const { return is_asked(stop_); }
+  [[nodiscard]] bool is_asked_to_stop() const { return !stop_reason().empty(); }
+  /// Of this process or another rank.
+  [[nodiscard]] std::string stop_reason() const;
+  /// Hears all ranks after a step, or before the first one.
+  Status call_roll(StepEvent* event);
   /// Saves the steps done. The error that a run which is asked to stop ends with.
   Status stop();
 
@@ -57,6 +66,7 @@ class RunLoop {
   Observer& observer_;
   std::string resume_;
   Stop stop_;
+  RollCall* roll_call_;
   MeanLoss losses_;
   bool saved_ = false;            ///< a checkpoint, in this process
   std::optional<Error> unsaved_;  ///< the first save that failed at the last step

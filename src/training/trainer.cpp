@@ -80,8 +80,8 @@ Status Trainer::take_batch(StepEvent& event) {
 
 Status Trainer::feed(int64_t micro_batch, size_t bucket) {
   const ScopedSpan span(SpanLane::kStep, "inputs to the device");
-  const int64_t first = micro_batch * prepared_.split.micro_batch_size;
-  if (loader_) return train_feeder_->copy(batch_, first, bucket);
+  const int64_t first = own_rows_.first + micro_batch * prepared_.split.micro_batch_size;
+  if (loader_) return train_feeder_->copy(batch_, first, own_rows_.end, bucket);
   const uint64_t key =
       static_cast<uint64_t>(step_) * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(micro_batch) + 1;
   return train_feeder_->synthesise(key, first, bucket);
@@ -212,6 +212,7 @@ Status Trainer::check_finite(const StepEvent& event) {
 Result<StepEvent> Trainer::step() {
   const double start = now_seconds();
   ++step_;
+  if (group_ != nullptr) group_->note_progress(step_, ranks::Phase::kComputing);
   StepEvent event;
   event.step = step_;
   PLIMSOLL_TRY(read_scaler());
@@ -237,6 +238,7 @@ Result<StepEvent> Trainer::step() {
     dump_.reset();
   }
   event.seconds = now_seconds() - start;
+  if (group_ != nullptr) group_->note_progress(step_, ranks::Phase::kOther);
   PLIMSOLL_TRY(check_finite(event));
   figures_.loss = event.loss;
   return event;

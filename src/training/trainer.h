@@ -13,6 +13,7 @@
 #include "checkpoints/load_weights.h"
 #include "ops/loss_scale.h"
 #include "preprocessing/run_data.h"
+#include "ranks/group.h"
 #include "runtime/session.h"
 #include "settings/param_groups.h"
 #include "settings/schedule.h"
@@ -22,6 +23,7 @@
 #include "training/evaluator.h"
 #include "training/model_card.h"
 #include "training/observer.h"
+#include "training/roll_call.h"
 #include "training/step_dump.h"
 #include "training/update_counts.h"
 
@@ -42,6 +44,9 @@ struct TrainerOptions {
   std::optional<preprocessing::RunData> data = {};
   /// Likewise what stands beside config and weights in checkpoints and final/.
   std::optional<checkpoints::ModelFileSet> model_files = {};
+  /// The ranks of the run; outlives the trainer. Rank 0 alone writes, saves and evaluates; the others resume
+  /// from what it has resumed from. Null: one rank.
+  ranks::Group* group = nullptr;
   /// Receives which programs run; outlives the trainer.
   ProgramObserver* programs = nullptr;
   /// Asked while data is made ready and while an evaluation runs.
@@ -71,6 +76,12 @@ class Trainer {
   /// Begins to save a checkpoint of the last step; with output.save_steps it is written behind the next one.
   /// Errors: kIo, also an earlier save's.
   Status start_checkpoint();
+  /// What this rank has to say before its first step, and after one.
+  [[nodiscard]] RankReport first_report() const;
+  [[nodiscard]] RankReport report_of(const StepEvent& event) const;
+  /// The folder of the checkpoint that was gone on from; "never": of none.
+  [[nodiscard]] std::string resumed_from() const { return checkpoint_ ? checkpoint_->path : "never"; }
+
   /// A save that has ended since it was last asked for; with `wait`, waits for the one in flight.
   Result<std::optional<checkpoints::SaveReport>> next_saved(bool wait);
   /// Whether the last step's state is in the checkpoint gone on from, or in one begun since.
@@ -134,6 +145,9 @@ class Trainer {
         prepared_(std::move(prepared)),
         groups_(settings::group_hypers(config.training)),
         best_(config.training) {}
+  [[nodiscard]] bool is_first() const { return group_ == nullptr || group_->rank() == 0; }
+  /// Which rows of the effective batch are this rank's.
+  Status take_share(const TrainerOptions& options);
   Status open_data(const TrainerOptions& options);
   /// What a checkpoint says of this run: everything but counters and files.
   Result<checkpoints::CheckpointManifest> describe_run();
@@ -204,6 +218,10 @@ class Trainer {
   std::string isa_;
   int update_program_ = -1, logits_program_ = -1;
   size_t bucket_ = 0;  ///< of the effective batch at hand
+  ranks::Group* group_ = nullptr;
+  struct Rows {
+    int64_t first = 0, end = 0;
+  } own_rows_;  ///< of the effective batch
   runtime::BlockId scalars_;
   std::array<float, ops::kScalerFields> scaler_{};  ///< the loss scale's state as last read
   std::unique_ptr<Evaluator> evaluator_;

@@ -49,14 +49,16 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const settings::RunConfig& conf
   trainer->isa_ = device.target().instruction_set();
   trainer->stop_ = options.stop;
   trainer->scratch_.resize(static_cast<size_t>(trainer->prepared_.host_scratch_bytes));
+  PLIMSOLL_TRY(trainer->take_share(options));
   PLIMSOLL_TRY(trainer->open_data(options));
   if (!options.synthetic_data) {
     PLIMSOLL_TRY(trainer->take_output_folder(options));
     PLIMSOLL_TRY(trainer->choose_checkpoint(options));
     if (trainer->finished_) return trainer;
     if (!trainer->checkpoint_) PLIMSOLL_TRY(trainer->check_places(0));
-    PLIMSOLL_TRY(io::write_file_atomically(config.output.dir + "/run.yaml",
-                                           settings::run_config_yaml(config, config.output.dir)));
+    if (trainer->is_first())
+      PLIMSOLL_TRY(io::write_file_atomically(config.output.dir + "/run.yaml",
+                                             settings::run_config_yaml(config, config.output.dir)));
   }
   if (!config.debug.dump_dir.empty()) PLIMSOLL_TRY(io::create_writable_directory(config.debug.dump_dir));
   passes::SessionPlan plan = std::move(trainer->prepared_.programs.session);
@@ -76,7 +78,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const settings::RunConfig& conf
                   UpdateCounts::read(*trainer->prepared_.model, *trainer->session_, trainer->step_,
                                      trainer->prepared_.split.grad_accum_steps));
   if (options.synthetic_data) return trainer;
-  PLIMSOLL_TRY(trainer->make_writer(options));
+  if (trainer->is_first()) PLIMSOLL_TRY(trainer->make_writer(options));
   PLIMSOLL_ASSIGN(trainer->loader_,
                   datasets::Loader::start(*trainer->train_data_, trainer->prepared_.loader,
                                           trainer->step_ * config.training.global_batch_size));
@@ -103,7 +105,7 @@ Status Trainer::open_data(const TrainerOptions& options) {
     num_sequences = train_data_->num_examples();
     for (const std::string& line : preprocessing::packing_notes(*train_data_)) options.note(line);
     if (config_.data.buckets.given()) options.note(preprocessing::bucket_note(prepared_.buckets));
-    if (config_.evaluates_while_training()) {
+    if (config_.evaluates_while_training() && is_first()) {
       PLIMSOLL_ASSIGN(evaluator_, Evaluator::open(config_, files, prepared_));
       for (const std::string& line : evaluator_->notes()) options.note("evaluation: " + line);
     }
@@ -115,7 +117,41 @@ Status Trainer::open_data(const TrainerOptions& options) {
   return Ok{};
 }
 
+Status Trainer::take_share(const TrainerOptions& options) {
+  group_ = options.group;
+  const int64_t ranks = config_.distributed.num_ranks(), batch = config_.training.global_batch_size;
+  own_rows_ = {0, batch};
+  if (ranks == 1 || options.synthetic_data) return Ok{};
+  if (group_ == nullptr || group_->ranks() != ranks)
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("distributed.ranks is {}, and {}", ranks,
+                             group_ == nullptr ? "no launcher has started this process as one of them"
+                                               : fmt::format("{} have been started", group_->ranks())),
+                 "distributed.ranks", fmt::format("run: plimsoll launch --ranks {} -- train …", ranks)};
+  const int64_t share = ceil_div(batch, ranks), first = group_->rank() * share;
+  own_rows_ = {first, std::min(batch, first + share)};
+  return Ok{};
+}
+
+RankReport Trainer::first_report() const {
+  settings::RunConfig shown = config_;
+  shown.distributed.rank.reset();  // what alone differs
+  return {.step = step_, .plan = manifest_.plan, .settings = settings::run_config_yaml(shown)};
+}
+
+RankReport Trainer::report_of(const StepEvent& event) const {
+  return {.step = event.step,
+          .plan = manifest_.plan,
+          .targets = num_targets_,
+          .length = batch_.length,
+          .seconds = event.seconds - event.data_wait_seconds - group_->take_wait_seconds()};
+}
+
 Status Trainer::take_output_folder(const TrainerOptions& options) {
+  if (!is_first()) {
+    PLIMSOLL_ASSIGN(choice_, checkpoints::choose_checkpoints(options.resume, config_.output.dir));
+    return Ok{};
+  }
   PLIMSOLL_TRY(io::create_writable_directory(config_.output.dir));
   PLIMSOLL_ASSIGN(lock_, io::DirectoryLock::take(config_.output.dir));
   PLIMSOLL_TRY(checkpoints::recover_final_record(config_.output.dir, strategy::num_threads(config_)));
@@ -151,7 +187,7 @@ Result<checkpoints::CheckpointManifest> Trainer::describe_run() {
 
 Status Trainer::choose_checkpoint(const TrainerOptions& options) {
   PLIMSOLL_ASSIGN(manifest_, describe_run());
-  PLIMSOLL_TRY(guard_final(options));
+  if (is_first()) PLIMSOLL_TRY(guard_final(options));
   if (finished_) return Ok{};
   PLIMSOLL_ASSIGN(checkpoint_, checkpoints::open_first_intact(choice_, candidate_, options.note));
   if (checkpoint_) return take_checkpoint(options);
@@ -171,7 +207,7 @@ Status Trainer::take_checkpoint(const TrainerOptions& options) {
 }
 
 Status Trainer::check_places(int64_t step) const {
-  if (config_.output.save_steps <= 0) return Ok{};
+  if (config_.output.save_steps <= 0 || !is_first()) return Ok{};
   std::error_code code;
   for (std::filesystem::directory_iterator it(config_.output.dir, code), end; !code && it != end;
        it.increment(code)) {

@@ -45,7 +45,7 @@ class BucketsTest : public testing::Test {
 /// Loss and gradients of one micro-batch.
 std::vector<float> run_at(runtime::Session& session, const strategy::Prepared& prepared, BatchFeeder& feeder,
                           const datasets::LoadedBatch& batch, size_t bucket) {
-  EXPECT_TRUE(feeder.copy(batch, 0, bucket));
+  EXPECT_TRUE(feeder.copy(batch, 0, 2, bucket));
   session_testing::write_state<float>(session, planner::kLossState, {planner::kLossStart});
   session_testing::write_state<float>(session, planner::kGradScaleState, {0.01F});
   const std::vector<int64_t>& lengths = prepared.buckets.lengths;

@@ -15,6 +15,7 @@
 #include "ops/structure.h"
 #include "passes/training/accumulate.h"
 #include "passes/training/store_gradients.h"
+#include "passes/training/sum_over_ranks.h"
 #include "planner/cost/known_profiles.h"
 #include "planner/cost/queue_times.h"
 #include "planner/programs/initial_values.h"
@@ -58,6 +59,7 @@ StepGraphs::StepGraphs(const models::Model& model, const StepOptions& options, c
                  "the last bucket is the sequence");
   PLIMSOLL_CHECK(!options.optimizer_in_backward || !options.accumulate,
                  "an optimizer in backward, and accumulators");
+  PLIMSOLL_CHECK(options.ranks == 1 || options.accumulate, "ranks without accumulators");
   for (const models::Parameter& p : model.parameters()) {
     if (p.trained) trained_.push_back(&p);
     if (!p.trained) frozen_.push_back(p.name);
@@ -258,6 +260,11 @@ Result<StepGraphs::Written> StepGraphs::update() {
       sum = sum.valid() ? ops::add(b, sum, gradient) : gradient;
     }
     sums.push_back(sum);
+  }
+  if (options_.ranks > 1) {
+    sums = passes::sum_over_ranks(b, sums, options_.ranks);
+    written.graph.declare_state({std::string(kLossState), {DType::kF32, {1}}, StateClass::kOutput});
+    passes::sum_state_over_ranks(b, kLossState, options_.ranks);
   }
   PLIMSOLL_TRY(append_update(b, sums));
   PLIMSOLL_TRY(written.pipeline.forward(written.graph, {}));

@@ -288,6 +288,17 @@ io::Tree choices_event(const PlanReport& r) {
                         {"profile", io::Tree::of(r.profile)}});
 }
 
+/// All ranks have one plan.
+io::Tree ranks_event(const PlanReport& r) {
+  std::vector<io::Tree> ranks;
+  for (int64_t rank = 0; rank < r.ranks; ++rank)
+    ranks.push_back(
+        io::Tree::map({{"rank", io::Tree::of(rank)},
+                       {"device", io::Tree::map({{"peak_bytes", io::Tree::of(r.device_peak_bytes())}})},
+                       {"process_peak_bytes", io::Tree::of(r.process_peak_bytes())}}));
+  return io::Tree::list(std::move(ranks));
+}
+
 io::Tree plan_event(const PlanReport& r) {
   const auto i = [](int64_t v) { return io::Tree::of(v); };
   std::vector<std::pair<std::string, io::Tree>> classes;
@@ -340,6 +351,7 @@ io::Tree plan_event(const PlanReport& r) {
       {"num_ops", i(r.num_ops)},
       {"planning_seconds", io::Tree::of(r.planning_seconds)},
   });
+  if (r.ranks > 1) event.set("ranks", ranks_event(r));
   if (r.buckets.size() > 1) event.set("buckets", bucket_event(r));
   if (!r.state.empty()) event.set("state", state_event(r));
   if (r.batch_norms + r.frozen_norms > 0)
@@ -378,9 +390,10 @@ std::string plan_head(const PlanReport& r) {
   const std::string trained = r.num_trained.value_or(r.num_parameters) < r.num_parameters
                                   ? fmt::format(", {} trainable", grouped(*r.num_trained))
                                   : "";
-  return fmt::format("Plan for {}: {} parameters{}\nA step: {}, {} {}, {} threads\n", r.model,
-                     grouped(r.num_parameters), trained, split_text(r.micro_batch_size, r.grad_accum_steps),
-                     grouped(r.units), r.unit, r.threads);
+  const std::string ranks = r.ranks == 1 ? "" : fmt::format("{} ranks, on each ", r.ranks);
+  return fmt::format("Plan for {}: {} parameters{}\nA step: {}{}, {} {}, {} threads\n", r.model,
+                     grouped(r.num_parameters), trained, ranks,
+                     split_text(r.micro_batch_size, r.grad_accum_steps), grouped(r.units), r.unit, r.threads);
 }
 
 std::string plan_table(const PlanReport& r) {

@@ -1,0 +1,37 @@
+#include "settings/distributed.h"
+
+#include <fmt/format.h>
+
+#include "settings/wrong.h"
+
+namespace plimsoll::settings {
+
+bool names_rank(const DistributedSettings& distributed) {
+  return distributed.rank.has_value() || !distributed.address.empty();
+}
+
+std::vector<Error> check_distributed(const RunConfig& config) {
+  std::vector<Error> errors;
+  const DistributedSettings& d = config.distributed;
+  const auto refuse = [&](std::string what, std::string hint) {
+    errors.push_back(wrong_setting(std::move(what), std::move(hint)));
+  };
+  if (d.rank && *d.rank >= d.num_ranks())
+    refuse(fmt::format("distributed.rank is {}, of {} ranks from 0 on", *d.rank, d.num_ranks()),
+           "set distributed.ranks to their number");
+  if (d.num_ranks() == 1) return errors;
+  const std::string several = fmt::format("distributed.ranks is {}, and ", d.num_ranks());
+  if (config.runtime.device.starts_with("cuda"))
+    refuse(several + "runtime.device is " + config.runtime.device +
+               ": ranks exchange gradients through the host's memory in this version",
+           "set runtime.device=cpu, or train with one rank");
+  if (config.training.chooses_global_batch_size)
+    refuse(several + "training.global_batch_size is auto", "set training.global_batch_size to a number");
+  if (!config.debug.dump_dir.empty())
+    refuse(several + "debug.dump_dir asks for dumps, which are one rank's", "dump a run of one rank");
+  if (config.memory.offload.text != "auto" && config.memory.offload.text != "none")
+    refuse(several + "memory.offload moves the training state away", "set memory.offload=auto or none");
+  return errors;
+}
+
+}  // namespace plimsoll::settings

@@ -1,0 +1,16 @@
+// Rules between the settings of several ranks and those of the rest of a run.
+#pragma once
+
+#include <vector>
+
+#include "settings/run_config.h"
+
+namespace plimsoll::settings {
+
+/// What a run of several ranks cannot have beside them, one error each. Empty for one rank.
+std::vector<Error> check_distributed(const RunConfig& config);
+
+/// Whether the ranks' settings name a rank, or a place to meet: what a launcher says where they do not.
+bool names_rank(const DistributedSettings& distributed);
+
+}  // namespace plimsoll::settings

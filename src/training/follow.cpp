@@ -1,0 +1,22 @@
+#include "training/follow.h"
+
+namespace plimsoll::training {
+
+Status follow(Trainer& trainer, RollCall& roll_call, const Stop& stop) {
+  RankReport report = trainer.first_report();
+  for (;;) {
+    report.stop = stop ? stop() : "";
+    PLIMSOLL_TRY(roll_call.report(report));
+    PLIMSOLL_ASSIGN(const RankDecision decision, roll_call.decide(RankDecision::kStep));
+    if (decision == RankDecision::kFinish) return Ok{};
+    auto event = trainer.step();
+    if (!event) {
+      // Rank 0 has the same loss, and says so.
+      if (event.error().code == ErrorCode::kDiverged) return Error{ErrorCode::kDiverged, ""};
+      return event.error();
+    }
+    report = trainer.report_of(*event);
+  }
+}
+
+}  // namespace plimsoll::training

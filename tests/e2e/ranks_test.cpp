@@ -1,0 +1,242 @@
+// Several ranks on one machine: what they compute together, what they write, and how they end when one does.
+#include <gmock/gmock.h>
+#include <sys/prctl.h>
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <thread>
+
+#include "e2e/program.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string run_of(const std::string& batch, int steps) {
+  // A table that is large enough to be cut into a piece for each rank.
+  std::string run =
+      run_file("training: {global_batch_size: " + batch + ", max_steps: " + std::to_string(steps) +
+               ", learning_rate: 3.0e-3, seed: 5, logging_steps: 1}\nruntime: {threads: 1}\n");
+  run.replace(run.find("259"), 3, "1000");
+  return run;
+}
+
+class Ranks : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (sanitized()) GTEST_SKIP() << "many processes";
+    folder_.write("train.txt", some_text(60'000));
+    folder_.write("eval.txt", some_text(4000));
+    folder_.write("run.yaml", run_of("7", 6));
+  }
+  /// Trains into a folder of its own.
+  Outcome train(int ranks, const std::string& more = "", const std::string& environment = "") {
+    const std::string command = "train run.yaml --json " + on_device("") + more;
+    return folder_.run(ranks == 1 ? command : "launch --ranks " + std::to_string(ranks) + " -- " + command,
+                       environment);
+  }
+  std::string trained(int ranks, const std::string& name, const std::string& more = "",
+                      const std::string& environment = "") {
+    const Outcome run = train(ranks, " output.dir=" + name + " " + more, environment);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    out_ = run.out;
+    return folder_.read(name + "/final/model.safetensors");
+  }
+  /// The losses of what was trained last.
+  [[nodiscard]] std::vector<double> losses() const {
+    std::vector<double> all;
+    std::istringstream lines(events_of(out_));
+    for (std::string line; std::getline(lines, line);)
+      if (const size_t at = line.find("\"loss\": ");
+          at != line.npos && line.find("\"event\": \"step\"") != line.npos)
+        all.push_back(std::strtod(line.c_str() + at + 8, nullptr));
+    return all;
+  }
+
+  Folder folder_;
+  std::string out_;
+};
+
+TEST_F(Ranks, TrainAsOneRankDoes) {
+  trained(1, "one");
+  const std::vector<double> alone = losses();
+  ASSERT_EQ(alone.size(), 6U);
+  for (const int ranks : {2, 3, 4, 9}) {  // of 7 sequences; of nine ranks two have none
+    trained(ranks, "many" + std::to_string(ranks));
+    const std::vector<double> together = losses();
+    ASSERT_EQ(together.size(), alone.size()) << ranks;
+    for (size_t i = 0; i < alone.size(); ++i)
+      EXPECT_NEAR(together[i], alone[i], 1e-5 * std::fabs(alone[i])) << ranks << " ranks, step " << i + 1;
+    EXPECT_THAT(out_, HasSubstr("\"median_seconds\""));
+  }
+}
+
+TEST_F(Ranks, BitsDependOnTheirNumberAlone) {
+  for (const int ranks : {2, 3}) {
+    const std::string name = "first" + std::to_string(ranks);
+    const std::string model = trained(ranks, name);
+    const std::string events = events_of(out_);
+    ASSERT_FALSE(model.empty());
+    for (const auto& [how, more, environment] :
+         std::vector<std::tuple<std::string, std::string, std::string>>{
+             {"again", "", ""},
+             {"two threads", "runtime.threads=2", ""},
+             {"micro-batches", "training.micro_batch_size=1", ""},
+             {"recompute", "memory.recompute=full", ""},
+             {"through slots", "", "PLIMSOLL_RANKS_STAGED=1"},
+             {"an adversary", "runtime.device=discrete runtime.discrete.seed=7 runtime.discrete.check=true",
+              ""}}) {
+      std::filesystem::remove_all(folder_.path("other"));
+      EXPECT_TRUE(trained(ranks, "other", more, environment) == model) << how;
+      EXPECT_EQ(events_of(out_), events) << how;
+    }
+  }
+}
+
+TEST_F(Ranks, AnyNumberResumesFromAnyOther) {
+  const std::string whole = " output.save_steps=3 training.max_steps=6 ";
+  for (const auto& [before, after] : {std::pair{2, 1}, {1, 3}, {3, 2}}) {
+    const std::string name = "from" + std::to_string(before);
+    ASSERT_EQ(train(before, " output.dir=" + name + " output.save_steps=3 training.max_steps=3 ").exit_code,
+              0);
+    const std::string kept = folder_.read(name + "/checkpoint-3/optimizer.safetensors");
+    ASSERT_FALSE(kept.empty());
+    const Outcome resumed = train(after, " output.dir=" + name + whole);
+    EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+    EXPECT_EQ(number(resumed.out, "run_steps"), 6);
+    EXPECT_EQ(number(resumed.out, "steps"), 3);
+  }
+}
+
+TEST_F(Ranks, PlansWithoutThem) {
+  const Outcome plan = folder_.run("plan run.yaml --json distributed.ranks=3");
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("\"ranks\": [{\"rank\": 0, \"device\": {\"peak_bytes\": "));
+  EXPECT_THAT(plan.out, HasSubstr("{\"rank\": 2, "));
+  const Outcome alone = folder_.run("train run.yaml distributed.ranks=3");
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_THAT(alone.err, HasSubstr("plimsoll launch --ranks 3"));
+}
+
+TEST_F(Ranks, WhatIsNotThereIsRefusedByName) {
+  for (const char* setting : {"distributed.mode=zero1", "distributed.mode=zero3", "distributed.transport=mpi",
+                              "distributed.transport=nccl", "distributed.reduction=library"}) {
+    const Outcome run = folder_.run(std::string("plan run.yaml ") + setting);
+    EXPECT_EQ(run.exit_code, 2) << setting;
+    EXPECT_THAT(run.err, HasSubstr("not available in this version")) << setting;
+  }
+}
+
+TEST_F(Ranks, AnErrorIsToldOnce) {
+  const Outcome run = train(3, " data.train=missing.txt");
+  EXPECT_EQ(run.exit_code, 65) << run.err;
+  const size_t first = run.err.find("error: ");
+  ASSERT_NE(first, std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find("error: ", first + 1), std::string::npos) << run.err;
+}
+
+/// A run whose processes the test looks for and sends signals to.
+class RunningRanks : public Ranks {
+ protected:
+  void start(int ranks, const std::string& environment = "") {
+    folder_.write("run.yaml", run_of("6", 100'000));
+    folder_.write("out.txt", "");
+    const std::string command = "cd " + folder_.path() + " && " + environment +
+                                " exec " PLIMSOLL_BINARY " launch --ranks " + std::to_string(ranks) +
+                                " -- train run.yaml --json output.save_steps=20 output.save_total_limit=2 "
+                                "training.eval_strategy=no output.monitor_seconds=0 >out.txt 2>err.txt";
+    launcher_ = ::fork();
+    if (launcher_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::_exit(127);
+    }
+    // Until it trains.
+    for (int i = 0; i < 600 && folder_.read("out.txt").find("\"event\": \"step\"") == std::string::npos; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ASSERT_THAT(folder_.read("out.txt"), HasSubstr("\"event\": \"step\"")) << folder_.read("err.txt");
+  }
+  void TearDown() override {
+    if (launcher_ > 0) ::kill(launcher_, SIGKILL);
+  }
+  /// The process that the launcher has started as that rank.
+  [[nodiscard]] pid_t rank(int number) const {
+    const std::string job = "PLIMSOLL_JOB=launch." + std::to_string(launcher_) + ".";
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream environment(entry.path() / "environ");
+      bool is_job = false, is_rank = false;
+      for (std::string word; std::getline(environment, word, '\0');) {
+        is_job = is_job || word.starts_with(job);
+        is_rank = is_rank || word == "PLIMSOLL_RANK=" + std::to_string(number);
+      }
+      if (is_job && is_rank) return static_cast<pid_t>(std::atoi(entry.path().filename().c_str()));
+    }
+    ADD_FAILURE() << "no rank " << number;
+    return launcher_;
+  }
+  /// Its exit code, and how long it took.
+  std::pair<int, double> wait() {
+    const auto begin = std::chrono::steady_clock::now();
+    int status = 0;
+    ::waitpid(launcher_, &status, 0);
+    launcher_ = 0;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  }
+  [[nodiscard]] static bool is_gone(pid_t pid) { return ::kill(pid, 0) != 0; }
+
+  pid_t launcher_ = 0;
+};
+
+TEST_F(RunningRanks, ASignalAtAnyOfThemSavesAfterOneStep) {
+  for (const int asked : {-1, 0, 1}) {
+    start(2);
+    const pid_t other = rank(1);
+    ::kill(asked < 0 ? launcher_ : rank(asked), SIGTERM);
+    EXPECT_EQ(wait().first, 75) << folder_.read("err.txt");
+    EXPECT_THAT(folder_.read("err.txt"), HasSubstr("stopped by SIGTERM"));
+    EXPECT_TRUE(is_gone(other));
+    std::filesystem::remove_all(folder_.path("out"));
+  }
+}
+
+TEST_F(RunningRanks, ALostRankIsNamedAndAllEnd) {
+  for (const int lost : {1, 0, 2}) {
+    start(3);
+    const std::array<pid_t, 3> pids = {rank(0), rank(1), rank(2)};
+    ::kill(pids[static_cast<size_t>(lost)], SIGKILL);
+    const auto [code, seconds] = wait();
+    EXPECT_EQ(code, 74);
+    EXPECT_LT(seconds, 4) << "two seconds, on a busy machine";
+    EXPECT_THAT(folder_.read("err.txt"), HasSubstr("rank " + std::to_string(lost) + " (host "));
+    for (const pid_t pid : pids) EXPECT_TRUE(is_gone(pid)) << "rank left behind";
+    // What was saved is whole: the run goes on from it.
+    std::filesystem::remove_all(folder_.path("out"));
+  }
+}
+
+TEST_F(RunningRanks, AStoppedRankIsNamedAndEnded) {
+  start(2, "PLIMSOLL_RANKS_DEADLINE=2");
+  const pid_t stopped = rank(1);
+  ::kill(stopped, SIGSTOP);
+  EXPECT_EQ(wait().first, 74);
+  EXPECT_THAT(folder_.read("err.txt"), HasSubstr("rank 1 (host "));
+  EXPECT_THAT(folder_.read("err.txt"), HasSubstr("gave no sign of life for 2 s"));
+  EXPECT_TRUE(is_gone(stopped));
+}
+
+TEST_F(RunningRanks, NoRankOutlivesTheLauncher) {
+  start(2);
+  const std::array<pid_t, 2> pids = {rank(0), rank(1)};
+  ::kill(launcher_, SIGKILL);
+  (void)wait();
+  for (int i = 0; i < 400 && !(is_gone(pids[0]) && is_gone(pids[1])); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (const pid_t pid : pids) EXPECT_TRUE(is_gone(pid));
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

@@ -1,0 +1,66 @@
+// What several ranks allow beside them, and the share of one of them.
+#include "settings/distributed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace plimsoll::settings {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kRun =
+    "model: {preset: smollm-135m}\n"
+    "data: {train: a.txt, sequence_length: 64}\n"
+    "training: {max_steps: 1}\n";
+
+Result<RunConfig> parse(const std::vector<std::string>& overrides) {
+  return parse_run_config(kRun, "run.yaml", overrides);
+}
+
+std::string refusal(std::vector<std::string> overrides) {
+  overrides.insert(overrides.begin(), "distributed.ranks=2");
+  const auto config = parse(overrides);
+  EXPECT_FALSE(config) << overrides.back();
+  return config ? "" : config.error().what;
+}
+
+TEST(Distributed, WhatRanksCannotHaveIsRefused) {
+  EXPECT_TRUE(parse({"distributed.ranks=2", "distributed.rank=1"}));
+  EXPECT_THAT(refusal({"distributed.rank=2"}), HasSubstr("distributed.rank is 2, of 2 ranks"));
+  EXPECT_THAT(refusal({"debug.dump_dir=dump"}), HasSubstr("debug.dump_dir"));
+  EXPECT_THAT(refusal({"runtime.device=cuda"}), HasSubstr("runtime.device is cuda"));
+  EXPECT_THAT(refusal({"memory.offload={optimizer: disk}"}), HasSubstr("memory.offload"));
+  EXPECT_THAT(refusal({"memory.optimizer_in_backward=true", "training.max_grad_norm=0"}),
+              HasSubstr("the ranks add their gradients first"));
+  EXPECT_THAT(refusal({"training.global_batch_size=auto"}), HasSubstr("global_batch_size is auto"));
+  EXPECT_TRUE(parse({"debug.dump_dir=dump", "distributed.ranks=1"})) << "one rank may have all";
+}
+
+TEST(Distributed, TheProductOfASplitCountsRanks) {
+  EXPECT_TRUE(parse({"distributed.ranks=3", "training.micro_batch_size=2",
+                     "training.gradient_accumulation_steps=4", "training.global_batch_size=24"}));
+  EXPECT_THAT(refusal({"training.micro_batch_size=2", "training.gradient_accumulation_steps=4",
+                       "training.global_batch_size=8"}),
+              HasSubstr("times 2 ranks is not training.global_batch_size (8)"));
+  const auto product = parse({"distributed.ranks=3", "training.micro_batch_size=2",
+                              "training.gradient_accumulation_steps=4"});
+  ASSERT_TRUE(product);
+  EXPECT_EQ(product->training.global_batch_size, 24);
+}
+
+TEST(Distributed, ARanksShareIsRoundedUpToItsSplit) {
+  TrainingSettings training;
+  training.global_batch_size = 7;
+  EXPECT_EQ(training_of_rank(training, 1).global_batch_size, 7);
+  EXPECT_EQ(training_of_rank(training, 2).global_batch_size, 4);
+  EXPECT_EQ(training_of_rank(training, 9).global_batch_size, 1);
+  training.micro_batch_size = 3;
+  EXPECT_EQ(training_of_rank(training, 2).global_batch_size, 6);
+  const auto split = fixed_batch_split(training_of_rank(training, 2));
+  ASSERT_TRUE(split);
+  EXPECT_EQ(*split, (BatchSplit{3, 2}));
+}
+
+}  // namespace
+}  // namespace plimsoll::settings

@@ -93,6 +93,30 @@ TEST_F(AveragesTest, MayLieWithTheHost) {
   EXPECT_EQ((*eval)->loss, (*plain_eval)->loss);
 }
 
+/// As torchvision's, which averages buffers too.
+TEST_F(AveragesTest, RunningStatisticsAreAveragedToo) {
+  has_norm_ = true;
+  const auto run = trainer(config({"training.ema_decay=0.75", "output.dir=" + folder_.path("norm")}));
+  ASSERT_NE(run, nullptr);
+  std::vector<float> expected;
+  for (int64_t step = 0; step < 4; ++step) {
+    ASSERT_TRUE(run->step());
+    const auto running = session_testing::read_state<float>(run->session(), "norm.running_var");
+    if (expected.empty()) expected = running;
+    for (size_t i = 0; i < running.size(); ++i)
+      expected[i] = kDecay * expected[i] + (1 - kDecay) * running[i];
+  }
+  const auto averages = session_testing::read_state<float>(run->session(), "ema.norm.running_var");
+  ASSERT_EQ(averages.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(averages[i], expected[i], 1e-6);
+  ASSERT_TRUE(run->save_final());
+  const auto file = io::SafetensorsFile::open(folder_.path("norm/final/model.safetensors"));
+  ASSERT_TRUE(file);
+  std::vector<float> saved(averages.size());
+  ASSERT_TRUE(file->read(*file->find("norm.running_var"), 0, std::as_writable_bytes(std::span(saved))));
+  EXPECT_EQ(saved, averages);
+}
+
 /// What is not averaged is as it was.
 TEST_F(AveragesTest, LeaveTheTrainingAsItIs) {
   const auto with = trainer(config({"training.ema_decay=0.75", "output.dir=" + folder_.path("with")}));

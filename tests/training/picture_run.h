@@ -14,6 +14,7 @@
 #include "io/file.h"
 #include "io/temporary_folder.h"
 #include "models/blocks/batch_norm.h"
+#include "models/image_model.h"
 #include "models/selection.h"
 #include "ops/ops.h"
 #include "preprocessing/unprepared_data.h"
@@ -107,6 +108,11 @@ class PictureTask final : public tasks::Task {
  private:
   static ir::ValueId scores_of(ir::Builder& b, const models::Model& model,
                                std::span<const ir::ValueId> inputs, bool training) {
+    if (const models::ImageModel* images = models::as_image_model(model)) {
+      const ir::ValueId pixels = ops::cast(b, inputs[0], ir::DType::kF32);  // of 5 x 1, in three channels
+      const ir::ValueId image = ops::reshape(b, pixels, {b.type(pixels).shape.dim(0), kChannels, 1, 3});
+      return images->logits(b, {.pixels = image, .training = training});
+    }
     return dynamic_cast<const PictureModel&>(model).logits(b, inputs[0], training);
   }
 };
@@ -140,7 +146,10 @@ class PictureRun : public testing::Test {
 
   /// What prepare_model makes of a run whose model and task are in the lists.
   [[nodiscard]] Result<strategy::Prepared> prepare(const settings::RunConfig& run) {
-    auto model = std::make_unique<PictureModel>(has_norm_);
+    std::unique_ptr<models::Model> model = std::make_unique<PictureModel>(has_norm_);
+    if (!model_config_.empty()) {
+      PLIMSOLL_ASSIGN(model, models::make_model(*io::parse_config_json(model_config_, "config.json")));
+    }
     PLIMSOLL_TRY(models::select(*model, settings::selection_of(run.training)));
     model->set_norm_statistics({});
     auto task = std::make_unique<PictureTask>();
@@ -189,6 +198,7 @@ class PictureRun : public testing::Test {
 
   const io::TemporaryFolder folder_;
   bool has_norm_ = false;
+  std::string model_config_;  ///< of an image model; empty: a PictureModel
   std::string records_;
   std::unique_ptr<runtime::Device> device_ = *devices::make_device({.num_threads = 2});
 };

@@ -25,9 +25,10 @@ struct ImageInfo {
   int64_t decode_bytes = 0;    ///< scratch memory that decoding takes at most
 };
 
-/// Reads the header of a JPEG or PNG file, whatever its name is. Takes a few microseconds.
-/// Errors: kBadData for what is no such picture (other formats by name), has no pixels, is damaged, or uses
-/// what is refused: 12 bits a sample, lossless, hierarchical or arithmetic JPEG.
+/// Reads the header of a JPEG or PNG file, whatever its name is. `file` may be its beginning alone, up to
+/// where the pixels begin: that it is cut off is found by `load`. Errors: kBadData for what is no such
+/// picture (other formats by name), has no pixels, is damaged, or uses what is refused: 12 bits a sample,
+/// lossless, hierarchical or arithmetic JPEG.
 Result<ImageInfo> probe(std::span<const std::byte> file);
 
 /// The picture within what the processor takes: its pixels at most max_pixels; exactly the processor's size

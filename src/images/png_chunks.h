@@ -30,7 +30,7 @@ class PngChunks {
                     .data = whole.subspan(8, at(length)),
                     .whole = whole};
   }
-  /// What is left of a file that ends within a chunk.
+  /// What has not been walked over: the beginning of a chunk that the file ends within.
   [[nodiscard]] Bytes rest() const { return file_.subspan(at(offset_)); }
 
  private:

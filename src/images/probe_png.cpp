@@ -69,7 +69,8 @@ Result<ImageInfo> probe_png(Bytes file) {
     if (chunk->type == "iCCP") info.color_profile = true;
     if (chunk->type == "eXIf") info.orientation = exif_orientation(chunk->data);
   }
-  if (!chunk) return bad_picture("the PNG ends before its pixels");
+  // The beginning of a file is enough, as far as its pixels begin.
+  if (!chunk && !starts_with(chunks.rest(), 4, "IDAT")) return bad_picture("the PNG ends before its pixels");
   info.decode_bytes = png_bytes(info, channels(color_type) * depth);
   return info;
 }

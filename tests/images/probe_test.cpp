@@ -43,6 +43,18 @@ TEST(Probe, ReadsWhatHeadersSay) {
   EXPECT_FALSE(info_of("usual.jpg").color_profile);
 }
 
+TEST(Probe, TheBeginningOfAFileIsEnough) {
+  for (const std::string& name : picture_names()) {
+    const std::string file = picture(name);
+    const bool png = name.ends_with(".png");
+    const size_t pixels = png ? file.find("IDAT") + 4 : file.find("\xFF\xDA"s) + 16;
+    const auto info = probe(bytes_of(file.substr(0, pixels)));
+    ASSERT_TRUE(info.ok()) << name << ": " << info.error().what;
+    EXPECT_EQ(info->decode_bytes, info_of(name).decode_bytes) << name;
+    EXPECT_EQ(info->orientation, info_of(name).orientation) << name;
+  }
+}
+
 TEST(Probe, DecodingSeveralScansHoldsTheWholePicture) {
   EXPECT_GT(info_of("progressive.jpg").decode_bytes, info_of("usual.jpg").decode_bytes);
   EXPECT_GT(info_of("interlaced.png").decode_bytes, info_of("rgb.png").decode_bytes);

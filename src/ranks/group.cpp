@@ -287,7 +287,7 @@ void Group::send_beats() {
 
 Status Group::send(Peer& peer, MessageKind kind, std::string_view text) {
   const std::lock_guard lock(peer.sending);
-  if (!peer.connection.is_open()) return Ok{};  // the watch says what of it
+  if (!peer.connection.is_open()) return Error{ErrorCode::kIo, "the other rank has gone"};
   return peer.connection.send(kind, text);
 }
 
@@ -343,10 +343,12 @@ Error Group::fail(const Error& error) {
     leave();
     return *before;
   }
+  bool told = rank() != 0;
   for (const auto& peer : peers_)
-    (void)send(*peer, MessageKind::kFailed, error_text(rank() == 0 ? Error{error.code, ""} : error));
+    if (!send(*peer, MessageKind::kFailed, error_text(rank() == 0 ? Error{error.code, ""} : error)))
+      told = false;
   leave();
-  return rank() == 0 ? error : Error{error.code, ""};
+  return told ? Error{error.code, ""} : error;
 }
 
 void Group::leave() {

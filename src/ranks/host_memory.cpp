@@ -28,6 +28,8 @@ constexpr size_t kReadBytes = size_t{1} << 20;
 constexpr int64_t kSlotBytes = int64_t{256} << 10;
 /// Between two looks at whether the others live.
 constexpr long kTickNanoseconds = 20'000'000;
+/// Within which the end of a rank is noticed.
+constexpr double kNamedSeconds = 0.8;
 
 Error refused(const char* what) {
   return {ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno)), "memory between ranks"};
@@ -148,16 +150,24 @@ Status HostMemory::read(int from, int64_t offset, std::span<std::byte> to) {
     iovec here{to.data(), std::min(to.size(), kReadBytes)};
     iovec there{reinterpret_cast<void*>(address), here.iov_len};
     const ssize_t n = ::process_vm_readv(rank.pid, &here, 1, &there, 1, 0);
-    if (n <= 0) {
-      PLIMSOLL_TRY(check_());
-      return Error{ErrorCode::kIo,
-                   fmt::format("cannot read the memory of rank {}: {}", from, std::strerror(errno)),
-                   "memory between ranks", "run again"};
-    }
+    if (n <= 0) return why_unreadable(from, errno);
     address += static_cast<uint64_t>(n);
     to = to.subspan(static_cast<size_t>(n));
   }
   return Ok{};
+}
+
+/// A rank that has just ended is named by who watches it.
+Status HostMemory::why_unreadable(int from, int error) {
+  for (double end = now_seconds() + kNamedSeconds; error == ESRCH && now_seconds() < end;) {
+    PLIMSOLL_TRY(check_());
+    const timespec tick{0, kTickNanoseconds};
+    ::nanosleep(&tick, nullptr);
+  }
+  PLIMSOLL_TRY(check_());
+  return Error{ErrorCode::kIo,
+               fmt::format("cannot read the memory of rank {}: {}", from, std::strerror(error)),
+               "memory between ranks", "run again"};
 }
 
 std::span<std::byte> HostMemory::slot(int from, int to) const {

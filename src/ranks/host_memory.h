@@ -50,6 +50,7 @@ class HostMemory final : public runtime::Communicator {
   /// Until all ranks have come here.
   Status meet();
   Status publish(std::span<const std::byte> own);
+  Status why_unreadable(int from, int error);
   Status read(int from, int64_t offset, std::span<std::byte> to);
   [[nodiscard]] std::span<std::byte> slot(int from, int to) const;
   template <typename Range>

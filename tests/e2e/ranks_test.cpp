@@ -138,6 +138,43 @@ TEST_F(Ranks, AnErrorIsToldOnce) {
   EXPECT_EQ(run.err.find("error: ", first + 1), std::string::npos) << run.err;
 }
 
+/// Two ranks that a launcher of another name has started, the second with `more`; exit codes and rank 0's
+/// stderr.
+struct TwoRanks {
+  int first = -1, second = -1;
+  std::string err;
+};
+TwoRanks started_apart(const Folder& folder, const std::string& arguments, const std::string& more) {
+  const std::string train = "'" PLIMSOLL_BINARY "' train run.yaml --json " + arguments;
+  folder.write("both.sh",
+               "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=" + std::to_string(::getpid()) +
+                   folder.path().substr(folder.path().size() - 6) + "\nRANK=1 LOCAL_RANK=1 " + train + more +
+                   " >second.txt 2>&1 & other=$!\n" + "RANK=0 LOCAL_RANK=0 " + train +
+                   " >first.txt 2>err.txt; echo $? >codes.txt\n" + "wait $other; echo $? >>codes.txt\n");
+  EXPECT_EQ(std::system(("cd '" + folder.path() + "' && sh both.sh").c_str()), 0);
+  TwoRanks ended{.err = folder.read("err.txt")};
+  std::istringstream(folder.read("codes.txt")) >> ended.first >> ended.second;
+  EXPECT_EQ(folder.read("second.txt"), "") << "rank 0 alone prints";
+  return ended;
+}
+
+TEST_F(Ranks, VariablesOfALauncherDo) {
+  const std::string launched = trained(2, "launched");
+  const TwoRanks both = started_apart(folder_, "output.dir=apart", "");
+  EXPECT_EQ(both.first, 0) << both.err;
+  EXPECT_EQ(both.second, 0);
+  EXPECT_THAT(both.err, HasSubstr("2 ranks, started by torchrun"));
+  EXPECT_TRUE(folder_.read("apart/final/model.safetensors") == launched);
+}
+
+TEST_F(Ranks, OtherSettingsOnOneAreFoundBeforeTheFirstStep) {
+  const TwoRanks both = started_apart(folder_, "output.dir=apart", " training.learning_rate=1.0e-3");
+  EXPECT_EQ(both.first, 65);
+  EXPECT_EQ(both.second, 65);
+  EXPECT_THAT(both.err, HasSubstr("'learning_rate: 0.003' on rank 0, 'learning_rate: 0.001' on rank 1"));
+  EXPECT_THAT(folder_.read("first.txt"), Not(HasSubstr("\"event\": \"step\"")));
+}
+
 /// A run whose processes the test looks for and sends signals to.
 class RunningRanks : public Ranks {
  protected:

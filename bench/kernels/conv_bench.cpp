@@ -3,15 +3,10 @@
 // bench/kernels/conv_peer.py's. Threads: PLIMSOLL_BENCH_THREADS (default 1).
 #include <benchmark/benchmark.h>
 
-#include <bit>
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "backends/cpu/cpu_device.h"
-#include "ops/conv2d.h"
-#include "ops/op_list.h"
+#include "op_run.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -27,52 +22,6 @@ constexpr Shape kShapes[] = {
     {"c3_3x3_stride", 8, 56, 128, 128, 3, 2, 1},  {"c3_1x1_stride", 8, 56, 256, 512, 1, 2, 1},
     {"patches_16", 8, 224, 3, 768, 16, 16, 1},    {"depthwise_56", 8, 56, 96, 96, 7, 1, 96},
     {"depthwise_14", 8, 14, 384, 384, 7, 1, 384}, {"depthwise_7", 8, 7, 768, 768, 7, 1, 768},
-};
-
-CpuDevice& device() {
-  static CpuDevice cpu([] {
-    const char* threads = std::getenv("PLIMSOLL_BENCH_THREADS");
-    return threads ? std::max(1, std::atoi(threads)) : 1;
-  }());
-  return cpu;
-}
-
-/// An op with made-up operands in memory.
-struct Run {
-  ir::Op op;
-  ir::OpTypes types;
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<runtime::TensorRef> in, out;
-  std::span<std::byte> workspace;
-
-  Run(std::string_view name, std::vector<ir::TensorType> inputs, ir::Attrs attrs)
-      : types{name, std::move(inputs), {}, op.attrs} {
-    op.def = ops::find_op(name);
-    op.attrs = std::move(attrs);
-    types.outputs = *op.def->infer(types);
-    for (const ir::TensorType& t : types.inputs) in.push_back(operand(t));
-    for (const ir::TensorType& t : types.outputs) out.push_back(operand(t));
-    workspace = {aligned(device().target().workspace_bytes(types)),
-                 static_cast<size_t>(device().target().workspace_bytes(types))};
-  }
-
-  std::byte* aligned(int64_t bytes) {
-    memory.emplace_back(static_cast<size_t>(bytes) + 64);
-    void* at = memory.back().data();
-    size_t room = memory.back().size();
-    return static_cast<std::byte*>(std::align(64, static_cast<size_t>(bytes), at, room));
-  }
-  runtime::TensorRef operand(const ir::TensorType& t) {
-    std::byte* data = aligned(t.bytes().count);
-    for (int64_t i = 0; i < t.num_elements(); ++i) {
-      const float value = static_cast<float>(i * 2654435761 % 2003) / 1001.5F - 1.0F;
-      if (t.dtype == ir::DType::kF32)
-        reinterpret_cast<float*>(data)[i] = value;
-      else
-        reinterpret_cast<uint16_t*>(data)[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
-    }
-    return {data, t, ir::dense_strides(t.shape)};
-  }
 };
 
 /// The convolution, the gradient of its images, that of its weight.
@@ -110,12 +59,10 @@ Run run_of(const Shape& s, int which, bool as_product, ir::DType dtype) {
 }
 
 void measure(benchmark::State& state, const Shape& s, int which, bool as_product, ir::DType dtype) {
-  Run run = run_of(s, which, as_product, dtype);
-  run.types.op = run.op.def->name;
+  const Run run = run_of(s, which, as_product, dtype);
   const double flops = run.op.def->cost(run.types).flops;
   for (auto _ : state)
-    if (!device().launch({&run.op, run.in, run.out, run.workspace}, ir::Queue::kCompute).ok())
-      return state.SkipWithError("the kernel failed");
+    if (!run.launch().ok()) return state.SkipWithError("the kernel failed");
   state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
 

@@ -1,11 +1,12 @@
-// Passes over rows of channels. Sums keep a few vectors of channels in registers while they go down the rows
-// of a granule; what has no sums goes along the rows.
+// Passes over rows of channels. Sums keep a few vectors of channels in registers while they go down some
+// rows; what has no sums goes along the rows.
 #include "backends/cpu/kernels/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/norm/channels.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 //
+#include <algorithm>
 #include <type_traits>
 
 #include "backends/cpu/kernels/norm/channels.h"
@@ -172,8 +173,14 @@ struct SumRows {
   }
 };
 
+// Rows that are gone down at a time: so many that their elements stay in the first-level cache, where memory
+// is read along the rows.
+constexpr int64_t rows_at_once(int64_t channels) { return std::clamp<int64_t>(8192 / channels, 8, 256); }
+
+// The sums of rows [begin, end) of the granule, stored or, unless `is_first`, added.
 template <class Row, Mask kMask>
-HWY_INLINE void sum_rows_as(const ChannelSums& a, int64_t begin, int64_t end, float* dw, float* db) {
+HWY_INLINE void sum_part(const ChannelSums& a, bool is_first, int64_t begin, int64_t end, float* dw,
+                         float* db) {
   const int64_t channels = a.x.type.shape.dim(-1), first = begin / a.sets.rows_of_set * channels;
   const auto at = [&](const TensorRef& ref) { return row_of<Row>(ref ? ref : a.x, begin); };
   const SumRows<Row, kMask> rows{.dy = at(a.dy),
@@ -188,7 +195,6 @@ HWY_INLINE void sum_rows_as(const ChannelSums& a, int64_t begin, int64_t end, fl
                                  .has_dy2 = static_cast<bool>(a.dy2),
                                  .has_dz = static_cast<bool>(a.dz),
                                  .has_dx = static_cast<bool>(a.dx)};
-  const float* rstd = a.rstd + first;
   for_columns<4>(channels, [&](int64_t j, auto count, auto part) HWY_ATTR {
     constexpr int kVectors = decltype(count)::value;
     V sums_b[kVectors], sums_w[kVectors];
@@ -196,10 +202,22 @@ HWY_INLINE void sum_rows_as(const ChannelSums& a, int64_t begin, int64_t end, fl
     rows.template columns<kVectors>(j, channels, end - begin, sums_b, sums_w, part);
     if (dw == nullptr) return;
     for (int v = 0; v < kVectors; ++v) {
-      const int64_t channel = j + v * kWidth;
-      store(sums_b[v], db + channel, part);
-      store(hn::Mul(sums_w[v], load(rstd + channel, part)), dw + channel, part);
+      const int64_t i = j + v * kWidth;
+      store(is_first ? sums_b[v] : hn::Add(load(db + i, part), sums_b[v]), db + i, part);
+      store(is_first ? sums_w[v] : hn::Add(load(dw + i, part), sums_w[v]), dw + i, part);
     }
+  });
+}
+
+template <class Row, Mask kMask>
+HWY_INLINE void sum_rows_as(const ChannelSums& a, int64_t begin, int64_t end, float* dw, float* db) {
+  const int64_t channels = a.x.type.shape.dim(-1), step = rows_at_once(channels);
+  for (int64_t r = begin; r < end; r += step)
+    sum_part<Row, kMask>(a, r == begin, r, std::min(end, r + step), dw, db);
+  if (dw == nullptr) return;
+  const float* rstd = a.rstd + begin / a.sets.rows_of_set * channels;
+  for_vectors(channels, [=](int64_t i, auto part) HWY_ATTR {
+    store(hn::Mul(load(dw + i, part), load(rstd + i, part)), dw + i, part);
   });
 }
 

@@ -189,6 +189,20 @@ def compare_decoding(checks, load, paths):
         checks.check("images", f"decoded {' '.join(arguments) or 'as they are'}", wrong == 0, f"{total} pictures, {wrong} differ, by {most} at most")
 
 
+def compare_written(checks, driver, folder, paths):
+    """The processor file that a run leaves makes transformers give the same pixels."""
+    for name, processor in {"vit": VIT, "bit": BIT, "convnext": CONVNEXT, "convnext384": LARGE}.items():
+        file = folder / "preprocessor_config.json"
+        file.write_text(json.dumps({**processor, "do_rescale": True, "do_normalize": True}))
+        written = json.loads(subprocess.run([driver, "json", file], stdout=subprocess.PIPE, check=True).stdout)
+        most = 0.0
+        for path in paths[::23]:
+            for backend in ("pil", "torchvision"):
+                pixels = processed(json.loads(file.read_text()), opened(path), backend)
+                most = max(most, float(np.abs(processed(written, opened(path), backend) - pixels).max()))
+        checks.check("images", f"{name}: the processor file that is written", most == 0, f"pixels differ by {most} at most")
+
+
 def changed(driver, name, pixels, *arguments):
     height, width = pixels.shape[:2]
     output = subprocess.run([driver, *name, *arguments, str(height), str(width)], input=pixels.tobytes(), stdout=subprocess.PIPE, check=True).stdout
@@ -263,6 +277,7 @@ def main():
         compare_decoding(checks, load, paths)
         compare_processors(checks, load, paths)
         if not args.pictures:
+            compare_written(checks, driver, folder, paths)
             compare_changes(checks, driver, rng)
         if args.speed:
             compare_speed(checks, driver, folder, rng)

@@ -3,6 +3,7 @@
 //   driver load PREPROCESSOR [white] [ignore] [torch] [AUGMENTATIONS SEED EPOCH] < paths
 //                          a path a line; answers per path: u8 1 and the pixels, or u8 0 and why not; each as
 //                          u32 length and bytes. Scratch memory is exactly what scratch_bytes says.
+//   driver json PREPROCESSOR                  the file that is written for it
 //   driver change NUMBER MAGNITUDE HEIGHT WIDTH < pixels      one change of auto_augment.h
 //   driver hue SHIFT HEIGHT WIDTH < pixels
 //   driver seconds PREPROCESSOR AUGMENTATIONS < paths         the thread's seconds for loading each path,
@@ -118,6 +119,7 @@ int main(int argc, char** argv) {
   const std::string what = argc > 2 ? argv[1] : "";
   const std::vector<std::string> arguments(argv + 2, argv + argc);
   if (what == "load") load_all(settings_of(arguments));
+  if (what == "json") std::cout << images::processor_json(settings_of(arguments).processor);
   if (what == "seconds") seconds(settings_of(arguments));
   if (what == "change" || what == "hue") change(arguments, what == "hue");
   return 0;

@@ -28,7 +28,8 @@ struct Measured {
   int64_t threads = 0, units = 0;  ///< units of the task
   std::string unit;
   std::vector<std::pair<double, double>> losses;  ///< and norms, of each step from the first on
-  int64_t micro_batch_size = 0, computed = 0;     ///< units with padding
+  int64_t micro_batch_size = 0;                   ///< 0: it is part of what is trained (BatchNorm)
+  int64_t computed = 0;                           ///< units with padding
   std::string recompute, offload;
   bool optimizer_in_backward = false;
 
@@ -79,7 +80,7 @@ class Ladder {
     Measured m;
     m.unit = report.unit;
     m.threads = report.threads;
-    m.micro_batch_size = report.micro_batch_size;
+    m.micro_batch_size = report.batch_norms > 0 ? 0 : report.micro_batch_size;
     m.recompute = report.recompute;
     m.offload = report.offload;
     m.optimizer_in_backward = report.optimizer_in_backward;

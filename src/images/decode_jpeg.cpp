@@ -153,7 +153,7 @@ class Decompressor {
 
 }  // namespace
 
-Status decode_jpeg(Bytes file, const ImageInfo& /*info*/, RowSink& sink, Arena& arena) {
+Status decode_jpeg(Bytes file, RowSink& sink, Arena& arena) {
   // Decoding stops behind the last row that is needed; a file that is cut off is bad whichever that is.
   if (!has_end(file)) return bad_picture(kCutOff);
   thread_local Decompressor decompressor;

@@ -9,42 +9,42 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kRun =
+constexpr const char* kRunOfRanks =
     "model: {preset: smollm-135m}\n"
     "data: {train: a.txt, sequence_length: 64}\n"
     "training: {max_steps: 1}\n";
 
-Result<RunConfig> parse(const std::vector<std::string>& overrides) {
-  return parse_run_config(kRun, "run.yaml", overrides);
+Result<RunConfig> parse_ranks(const std::vector<std::string>& overrides) {
+  return parse_run_config(kRunOfRanks, "run.yaml", overrides);
 }
 
-std::string refusal(std::vector<std::string> overrides) {
+std::string refusal_of_ranks(std::vector<std::string> overrides) {
   overrides.insert(overrides.begin(), "distributed.ranks=2");
-  const auto config = parse(overrides);
+  const auto config = parse_ranks(overrides);
   EXPECT_FALSE(config) << overrides.back();
   return config ? "" : config.error().what;
 }
 
 TEST(Distributed, WhatRanksCannotHaveIsRefused) {
-  EXPECT_TRUE(parse({"distributed.ranks=2", "distributed.rank=1"}));
-  EXPECT_THAT(refusal({"distributed.rank=2"}), HasSubstr("distributed.rank is 2, of 2 ranks"));
-  EXPECT_THAT(refusal({"debug.dump_dir=dump"}), HasSubstr("debug.dump_dir"));
-  EXPECT_THAT(refusal({"runtime.device=cuda"}), HasSubstr("runtime.device is cuda"));
-  EXPECT_THAT(refusal({"memory.offload={optimizer: disk}"}), HasSubstr("memory.offload"));
-  EXPECT_THAT(refusal({"memory.optimizer_in_backward=true", "training.max_grad_norm=0"}),
+  EXPECT_TRUE(parse_ranks({"distributed.ranks=2", "distributed.rank=1"}));
+  EXPECT_THAT(refusal_of_ranks({"distributed.rank=2"}), HasSubstr("distributed.rank is 2, of 2 ranks"));
+  EXPECT_THAT(refusal_of_ranks({"debug.dump_dir=dump"}), HasSubstr("debug.dump_dir"));
+  EXPECT_THAT(refusal_of_ranks({"runtime.device=cuda"}), HasSubstr("runtime.device is cuda"));
+  EXPECT_THAT(refusal_of_ranks({"memory.offload={optimizer: disk}"}), HasSubstr("memory.offload"));
+  EXPECT_THAT(refusal_of_ranks({"memory.optimizer_in_backward=true", "training.max_grad_norm=0"}),
               HasSubstr("the ranks add their gradients first"));
-  EXPECT_THAT(refusal({"training.global_batch_size=auto"}), HasSubstr("global_batch_size is auto"));
-  EXPECT_TRUE(parse({"debug.dump_dir=dump", "distributed.ranks=1"})) << "one rank may have all";
+  EXPECT_THAT(refusal_of_ranks({"training.global_batch_size=auto"}), HasSubstr("global_batch_size is auto"));
+  EXPECT_TRUE(parse_ranks({"debug.dump_dir=dump", "distributed.ranks=1"})) << "one rank may have all";
 }
 
 TEST(Distributed, TheProductOfASplitCountsRanks) {
-  EXPECT_TRUE(parse({"distributed.ranks=3", "training.micro_batch_size=2",
-                     "training.gradient_accumulation_steps=4", "training.global_batch_size=24"}));
-  EXPECT_THAT(refusal({"training.micro_batch_size=2", "training.gradient_accumulation_steps=4",
-                       "training.global_batch_size=8"}),
+  EXPECT_TRUE(parse_ranks({"distributed.ranks=3", "training.micro_batch_size=2",
+                           "training.gradient_accumulation_steps=4", "training.global_batch_size=24"}));
+  EXPECT_THAT(refusal_of_ranks({"training.micro_batch_size=2", "training.gradient_accumulation_steps=4",
+                                "training.global_batch_size=8"}),
               HasSubstr("times 2 ranks is not training.global_batch_size (8)"));
-  const auto product = parse({"distributed.ranks=3", "training.micro_batch_size=2",
-                              "training.gradient_accumulation_steps=4"});
+  const auto product = parse_ranks(
+      {"distributed.ranks=3", "training.micro_batch_size=2", "training.gradient_accumulation_steps=4"});
   ASSERT_TRUE(product);
   EXPECT_EQ(product->training.global_batch_size, 24);
 }

@@ -68,8 +68,8 @@ struct InputGradScratch {
   int64_t gemm = 0, weight = 0, rows = 0;  ///< bytes
   int64_t row_count = 0;                   ///< that are multiplied at a time
 
-  InputGradScratch(const ConvExtents& e, const ir::OpTypes& types, int num_threads) {
-    const int64_t n = e.group_channels(), row = n * element_bytes(types.outputs[0]);
+  InputGradScratch(const ConvExtents& e, const ir::TensorType& weights, GemmTypes product, int num_threads) {
+    const int64_t n = e.group_channels(), row = n * (ir::bits(product.c_dtype) / 8);
     int64_t taps = 0, pixels = 0;
     for_classes(e, [&](const PixelClass& c) {
       taps = std::max(taps, c.taps());
@@ -77,17 +77,12 @@ struct InputGradScratch {
     });
     row_count = is_strided(e) ? std::min(pixels, std::max<int64_t>(48, kRowsBytes / row)) : pixels;
     gemm = gemm_workspace_bytes(row_count, n, std::max<int64_t>(1, taps) * e.group_outputs(), num_threads,
-                                product_types(types));
-    if (!e.is_product()) weight = round_up(taps * e.group_outputs() * n * element_bytes(types.inputs[1]), 64);
+                                product);
+    if (!e.is_product()) weight = round_up(taps * e.group_outputs() * n * element_bytes(weights), 64);
     if (is_strided(e)) rows = round_up(row_count * row, 64);
   }
   [[nodiscard]] int64_t bytes() const { return gemm + weight + rows; }
 };
-
-ir::OpTypes types_of(const KernelCall& call) {
-  return {
-      call.op->def->name, {call.inputs[0].type, call.inputs[1].type}, {call.outputs[0].type}, call.op->attrs};
-}
 
 class InputGrad {
  public:
@@ -98,7 +93,7 @@ class InputGrad {
         e_(e),
         precision_(product_precision(call)),
         pool_(pool),
-        sizes_(e_, types_of(call), pool.num_threads()),
+        sizes_(e_, weight_.type, {precision_, dx_.type.dtype}, pool.num_threads()),
         gemm_(call.workspace.first(static_cast<size_t>(sizes_.gemm))),
         taps_(call.workspace.data() + sizes_.gemm),
         rows_(taps_ + sizes_.weight) {}
@@ -207,7 +202,7 @@ class InputGrad {
 int64_t workspace_bytes(const ir::OpTypes& t, int num_threads) {
   const ConvExtents e = ops::conv_extents(t.outputs[0].shape, t.inputs[1].shape, t.inputs[0].shape, t.attrs);
   if (sums_directly(e)) return depthwise_bytes(e, num_threads);
-  return InputGradScratch(e, t, num_threads).bytes();
+  return InputGradScratch(e, t.inputs[1], product_types(t), num_threads).bytes();
 }
 
 void conv2d_input_grad(const KernelCall& call, ThreadPool& pool) {

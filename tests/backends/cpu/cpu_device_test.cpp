@@ -10,6 +10,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernel_harness.h"
+#include "backends/cpu/kernels/conv/conv_cases.h"
 #include "base/process.h"
 #include "sanitizer.h"
 
@@ -107,7 +108,15 @@ TEST(CpuDevice, LaunchingAllocatesNothing) {
   Attrs dropping = attention;
   dropping.set("p", 0.1);
   dropping.set("key", int64_t{5});
+  const ConvCase conv{{1, 9, 8, 20}, {10, 3, 3, 20}, {.stride = {2, 1}, .padding = {1, 1}}, true},
+      depthwise{{1, 9, 8, 20}, {20, 3, 3, 1}, {.padding = {1, 1}, .groups = 20}};
   const OpRun runs[] = {
+      conv.forward(),
+      conv.input_grad(),
+      conv.weight_grad(false),
+      depthwise.forward(),
+      depthwise.input_grad(),
+      depthwise.weight_grad(false),
       {"add", {x, x}},
       {"swiglu", {x}},
       {"add_rms_norm", {x, x, w}, {{"eps", 1e-5}}},

@@ -14,6 +14,17 @@ namespace plimsoll::datasets {
 namespace {
 
 int64_t num_slots(const LoaderOptions& options) { return options.num_threads > 0 ? options.prefetch + 1 : 1; }
+/// A thread's first heap block makes the C library map an arena for it. Reading images takes small blocks (a
+/// path, a decoder's state), so their threads do that before the first step.
+void take_heap(const LoaderOptions& options) {
+  constexpr size_t kBytes = size_t{48} << 10;
+  const bool decodes = std::ranges::any_of(
+      options.tensors, [](const TensorSpec& tensor) { return tensor.dtype == ir::DType::kU8; });
+  if (!decodes) return;
+  const auto block = std::make_unique_for_overwrite<std::byte[]>(kBytes);
+  *static_cast<volatile std::byte*>(block.get()) = std::byte{1};
+}
+
 int64_t num_readers(const LoaderOptions& options) { return std::max(options.num_threads, 1); }
 
 /// Of one batch: each tensor begins at a multiple of its element's size.
@@ -112,6 +123,7 @@ void Loader::work(int thread) {
   const auto scratch = std::span(scratch_).subspan(static_cast<size_t>(thread * options_.scratch_bytes),
                                                    static_cast<size_t>(options_.scratch_bytes));
   pthread_setname_np(pthread_self(), "loader");  // train/step_waits looks for it
+  take_heap(options_);
   std::unique_lock lock(mutex_);
   for (;;) {
     // The batch handed out last is in use; all before it are done with.

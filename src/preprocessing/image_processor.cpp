@@ -98,7 +98,7 @@ Result<tasks::ImageInputs> image_inputs(const settings::RunConfig& config, const
   if (const io::Tree& list = config.data.images.augment.entries; !list.is_null()) {
     PLIMSOLL_ASSIGN(inputs.augmentations, images::parse_augmentations(list));
   }
-  inputs.reading_bytes = std::max(reading_bytes, kLeastReading);
+  inputs.reading_bytes = reading_bytes > 0 ? reading_bytes : kLeastReading;
   inputs.label_smoothing = config.training.label_smoothing;
   inputs.mix = {.mixup = config.data.images.mixup, .cutmix = config.data.images.cutmix};
   inputs.seed = static_cast<uint64_t>(config.training.seed);

@@ -35,6 +35,7 @@ inline const std::map<std::string, Drawn>& companions() {
       {"training.nesterov",
        {{"training.optimizer", "sgd"}, {"training.momentum", "0.9"}, {"training.dampening", "0"}}},
       {"distributed.rank", {{"distributed.ranks", "65536"}}},
+      {"training.state.gradients", {{"training.precision", "bf16"}}},
       {"lora.layers_pattern", {{"lora.layers_to_transform", "[0, 1]"}}},
       {"training.adafactor.warmup_init",
        {{"training.optimizer", "adafactor"}, {"training.adafactor.relative_step", "true"}}},

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "checkpoints/adapter_files.h"
 #include "checkpoints/final_record.h"
+#include "io/python_json.h"
 #include "models/classifier.h"
 #include "optimizers/optimizer.h"
 #include "settings/settings.h"
@@ -41,7 +42,8 @@ std::string config_text(const io::ConfigJson& model_config, ir::DType dtype) {
   io::Tree fields = models::with_class(model_config).fields();
   std::erase_if(fields.members, [](const auto& member) { return member.first == "torch_dtype"; });
   fields.set("dtype", io::Tree::of(std::string(settings::state_format(dtype).config)));
-  return io::to_json(fields) + "\n";
+  // transformers refuses 1 where an image model's field is a real number.
+  return (models::is_image_model(model_config) ? io::to_python_json(fields) : io::to_json(fields)) + "\n";
 }
 
 io::ConfigJson with_pad_token(const io::ConfigJson& config, std::optional<int64_t> token) {

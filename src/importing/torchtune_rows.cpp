@@ -120,8 +120,10 @@ constexpr Row kTorchtuneRows[] = {
     {"log_peak_memory_stats", "", Rule::kHarmless, "*", "memory is planned and measured in each run"},
     {"log_level", "", Rule::kHarmless, "*", "Plimsoll decides what it prints"},
     {"profiler.*", "", Rule::kHarmless, "*", "it measures and changes nothing"},
-    {"fp8_recipe_name", "training.precision", Rule::kNoEqual, "", "fp8 is not available in this version"},
-    {"enable_fp8_training", "training.precision", Rule::kNoEqual, "", "fp8 is not available in this version"},
+    {"fp8_recipe_name", "training.precision", Rule::kNoEqual, "",
+     "set training.precision: fp8 and training.fp8.recipe by hand"},
+    {"enable_fp8_training", "training.precision", Rule::kNoEqual, "",
+     "set training.precision: fp8 and training.fp8.recipe by hand"},
 };
 
 }  // namespace

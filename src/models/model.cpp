@@ -83,8 +83,9 @@ void Model::set_norm_statistics(std::optional<NormStatistics> asked) {
 }
 
 bool Model::couples_micro_batch() const {
-  return std::ranges::any_of(batch_norms_,
-                             [](const BatchNormLayer& l) { return l.statistics == NormStatistics::kBatch; });
+  return scales_by_micro_batch_ || std::ranges::any_of(batch_norms_, [](const BatchNormLayer& l) {
+           return l.statistics == NormStatistics::kBatch;
+         });
 }
 
 void Model::keep_in(ir::DType dtype) {

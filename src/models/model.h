@@ -180,8 +180,10 @@ class Model {
   /// Where each BatchNorm layer takes its statistics from in training; nothing: frozen where neither its
   /// weight nor its bias is trained. After `divide`.
   void set_norm_statistics(std::optional<NormStatistics> asked);
-  /// Whether a step depends on which examples a micro-batch holds: a layer takes its statistics from them.
+  /// Whether a step depends on which examples a micro-batch holds: a layer takes its statistics from them, or
+  /// operands in FP8 their scales.
   [[nodiscard]] bool couples_micro_batch() const;
+  void couple_micro_batch() { scales_by_micro_batch_ = true; }
   /// Fields of the config file that were passed over, for a message.
   [[nodiscard]] const std::vector<std::string>& unknown_fields() const { return unknown_fields_; }
 
@@ -221,6 +223,7 @@ class Model {
   std::vector<Constant> constants_;
   std::vector<Buffer> buffers_;
   std::vector<BatchNormLayer> batch_norms_;
+  bool scales_by_micro_batch_ = false;
   std::optional<Adapters> adapters_;
   std::vector<std::string> unknown_fields_;
   int64_t num_labels_ = 0;

@@ -151,6 +151,7 @@ HWY_INLINE int64_t quantize_panel(Scheme scheme, const TensorScale& tensor, Pane
       put_bytes(p.code, p.blocks, scales);
       return quantize_scaled<MiniE4m3, uint8_t>(p, rows);
     case Scheme::kNvfp4:
+    case Scheme::kNvfp4Block16x16:
       nv_scales(p.amax, p.blocks, tensor, p.code, p.multiplier);
       put_bytes(p.code, p.blocks, scales);
       return quantize_scaled<MiniE2m1, Nibble>(p, rows);
@@ -200,6 +201,7 @@ HWY_INLINE void load_factors(Scheme scheme, const TensorScale& tensor, Panel& p,
       for (size_t b = 0; b < p.blocks; ++b) p.multiplier[b] = mx_value(scales[b]);
       return;
     case Scheme::kNvfp4:
+    case Scheme::kNvfp4Block16x16:
       for (size_t b = 0; b < p.blocks; ++b) p.code[b] = scales[b];
       return nv_factors(p.code, p.blocks, tensor, p.multiplier);
     default:
@@ -216,6 +218,7 @@ HWY_INLINE void dequantize_row(Scheme scheme, const Panel& p, const std::byte* c
       return decode_scaled<uint8_t, kStream>(
           codes, p.cols, p.multipliers(), [=](VU32 c) HWY_ATTR { return from_code<MiniE5m2>(d, c); }, x);
     case Scheme::kNvfp4:
+    case Scheme::kNvfp4Block16x16:
       return decode_scaled<Nibble, kStream>(codes, p.cols, p.multipliers(), Sixteen(kE2m1Values), x);
     case Scheme::kNf4:
       return decode_scaled<Nibble, kStream>(codes, p.cols, p.multipliers(), Sixteen(kNf4Values), x);

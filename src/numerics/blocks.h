@@ -2,8 +2,8 @@
 // that all can be compared, the 16-bit formats and tf32, which have no scale.
 //
 // A tensor is matrices of rows x columns, its last two axes. Blocks run along the last axis and restart with
-// each row (fp8-block-128x128: tiles that restart with each matrix); one that the shape does not fill is
-// smaller. The layouts, `value = code x scale` in each:
+// each row (fp8-block-128x128, nvfp4-16x16: tiles that restart with each matrix); one that the shape does
+// not fill is smaller. The layouts, `value = code x scale` in each:
 //
 //   scheme             codes, a row                     scales, a row (tiles: a row of tiles)
 //   bf16 fp16 tf32     2, 2, 4 bytes a number           none
@@ -11,6 +11,7 @@
 //   fp8-block-*        a byte, E4M3                     f32 a block, a power of two
 //   mxfp8              a byte, E4M3                     E8M0, a byte a block of 32
 //   nvfp4              half a byte, E2M1                E4M3, a byte a block of 16, beside the tensor's f32 S
+//   nvfp4-16x16        the same                         the same a tile of 16 x 16
 //   nf4                half a byte, kNf4Values          f32 a block of 64, its largest magnitude
 //   int8-block256      a byte, two's complement / 127   f32 a block of 256, its largest magnitude
 //
@@ -39,6 +40,7 @@ enum class Scheme : uint8_t {
   kFp8Block128x128,
   kMxfp8,
   kNvfp4,
+  kNvfp4Block16x16,
   kNf4,
   kInt8Block256
 };
@@ -65,6 +67,8 @@ int64_t code_row_bytes(Scheme scheme, int64_t cols);
 int64_t scale_rows(Scheme scheme, int64_t rows);
 int64_t scale_cols(Scheme scheme, int64_t cols);
 int64_t scale_bytes(Scheme scheme);
+/// Blocks whose scales are in units of the tensor's.
+bool is_nvfp4(Scheme scheme);
 /// Bits a number in a large matrix, with its share of the scales.
 double bits_per_value(Scheme scheme);
 

@@ -25,6 +25,8 @@ constexpr SchemeInfo kSchemes[] = {
      "the least power of two that brings the block within 448"},
     {Scheme::kNvfp4, "nvfp4", Format::kE2m1, 1, 16, Format::kE4m3, true,
      "E4M3 of the block's largest magnitude / 6, in units of the tensor's / 2688"},
+    {Scheme::kNvfp4Block16x16, "nvfp4-16x16", Format::kE2m1, 16, 16, Format::kE4m3, true,
+     "E4M3 of the tile's largest magnitude / 6, in units of the tensor's / 2688"},
     {Scheme::kNf4, "nf4", Format::kNf4, 1, 64, Format::kFp32, false, "the block's largest magnitude"},
     {Scheme::kInt8Block256, "int8-block256", Format::kInt8, 1, 256, Format::kFp32, false,
      "the block's largest magnitude, code 127"},
@@ -75,11 +77,13 @@ double bits_per_value(Scheme scheme) {
   return code + info(s.scales).stored_bits / static_cast<double>(s.block_rows * s.block_cols);
 }
 
+bool is_nvfp4(Scheme scheme) { return scheme == Scheme::kNvfp4 || scheme == Scheme::kNvfp4Block16x16; }
+
 TensorScale tensor_scale(Scheme scheme, float amax) {
   TensorScale t{.amax = amax};
   if (!info(scheme).has_tensor_scale || !(amax > 0) || std::isinf(amax)) return t;
   const float largest =
-      scheme == Scheme::kNvfp4 ? 2688.0F : static_cast<float>(info(info(scheme).codes).max);  // 448 * 6
+      is_nvfp4(scheme) ? 2688.0F : static_cast<float>(info(info(scheme).codes).max);  // 448 * 6
   t.scale = std::min(largest / amax, std::numeric_limits<float>::max());
   t.decode = 1.0F / t.scale;
   return t;

@@ -46,6 +46,7 @@ void add_product_grads(VjpContext& ctx, const Op& op, ValueId dy) {
   const auto attrs = [&](bool transposed, DType out, DType otherwise) {
     ir::Attrs a{{"transposed", transposed}};
     if (const ir::Attr* precision = op.attrs.find("precision")) a.set("precision", *precision);
+    if (op.attrs.flag("fp8")) a.set("fp8", true);
     if (out != otherwise) a.set("out", std::string(ir::name(out)));
     return a;
   };
@@ -241,7 +242,7 @@ OpGroup linear_ops() {
        .work = product,
        .min_inputs = 2,
        .max_inputs = 3,
-       .attrs = {bool_attr("transposed"), precision_attr(), out_attr()},
+       .attrs = {bool_attr("transposed"), bool_attr("fp8"), precision_attr(), out_attr()},
        .infer = infer_linear,
        .vjp = vjp_linear,
        .cost = cost_linear,
@@ -282,7 +283,7 @@ OpGroup linear_ops() {
        .work = {.kind = WorkKind::kProduct, .keys = {kWeightKey}, .size = size_linear_dw},
        .min_inputs = 2,
        .max_inputs = 3,
-       .attrs = {bool_attr("transposed"), precision_attr(), out_attr()},
+       .attrs = {bool_attr("transposed"), bool_attr("fp8"), precision_attr(), out_attr()},
        .infer = infer_linear_dw,
        .cost = cost_linear_dw,
        .reference = reference_linear_dw,

@@ -13,11 +13,12 @@ using ir::ValueId;
 // ---- linear maps (linear.cpp)
 
 /// x [..., in], weight [out, in] (or [in, out] where `transposed`, as GPT-2's Conv1D), bias [out] or absent
-/// -> [..., out]. Op `linear`(x, weight, bias?) {transposed, precision?, out?}.
-/// vjp: dx = linear(dy, weight) {!transposed}; `linear_dw`(x, dy, acc?) {transposed, precision?, out?} -> as
-/// weight, a reduction over rows; db = `sum_rows`(dy, acc?) {out?} -> [out]. `linear_few` is the same map for
-/// the few rows of a decoding step: weights are read once and not packed, so its sums have another order; no
-/// derivative. Pass small_m brings it in.
+/// -> [..., out]. Op `linear`(x, weight, bias?) {transposed, fp8?, precision?, out?}; `fp8` asks the pass of
+/// that name for quantised operands, here and in the derivatives.
+/// vjp: dx = linear(dy, weight) {!transposed}; `linear_dw`(x, dy, acc?) {transposed, fp8?, precision?, out?}
+/// -> as weight, a reduction over rows; db = `sum_rows`(dy, acc?) {out?} -> [out]. `linear_few` is the same
+/// map for the few rows of a decoding step: weights are read once and not packed, so its sums have another
+/// order; no derivative. Pass small_m brings it in.
 ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transposed = false);
 /// base [..., width] with x [..., in] times weight [out, in] added to its columns from `column` on: a product
 /// of few terms beside a large one, whose place the result takes. The bits are those of `add`(base, `linear`)

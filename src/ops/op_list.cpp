@@ -32,6 +32,7 @@ OpGroup rms_norm_ops();
 OpGroup layer_norm_ops();
 OpGroup layer_scale_ops();
 OpGroup linear_ops();
+OpGroup scaled_matmul_ops();
 OpGroup dora_ops();
 OpGroup embedding_adapters_ops();
 OpGroup embedding_ops();
@@ -43,6 +44,7 @@ OpGroup kv_cache_ops();
 OpGroup cross_entropy_ops();
 OpGroup group_norm_ops();
 OpGroup head_loss_ops();
+OpGroup fp8_scaling_ops();
 OpGroup gather_rows_ops();
 OpGroup label_loss_ops();
 OpGroup optimizer_ops();
@@ -65,6 +67,8 @@ std::vector<const ir::OpDef*> collect() {
                               rms_norm_ops(),
                               layer_norm_ops(),
                               linear_ops(),
+                              scaled_matmul_ops(),
+                              fp8_scaling_ops(),
                               dora_ops(),
                               embedding_adapters_ops(),
                               embedding_ops(),

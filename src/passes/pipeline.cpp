@@ -76,7 +76,15 @@ Status run_autocast(PassState& s) {
   PLIMSOLL_ASSIGN(s.precision, autocast(s.graph, {.keep = s.keep,
                                                   .precision = s.options.precision,
                                                   .short_residual = s.options.short_residual,
-                                                  .overrides = s.options.precision_overrides}));
+                                                  .overrides = s.options.precision_overrides,
+                                                  .fp8 = s.options.fp8}));
+  return Ok{};
+}
+
+Status run_fp8(PassState& s) {
+  PLIMSOLL_ASSIGN(s.fp8,
+                  fp8(s.graph, {.keep = s.keep, .fp8 = s.options.fp8, .last_forward_op = s.last_forward_op}));
+  follow(s.keep, s.fp8.replaced);
   return Ok{};
 }
 
@@ -192,6 +200,11 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::common_subexpressions, run_common_subexpressions},
     {"dead-code-2", kTidy, "Derivatives that no state takes go before anything looks at lifetimes.",
      &Options::dead_code, run_dead_code},
+    {"fp8", kTidy,
+     "Marked products take quantised operands; behind autodiff, to which rounding is the identity, and "
+     "before "
+     "recompute, which may rebuild them.",
+     nullptr, run_fp8},
     {"fuse-linear-adds", kTidy, "An adapter's part of a gradient is added to the base's in place.",
      &Options::fuse_linear_adds, run_fusion<fuse_linear_adds>},
     {"fuse-pointwise-2", kTidy, "Derivatives of neighbours are joined as their ops were.",
@@ -304,6 +317,7 @@ Status Pipeline::tidy(ir::Graph& graph, std::span<ir::ValueId> keep) {
   PassState state{graph, options_};
   progress_.is_tidy = true;
   PLIMSOLL_TRY(run_keeping(Phase::kTidy, state, keep));
+  progress_.fp8 = std::move(state.fp8);
   empty_removed_ops(graph);
   return Ok{};
 }

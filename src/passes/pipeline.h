@@ -21,6 +21,7 @@
 #include "passes/recompute/recompute_policy.h"
 #include "passes/training/autocast.h"
 #include "passes/training/autodiff.h"
+#include "passes/training/fp8.h"
 
 namespace plimsoll::passes {
 
@@ -58,6 +59,7 @@ struct PipelineOptions {
   /// Shown each differentiated program before anything is computed again.
   std::function<void(const RecomputeAnalysis&)> look_at_blocks = {};
   std::vector<PrecisionOverride> precision_overrides = {};
+  Fp8Settings fp8 = {};
   OffloadOptions offload = {};  ///< what lies elsewhere than on the device
   /// Programs can be run op by op, each op twice: updates stay apart, as one op over all tensors would need
   /// all of the optimizer's states a second time.
@@ -92,6 +94,7 @@ struct PassState {
   ir::OpId last_forward_op = {};  ///< the op that gives the loss; backward stands after it
   InPlaceReport in_place = {};
   AutocastReport precision = {};
+  Fp8Report fp8 = {};
   ShortNormsReport half_precision_norms = {};
   std::vector<RecomputeUnit> recomputed = {};
 };
@@ -112,6 +115,7 @@ struct PipelineProgress {
   std::vector<PassTiming> timings = {};
   ir::OpId last_forward_op = {};
   AutocastReport precision = {};
+  Fp8Report fp8 = {};
   std::vector<RecomputeUnit> recomputed = {};
   bool is_tidy = false, is_scheduled = false;
 };
@@ -146,6 +150,8 @@ class Pipeline {
   [[nodiscard]] ir::OpId last_forward_op() const { return progress_.last_forward_op; }
   /// What each op of the forward graph runs in; empty where no pass has changed it. Complete behind backward.
   [[nodiscard]] const AutocastReport& precision() const { return progress_.precision; }
+  /// Products in FP8 and those marked that are not. Complete behind tidy.
+  [[nodiscard]] const Fp8Report& fp8() const { return progress_.fp8; }
   /// What `recompute` has come to. Complete behind backward.
   [[nodiscard]] const std::vector<RecomputeUnit>& recomputed() const { return progress_.recomputed; }
 

@@ -9,8 +9,8 @@ namespace {
 
 /// Which a program may read before it has written them.
 bool starts_at_zero(ir::StateClass c) {
-  return c == ir::StateClass::kOptimizerState || c == ir::StateClass::kCache ||
-         c == ir::StateClass::kOutput || c == ir::StateClass::kBuffer;
+  return c == ir::StateClass::kOptimizerState || c == ir::StateClass::kScaler ||
+         c == ir::StateClass::kCache || c == ir::StateClass::kOutput || c == ir::StateClass::kBuffer;
 }
 
 int64_t bytes_of(const passes::SessionState& s) { return s.decl.type.bytes().count; }

@@ -27,6 +27,11 @@ std::vector<Error> check_distributed(const RunConfig& config) {
            "set runtime.device=cpu, or train with one rank");
   if (config.training.chooses_global_batch_size)
     refuse(several + "training.global_batch_size is auto", "set training.global_batch_size to a number");
+  const std::string& recipe = config.training.fp8.recipe;
+  if (config.computes_in(Precision::kFp8) && recipe != "block" && recipe != "mxfp8")
+    refuse(several + "training.fp8.recipe is " + recipe +
+               ", whose scales come from a whole tensor: ranks do not share them in this version",
+           "set training.fp8.recipe=mxfp8 or block");
   if (!config.debug.dump_dir.empty())
     refuse(several + "debug.dump_dir asks for dumps, which are one rank's", "dump a run of one rank");
   if (config.memory.offload.text != "auto" && config.memory.offload.text != "none")

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/suggest.h"
+#include "numerics/fp8_recipes.h"
 
 namespace plimsoll::settings {
 namespace {
@@ -24,8 +25,9 @@ ops::Precision pass_precision(Precision precision) {
       return ops::Precision::kBf16;
     case Precision::kFp16:
       return ops::Precision::kF16;
+    case Precision::kFp8:  // what is in FP8 is marked beside
+      return ops::Precision::kBf16;
     case Precision::kFp32:
-    case Precision::kFp8:  // not in this version
       break;
   }
   return ops::Precision::kF32;
@@ -85,11 +87,30 @@ std::string storage_named_by(std::string_view pattern, const models::Model& mode
 
 }  // namespace
 
+passes::Fp8Settings fp8_settings(const TrainingSettings& training) {
+  const Fp8Settings& fp8 = training.fp8;
+  return {.enabled = training.precision == Precision::kFp8,
+          .keep_last_layers = fp8.keep_last_layers,
+          .form = {.recipe = numerics::find_fp8_recipe(fp8.recipe).value_or(numerics::Fp8Recipe::kDelayed),
+                   .hybrid = fp8.fp8_format == "hybrid",
+                   .hadamard = fp8.hadamard.value_or(true),
+                   .stochastic = fp8.stochastic_rounding.value_or(true)},
+          .delayed = {fp8.margin, fp8.amax_compute_algo == "most_recent"},
+          .history_len = fp8.amax_history_len,
+          .random_state = std::string(planner::kRandomState)};
+}
+
+bool scales_by_micro_batch(const RunConfig& config) {
+  const std::string& recipe = config.training.fp8.recipe;
+  return config.computes_in(Precision::kFp8) && (recipe == "current" || recipe == "nvfp4");
+}
+
 void set_precision(const TrainingSettings& training, passes::PipelineOptions& options) {
   options.precision = pass_precision(training.precision);
   options.short_residual = !training.residual_in_fp32;
   for (const auto& [pattern, precision] : training.precision_overrides)
-    options.precision_overrides.push_back({pattern, pass_precision(precision)});
+    options.precision_overrides.push_back({pattern, pass_precision(precision), precision == Precision::kFp8});
+  options.fp8 = fp8_settings(training);
 }
 
 ops::LossScaling loss_scaling(const LossScaleSettings& scale) {

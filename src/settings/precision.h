@@ -11,6 +11,12 @@ namespace plimsoll::settings {
 /// training.precision, its overrides and the residual stream, for the autocast pass.
 void set_precision(const TrainingSettings& training, passes::PipelineOptions& options);
 
+/// training.fp8 as the passes take it.
+passes::Fp8Settings fp8_settings(const TrainingSettings& training);
+
+/// Whether scales of FP8 come from the tensors of a micro-batch, whose size is part of what is trained then.
+bool scales_by_micro_batch(const RunConfig& config);
+
 /// How the loss scale moves; a static one neither grows nor falls.
 ops::LossScaling loss_scaling(const LossScaleSettings& scale);
 

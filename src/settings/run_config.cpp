@@ -251,8 +251,10 @@ bool RunConfig::dumps(std::string_view kind) const {
 
 bool RunConfig::computes_in(Precision precision) const {
   const PrecisionOverrides& overrides = training.precision_overrides;
-  return training.precision == precision || std::any_of(overrides.begin(), overrides.end(),
-                                                        [&](const auto& o) { return o.second == precision; });
+  const bool beside_fp8 = precision == Precision::kBf16 && training.precision == Precision::kFp8;
+  return training.precision == precision || beside_fp8 ||
+         std::any_of(overrides.begin(), overrides.end(),
+                     [&](const auto& o) { return o.second == precision; });
 }
 
 std::string RunConfig::event_folder() const {

@@ -50,12 +50,16 @@ struct ModelSettings {
 /// training.precision_overrides: pattern and precision, in the order in which they are tried.
 using PrecisionOverrides = std::vector<std::pair<std::string, Precision>>;
 
+/// training.fp8, with Transformer Engine's names and defaults.
 struct Fp8Settings {
   std::string recipe = "delayed";
   int64_t margin = 0;
   std::string fp8_format = "hybrid";
   int64_t amax_history_len = 1024;
   std::string amax_compute_algo = "max";
+  double keep_last_layers = 0;                   ///< share of the blocks that stay in bf16
+  std::optional<bool> stochastic_rounding = {};  ///< auto: on
+  std::optional<bool> hadamard = {};
 };
 
 struct LossScaleSettings {

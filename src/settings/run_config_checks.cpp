@@ -19,6 +19,7 @@
 #include "settings/offload.h"
 #include "settings/optimizer_in_backward.h"
 #include "settings/param_groups.h"
+#include "settings/precision.h"
 #include "settings/quantization.h"
 #include "settings/schedule.h"
 #include "settings/state_settings.h"
@@ -287,6 +288,11 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(check_param_groups(config.training));
   add(check_loss_scale(config.training.loss_scale));
   add(check_state(config.training, config.notes));
+  if (scales_by_micro_batch(config))
+    config.notes.push_back(fmt::format(
+        "training.fp8.recipe {} takes scales from the tensors of a micro-batch: its size is part of "
+        "what is trained, and no search chooses it; set training.micro_batch_size",
+        config.training.fp8.recipe));
   add(check_optimizer_in_backward(config));
   add(check_offload(config));
   for (std::string& note : offload_notes(config)) config.notes.push_back(std::move(note));

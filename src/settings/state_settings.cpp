@@ -19,6 +19,7 @@ bool keeps_bf16(const StateSettings& s) {
 
 /// Weights and gradients are fp32, or what the products are computed in.
 Status check_format(const char* name, StateWord format, Precision precision) {
+  if (precision == Precision::kFp8) precision = Precision::kBf16;  // what all other products are computed in
   if (format == StateWord::kFp32 || word(format) == word(precision)) return Ok{};
   return wrong_setting(
       fmt::format("training.state.{} is {}, and training.precision is {}", name, word(format),

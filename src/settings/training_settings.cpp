@@ -54,7 +54,7 @@ void add_training(std::vector<Setting>& list) {
   add(choice(PLIMSOLL_CHOICE(training.precision), kWhat, "precision of the matrix products"));
   add(plain(PLIMSOLL_FIELD(training.precision_overrides), kWhat,
             "other precision for matching ops or layers: {lm_head: fp32}; the first match wins",
-            {"fp32", "tf32", "bf16", "fp16"}));
+            {"fp32", "tf32", "bf16", "fp16", "fp8"}));
   add(plain(PLIMSOLL_FIELD(training.residual_in_fp32), kWhat,
             "keep the residual stream fp32; false: in bf16 or fp16, as training.precision says"));
   add(plain(PLIMSOLL_FIELD(training.fp8.recipe), kWhat, "recipe of the scales",
@@ -67,6 +67,13 @@ void add_training(std::vector<Setting>& list) {
              65536));
   add(plain(PLIMSOLL_FIELD(training.fp8.amax_compute_algo), kWhat,
             "scale by the largest value of the history, or by the last", {"max", "most_recent"}));
+  add(number(PLIMSOLL_FIELD(training.fp8.keep_last_layers), kWhat,
+             "share of the model's layers, its last ones, whose products stay in bf16", 0, 1));
+  add(number(PLIMSOLL_FIELD(training.fp8.stochastic_rounding), kWhat,
+             "nvfp4: round gradients stochastically; auto: true", 0, 1, "auto"));
+  add(number(PLIMSOLL_FIELD(training.fp8.hadamard), kWhat,
+             "nvfp4: Hadamard transform of the operands of the weights' gradients; auto: true", 0, 1,
+             "auto"));
   add(above(PLIMSOLL_FIELD(training.loss_scale.fixed), kWhat,
             "a static scale; a number in place of loss_scale's map means this", kLeastScale, kMostScale));
   add(above(PLIMSOLL_FIELD(training.loss_scale.init_scale), kWhat, "initial scale", kLeastScale, kMostScale));
@@ -83,12 +90,12 @@ void add_training(std::vector<Setting>& list) {
             {"adamw", "adam", "adam_l2", "sgd", "lion", "adamw_8bit", "adafactor", "muon"}));
   add(number(PLIMSOLL_FIELD(training.learning_rate), kWhat, "peak learning rate", 0, 1e6));
   add(plain(PLIMSOLL_FIELD(training.lr_scheduler), kWhat, "learning-rate schedule", schedule_names()));
-  takes_only(list, "training.precision", {"fp32", "tf32", "bf16", "fp16"});
   const auto optimizers = optimizers::optimizer_names();
   takes_only(list, "training.optimizer", {optimizers.begin(), optimizers.end()});
-  only_with(list, {"training.residual_in_fp32"}, {"training.precision", {"bf16", "fp16"}});
-  only_with(list, {"training.fp8."}, {"training.precision", {"fp8"}});
-  not_yet(list, {"training.fp8."}, "leave training.fp8 out; training.precision=bf16 computes in 16 bits");
+  only_with(list, {"training.residual_in_fp32"}, {"training.precision", {"bf16", "fp16", "fp8"}});
+  only_with(list, {"training.fp8."}, {.path = "training.precision", .values = {"fp8"}, .or_overrides = true});
+  only_with(list, {"training.fp8.stochastic_rounding", "training.fp8.hadamard"},
+            {.path = "training.fp8.recipe", .values = {"nvfp4"}});
   only_with(list, {"training.loss_scale."},
             {.path = "training.precision", .values = {"fp16"}, .or_overrides = true, .is_noted = true});
 }

@@ -19,6 +19,7 @@
 #include "preprocessing/run_task.h"
 #include "settings/lora_settings.h"
 #include "settings/param_groups.h"
+#include "settings/precision.h"
 #include "settings/quantization.h"
 #include "settings/state_settings.h"
 #include "tasks/task_list.h"
@@ -176,6 +177,7 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
   if (lora) PLIMSOLL_TRY(add_adapters_of(config.lora, *lora, model_config, *model));
   PLIMSOLL_TRY(models::select(*model, settings::selection_of(config.training)));
   PLIMSOLL_TRY(settle_norm_statistics(config, *model));
+  if (settings::scales_by_micro_batch(config)) model->couple_micro_batch();
   model->keep_in(settings::state_choice(config.training).weights);
   PLIMSOLL_TRY(keep_in_few_bits(config, model_config, options.purpose == Purpose::kTrain, *model));
   PLIMSOLL_ASSIGN(std::unique_ptr<tasks::Task> task,

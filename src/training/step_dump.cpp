@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "checkpoints/tensor_files.h"
+#include "numerics/blocks.h"
 #include "ops/loss_scale.h"
 
 namespace plimsoll::training {
@@ -34,6 +35,32 @@ size_t add_views(const models::Model& model, const std::string& prefix, bool fro
         else
           entries.push_back({name, "F32", checkpoints::extents_of(view.file_shape())});
       }
+  return first;
+}
+
+constexpr std::string_view kAmax = ".amax";
+
+std::string entry_name(const std::string& state) {
+  if (!state.ends_with(kAmax)) return state;
+  return state.substr(0, state.size() - kAmax.size()) + ".global_scale";
+}
+
+/// What pass fp8 keeps of operands: f32 first, so that each lies at its alignment, by name.
+std::vector<const ir::StateDecl*> quantized_states(const passes::SessionPlan& session) {
+  std::vector<const ir::StateDecl*> states;
+  for (const int32_t i : session.states_by_name) {
+    const ir::StateDecl& decl = session.states[static_cast<size_t>(i)].decl;
+    if (decl.state_class == ir::StateClass::kOutput && decl.name.starts_with("q.")) states.push_back(&decl);
+  }
+  std::ranges::stable_partition(states, [](const auto* s) { return s->type.dtype == ir::DType::kF32; });
+  return states;
+}
+
+size_t add_quantized(const passes::SessionPlan& session, std::vector<io::SafetensorsEntry>& entries) {
+  const size_t first = entries.size();
+  for (const ir::StateDecl* state : quantized_states(session))
+    entries.push_back({entry_name(state->name), checkpoints::safetensors_name(state->type.dtype),
+                       checkpoints::extents_of(state->type.shape)});
   return first;
 }
 
@@ -96,9 +123,9 @@ struct Sum {
 }  // namespace
 
 Result<StepDump> StepDump::create(const settings::RunConfig& config, const strategy::Prepared& prepared,
-                                  int64_t step, bool initial) {
+                                  const passes::SessionPlan& session, int64_t step, bool initial) {
   std::vector<io::SafetensorsEntry> entries;
-  std::optional<size_t> loss, logits, gradients, parameters, buffers;
+  std::optional<size_t> loss, logits, gradients, quantized, parameters, buffers;
   if (!initial && config.dumps("loss")) {
     loss = entries.size();
     entries.push_back({"loss", "F32", {1}});
@@ -110,6 +137,7 @@ Result<StepDump> StepDump::create(const settings::RunConfig& config, const strat
   }
   if (!initial && config.dumps("gradients"))
     gradients = add_views(*prepared.model, "grad.", /*frozen_too=*/false, entries);
+  if (!initial && config.dumps("quantized")) quantized = add_quantized(session, entries);
   if (config.dumps("parameters"))
     parameters = add_views(*prepared.model, "param.", /*frozen_too=*/true, entries);
   if (!initial && config.dumps("buffers")) {
@@ -127,6 +155,7 @@ Result<StepDump> StepDump::create(const settings::RunConfig& config, const strat
   dump.loss_ = loss;
   dump.logits_ = logits;
   dump.gradients_ = gradients;
+  dump.quantized_ = quantized;
   dump.parameters_ = parameters;
   dump.buffers_ = buffers;
   return dump;
@@ -172,6 +201,24 @@ Status StepDump::write_gradients(const runtime::Session& session, std::span<std:
             },
             [&](std::span<const std::byte> piece, int64_t at) { return writer_.write(tensor, piece, at); });
       });
+}
+
+Status StepDump::write_quantized(const runtime::Session& session) {
+  if (!quantized_) return Ok{};
+  size_t index = *quantized_;
+  for (const ir::StateDecl* state : quantized_states(session.plan())) {
+    const size_t tensor = index++;
+    if (state->name.ends_with(kAmax)) {  // as files of formats have it: the scale that follows from it
+      PLIMSOLL_ASSIGN(const float amax, session.value<float>(state->name));
+      const float scale = numerics::tensor_scale(numerics::Scheme::kNvfp4, amax).scale;
+      PLIMSOLL_TRY(writer_.write(tensor, std::as_bytes(std::span(&scale, 1))));
+      continue;
+    }
+    PLIMSOLL_TRY(session.read_pieces(
+        state->name, 0, state->type.bytes().count,
+        [&](std::span<const std::byte> piece, int64_t at) { return writer_.write(tensor, piece, at); }));
+  }
+  return Ok{};
 }
 
 Status StepDump::write_parameters(const runtime::Session& session) {

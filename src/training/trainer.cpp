@@ -127,6 +127,7 @@ Status Trainer::run_micro_batches(StepEvent& event) {
     PLIMSOLL_TRY(run_program(programs[static_cast<size_t>(m)]));
   }
   if (dump_) PLIMSOLL_TRY(dump_->write_gradients(*session_, scratch_));
+  if (dump_) PLIMSOLL_TRY(dump_->write_quantized(*session_));
   if (update_program_ >= 0) PLIMSOLL_TRY(run_program(update_program_));
   const ScopedSpan span(SpanLane::kStep, "loss and norm to the host");
   PLIMSOLL_ASSIGN(const float loss, session_->value<float>(planner::kLossState));
@@ -222,7 +223,8 @@ Result<StepEvent> Trainer::step() {
   units_ += event.units;
   PLIMSOLL_TRY(write_scalars());
   if (!config_.debug.dump_dir.empty()) {
-    PLIMSOLL_ASSIGN(StepDump dump, StepDump::create(config_, prepared_, step_, /*initial=*/false));
+    PLIMSOLL_ASSIGN(StepDump dump,
+                    StepDump::create(config_, prepared_, session_->plan(), step_, /*initial=*/false));
     dump_ = std::make_unique<StepDump>(std::move(dump));
   }
   PLIMSOLL_TRY(run_micro_batches(event));

@@ -288,7 +288,7 @@ Status Trainer::initialise(const TrainerOptions& options) {
   PLIMSOLL_ASSIGN(loaded_, training::initialise(config_, prepared_, *session_, pretrained,
                                                 strategy::num_threads(config_)));
   if (config_.debug.dump_dir.empty() || !config_.dumps("parameters")) return Ok{};
-  PLIMSOLL_ASSIGN(StepDump dump, StepDump::create(config_, prepared_, 0, /*initial=*/true));
+  PLIMSOLL_ASSIGN(StepDump dump, StepDump::create(config_, prepared_, session_->plan(), 0, /*initial=*/true));
   PLIMSOLL_TRY(dump.write_parameters(*session_));
   return dump.finish();
 }

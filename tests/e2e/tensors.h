@@ -16,7 +16,7 @@
 namespace plimsoll::e2e {
 
 struct Tensor {
-  std::string dtype;  ///< "F32", "BF16", "F16"
+  std::string dtype;  ///< "F32", "BF16", "F16", "U8"
   std::vector<int64_t> shape;
   std::string bytes;
 
@@ -35,7 +35,9 @@ using Tensors = std::map<std::string, Tensor>;
 inline Tensor read_entry(const std::string& name, const io::Tree& entry, const std::string& data) {
   Tensor tensor;
   tensor.dtype = entry.find("dtype")->text;
-  EXPECT_TRUE(tensor.dtype == "F32" || tensor.dtype == "BF16" || tensor.dtype == "F16") << name;
+  EXPECT_TRUE(tensor.dtype == "F32" || tensor.dtype == "BF16" || tensor.dtype == "F16" ||
+              tensor.dtype == "U8")
+      << name;
   int64_t elements = 1;
   for (const io::Tree& extent : entry.find("shape")->items) {
     tensor.shape.push_back(extent.integer);
@@ -43,7 +45,7 @@ inline Tensor read_entry(const std::string& name, const io::Tree& entry, const s
   }
   const int64_t begin = entry.find("data_offsets")->items.at(0).integer;
   const int64_t end = entry.find("data_offsets")->items.at(1).integer;
-  EXPECT_EQ(end - begin, elements * (tensor.dtype == "F32" ? 4 : 2)) << name;
+  EXPECT_EQ(end - begin, elements * (tensor.dtype == "F32" ? 4 : tensor.dtype == "U8" ? 1 : 2)) << name;
   EXPECT_LE(end, static_cast<int64_t>(data.size())) << name;
   tensor.bytes = data.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
   return tensor;

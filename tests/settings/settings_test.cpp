@@ -323,7 +323,7 @@ TEST(SettingsMarkdown, IsWhatTheDocumentationHolds) {
 
 TEST(SettingsHelp, HasALineForEach) {
   const std::string help = settings_help();
-  EXPECT_THAT(help, HasSubstr("one of fp32, tf32, bf16, fp16; planned: fp8"));
+  EXPECT_THAT(help, HasSubstr("one of fp32, tf32, bf16, fp16, fp8"));
   EXPECT_THAT(help,
               HasSubstr("adapters of parameters that are not linear layers (not available in this version)"));
   EXPECT_THAT(help, HasSubstr("only with training.optimizer: adamw, adam"));

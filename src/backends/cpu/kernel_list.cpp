@@ -16,6 +16,7 @@ std::span<const Kernel> dora_kernels();
 std::span<const Kernel> elementwise_kernels();
 std::span<const Kernel> embedding_adapters_kernels();
 std::span<const Kernel> embedding_kernels();
+std::span<const Kernel> fp8_scaling_kernels();
 std::span<const Kernel> gather_rows_kernels();
 std::span<const Kernel> grad_norm_kernels();
 std::span<const Kernel> group_norm_kernels();
@@ -31,6 +32,7 @@ std::span<const Kernel> norm_kernels();
 std::span<const Kernel> optimizer_kernels();
 std::span<const Kernel> positions_kernels();
 std::span<const Kernel> qk_norm_kernels();
+std::span<const Kernel> quantize_operand_kernels();
 std::span<const Kernel> random_kernels();
 std::span<const Kernel> reduce_kernels();
 std::span<const Kernel> rope_kernels();
@@ -41,6 +43,7 @@ std::span<const Kernel> normalize_pixels_kernels();
 std::span<const Kernel> pointwise_kernels();
 std::span<const Kernel> pooling_kernels();
 std::span<const Kernel> reduce_axes_kernels();
+std::span<const Kernel> scaled_matmul_kernels();
 std::span<const Kernel> soft_cross_entropy_kernels();
 std::span<const Kernel> softmax_kernels();
 std::span<const Kernel> strided_kernels();
@@ -87,7 +90,10 @@ std::span<const Kernel> all_kernels() {
                                                                         pooling_kernels(),
                                                                         soft_cross_entropy_kernels(),
                                                                         softmax_kernels(),
-                                                                        strided_kernels()});
+                                                                        strided_kernels(),
+                                                                        quantize_operand_kernels(),
+                                                                        scaled_matmul_kernels(),
+                                                                        fp8_scaling_kernels()});
   return all;
 }
 

@@ -108,6 +108,16 @@ std::string ops_table(const std::vector<passes::PrecisionChoice>& choices, const
   return rows.text({{"op"}, {"layer"}, {"ops", kRight}, {"computes in"}, {"stores"}, {"why"}}, 1);
 }
 
+/// Of the products in FP8; in the order of the program.
+std::string fp8_table(const std::vector<passes::Fp8Product>& products, const std::set<int>& layers) {
+  Rows rows(layers);
+  for (const passes::Fp8Product& p : products)
+    rows.add(p.layer, p.block,
+             {p.product, p.left.empty() ? "bf16" : p.left, p.right.empty() ? "bf16" : p.right,
+              p.note.empty() ? "-" : p.note});
+  return rows.text({{"product"}, {"layer"}, {"products", kRight}, {"left"}, {"right"}, {"note"}}, 1);
+}
+
 std::string casts_table(const std::vector<planner::CastUse>& casts, const std::set<int>& layers) {
   if (casts.empty())
     return "There are no cast ops: products round operands as they pack them, and results as they store "
@@ -176,6 +186,15 @@ io::Tree event_of(const passes::PrecisionChoice& c) {
                         {"why", io::Tree::of(c.why)}});
 }
 
+io::Tree event_of(const passes::Fp8Product& p) {
+  return io::Tree::map({{"event", io::Tree::of(std::string("precision_fp8"))},
+                        {"layer", io::Tree::of(p.layer)},
+                        {"product", io::Tree::of(p.product)},
+                        {"left", text_or_null(p.left)},
+                        {"right", text_or_null(p.right)},
+                        {"note", text_or_null(p.note)}});
+}
+
 io::Tree event_of(const planner::CastUse& c) {
   io::Tree shape = io::Tree::list();
   for (const int64_t extent : c.shape) shape.items.push_back(io::Tree::of(extent));
@@ -214,10 +233,12 @@ void print_precision(const planner::PrecisionReport& report,
     const std::set<int> layers = layers_of(weights);
     const bool has_casts = !report.ops.empty() || !report.casts.empty();
     print_text(ops_table(report.ops, layers) + "\n" +
+               (report.fp8.empty() ? "" : fp8_table(report.fp8, layers) + "\n") +
                (has_casts ? casts_table(report.casts, layers) + "\n" : "") + weights_table(weights, layers));
     return;
   }
   lines(report.ops);
+  lines(report.fp8);
   lines(report.casts);
   lines(weights);
 }

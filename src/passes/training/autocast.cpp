@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
 #include "ir/op_def.h"
+#include "ir/op_query.h"
 #include "ops/operands.h"
 #include "ops/rounding.h"
 
@@ -26,6 +28,9 @@ class Autocast {
   Autocast(ir::Graph& graph, const AutocastOptions& options)
       : graph_(graph), options_(options), rewriter_(graph, options.keep), names_(graph) {
     report_.used.assign(options.overrides.size(), false);
+    int32_t blocks = 0;
+    for (const OpId id : graph.order()) blocks = std::max(blocks, graph.op(id).block + 1);
+    first_kept_block_ = blocks - static_cast<int32_t>(std::ceil(options.fp8.keep_last_layers * blocks));
   }
 
   Result<AutocastReport> run() {
@@ -44,6 +49,7 @@ class Autocast {
     }
     const Choice choice = choose(graph_.op(id));
     if (def.autocast == AutocastClass::kLowPrecision) set_precision(id, choice.precision);
+    if (choice.fp8) graph_.op(id).attrs.set("fp8", true);
     if (def.autocast == AutocastClass::kOneDtype) use_as_widest(id);
     // A table that is short itself gives its rows as they are, without a cast behind it.
     const DType low = ops::stored_dtype(options_.precision);
@@ -76,6 +82,7 @@ class Autocast {
   struct Choice {
     Precision precision;  // f32 where nothing is rounded
     std::string why;
+    bool fp8 = false;  // its operands are quantised later
   };
 
   const PrecisionOverride* overriding(const Op& op) {
@@ -93,10 +100,10 @@ class Autocast {
 
   Choice choose(const Op& op) {
     if (const PrecisionOverride* o = overriding(op); o != nullptr)
-      return {o->precision, fmt::format("precision_overrides: {}", o->pattern)};
+      return {o->precision, fmt::format("precision_overrides: {}", o->pattern), o->fp8 && takes_fp8(op)};
     switch (op.def->autocast) {
       case AutocastClass::kLowPrecision:
-        return {options_.precision, "matrix products"};
+        return options_.fp8.enabled ? product_choice(op) : Choice{options_.precision, "matrix products"};
       case AutocastClass::kF32:
         return {Precision::kF32, "a norm, a reduction or a loss"};
       case AutocastClass::kWidest:
@@ -108,6 +115,19 @@ class Autocast {
     const bool widens =
         op.def->begins_residual && !options_.short_residual && graph_.type(op.inputs[0]).dtype != DType::kF32;
     return {Precision::kF32, widens ? "begins the residual stream, which is f32" : "stored as its operand"};
+  }
+
+  /// Adapters are small, and weights in few bits have their own form.
+  bool takes_fp8(const Op& op) const {
+    return ir::takes_attr(op, "fp8") && !ir::is_block(graph_.type(op.inputs[1]).dtype) &&
+           op.layer.find("lora") == std::string::npos;
+  }
+
+  Choice product_choice(const Op& op) const {
+    if (op.block < 0) return {options_.precision, "outside the blocks"};
+    if (!takes_fp8(op)) return {options_.precision, "no linear layer of the model's own weights"};
+    if (op.block >= first_kept_block_) return {options_.precision, "fp8.keep_last_layers"};
+    return {options_.precision, "a linear layer of a block", true};
   }
 
   /// Products: by attribute where the op has one; else its floating operands are cast to what they are
@@ -172,7 +192,8 @@ class Autocast {
     const bool low = op.def->autocast == AutocastClass::kLowPrecision &&
                      choice.precision != Precision::kF32 &&
                      (op.def->rounded_operands > 0 || ops::stored_dtype(choice.precision) != DType::kF32);
-    const std::string computes = !low ? "f32"
+    const std::string computes = choice.fp8 ? "fp8 operands, f32 sums"
+                                 : !low     ? "f32"
                                  : op.def->rounded_operands > 0
                                      ? fmt::format("{} products, f32 sums", ops::name(choice.precision))
                                  // Kernels multiply bf16 where the processor does (attention).
@@ -192,6 +213,7 @@ class Autocast {
   Rewriter rewriter_;
   OverrideNames names_;
   AutocastReport report_;
+  int32_t first_kept_block_ = 0;
   std::map<std::pair<int32_t, DType>, ValueId> casts_;  // by value and dtype
 };
 

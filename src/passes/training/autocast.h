@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "passes/rewriter.h"
+#include "passes/training/fp8.h"
 #include "passes/training/precision_override.h"
 
 namespace plimsoll::passes {
@@ -24,6 +25,7 @@ struct AutocastOptions {
   /// f32.
   bool short_residual = false;
   std::span<const PrecisionOverride> overrides = {};
+  Fp8Settings fp8 = {};  ///< which products it marks for pass fp8, beside the overrides
 };
 
 /// What one op runs in, and why, for people.

@@ -19,6 +19,7 @@ namespace plimsoll::passes {
 struct PrecisionOverride {
   std::string pattern;
   ops::Precision precision;
+  bool fp8 = false;  ///< linear maps in FP8, all else in `precision`
   bool operator==(const PrecisionOverride&) const = default;
 };
 

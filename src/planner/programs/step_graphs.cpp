@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "models/language_model.h"
 #include "ops/elementwise.h"
+#include "ops/fp8_scaling.h"
 #include "ops/granules.h"
 #include "ops/op_list.h"
 #include "ops/structure.h"
@@ -74,6 +75,7 @@ passes::Pipeline StepGraphs::pipeline(const ProgramId& id, const Graph& graph,
   options.second_backward = options_.second_backward;
   options.chunk_tokens = chunk_tokens(id);
   options.frozen = frozen_;
+  options.fp8.ends_step = id.role == ProgramRole::kStep;
   if (options_.finds_gains && length_of(id) == options_.sequence_length)
     options.look_at_blocks = [this](const passes::RecomputeAnalysis& program) {
       if (!result_.gains.empty()) return;
@@ -166,7 +168,9 @@ Status StepGraphs::complete(const ProgramId& id, Written& written) {
     Builder b(written.graph, ops::find_op);
     PLIMSOLL_TRY(append_update(b, written.derivative.cotangents));
   }
-  return written.pipeline.tidy(written.graph);
+  PLIMSOLL_TRY(written.pipeline.tidy(written.graph));
+  fp8_slots_ = written.pipeline.fp8().slots;
+  return Ok{};
 }
 
 Status StepGraphs::accumulate(const ProgramId& id, Written& written) {
@@ -207,6 +211,7 @@ const ProgramBeginning* StepGraphs::find_beginning(const ProgramId& id) const {
 
 void StepGraphs::note_beginning(const ProgramBeginning& beginning) {
   note_overrides(beginning.progress.precision);
+  fp8_slots_ = beginning.progress.fp8.slots;
   if (result_.gradients.empty()) result_.gradients = beginning.gradients;
 }
 
@@ -230,6 +235,7 @@ Result<StepGraphs::Written> StepGraphs::training(const ProgramId& id,
 
 void StepGraphs::describe(const ProgramId& id, const Graph& graph, const passes::Pipeline& pipeline) {
   describe_precision(id, graph, pipeline.precision());
+  if (result_.precision.fp8.empty()) result_.precision.fp8 = pipeline.fp8().products;
   if (!result_.recomputed.empty()) return;
   for (const passes::RecomputeUnit& unit : pipeline.recomputed()) result_.recomputed.push_back(unit.name);
 }
@@ -267,6 +273,12 @@ Result<StepGraphs::Written> StepGraphs::update() {
     passes::sum_state_over_ranks(b, kLossState, options_.ranks);
   }
   PLIMSOLL_TRY(append_update(b, sums));
+  if (fp8_slots_ > 0) {
+    const passes::Fp8Settings& fp8 = options_.pipeline.fp8;
+    b.state(ops::fp8_scale_state(fp8_slots_));
+    passes::append_next_scales(b, fp8, b.state(ops::fp8_history_state(fp8_slots_, fp8.history_len)));
+  }
+  PLIMSOLL_TRY(b.status());
   PLIMSOLL_TRY(written.pipeline.forward(written.graph, {}));
   return written;
 }

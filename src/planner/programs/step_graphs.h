@@ -91,6 +91,7 @@ class StepGraphs {
   ProgramCache* cache_;
   TrainingPrograms& result_;
   bool has_described_ = false;
+  int64_t fp8_slots_ = 0;  ///< of delayed scaling, which the training programs have; 0: none
   std::vector<const models::Parameter*> trained_;
   std::vector<std::string> frozen_;
 };

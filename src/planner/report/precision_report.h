@@ -39,6 +39,7 @@ struct WeightStorage {
 struct PrecisionReport {
   std::vector<passes::PrecisionChoice> ops = {};  ///< of the first program's forward pass; none: all is f32
   std::vector<CastUse> casts = {};                ///< of the first program and the update
+  std::vector<passes::Fp8Product> fp8 = {};       ///< products marked for FP8, of the first program
 };
 
 /// The casts of a program whose passes have run, in its order.

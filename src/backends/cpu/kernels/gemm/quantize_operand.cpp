@@ -1,0 +1,191 @@
+// Codes and scales of an operand, tile by tile: a tile's numbers become f32 in a thread's scratch, as they
+// lie or turned, and are quantised there row by row, or as one matrix where blocks span rows. A scale of the
+// tensor wants the largest magnitude first, and so another walk.
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "backends/cpu/kernels/elementwise/cast.h"
+#include "backends/cpu/kernels/gemm/linear.h"
+#include "base/at.h"
+#include "ops/scaled_operand.h"
+
+namespace plimsoll::cpu {
+namespace {
+
+using numerics::Scheme;
+
+/// Whole blocks of every scheme: 128 rows or columns at most.
+constexpr int64_t kTileRows = 32, kTileCols = 512;
+
+struct QuantizedOperand {
+  ir::Shape shape;  ///< of x
+  numerics::OperandForm form;
+  bool transposed = false, rounded = false;
+  int64_t rows = 0, cols = 0;  ///< of the quantised matrix
+  int64_t tile_rows = kTileRows;
+
+  QuantizedOperand(const ir::Shape& x, const ir::Attrs& attrs)
+      : shape(x),
+        form(ops::form_of(attrs)),
+        transposed(attrs.flag("transposed")),
+        rounded(attrs.find("precision") != nullptr) {
+    const ir::Shape matrix = ops::quantized_matrix(x, transposed);
+    rows = matrix.num_rows();
+    cols = matrix.dim(-1);
+    tile_rows = std::max(kTileRows, block_rows());
+  }
+  [[nodiscard]] int64_t block_rows() const { return numerics::info(form.scheme).block_rows; }
+  [[nodiscard]] int64_t col_tiles() const { return ceil_div(cols, kTileCols); }
+  [[nodiscard]] int64_t tiles() const { return ceil_div(rows, tile_rows) * col_tiles(); }
+  /// A thread's: the numbers, a row of x, and codes and scales of a tile of blocks that span rows.
+  [[nodiscard]] int64_t numbers() const { return tile_rows * kTileCols; }
+  [[nodiscard]] int64_t thread_bytes() const { return 4 * numbers() + 4 * kTileCols + 2 * numbers(); }
+};
+
+struct OperandTile {
+  int64_t row, col, rows, cols;
+  float* numbers;      ///< rows x cols
+  std::byte* scratch;  ///< behind them
+};
+
+/// `n` numbers of x from element `first` of a row on.
+void load_numbers(const StoredRows& x, int64_t row, int64_t first, int64_t n, bool rounded, float* to) {
+  const std::byte* from = x.row(row) + first * ir::bits(x.dtype) / 8;
+  if (x.dtype != ir::DType::kF32) return widen(from, x.dtype, to, n);
+  std::memcpy(to, from, at(4 * n));
+  if (!rounded) return;
+  alignas(64) uint16_t low[kTileCols];
+  round_to(to, low, ir::DType::kBf16, n);
+  widen(low, ir::DType::kBf16, to, n);
+}
+
+void load_tile(const QuantizedOperand& operand, const StoredRows& x, const OperandTile& tile) {
+  if (!operand.transposed) {
+    for (int64_t r = 0; r < tile.rows; ++r)
+      load_numbers(x, tile.row + r, tile.col, tile.cols, operand.rounded, tile.numbers + r * tile.cols);
+    return;
+  }
+  auto* const line = reinterpret_cast<float*>(tile.scratch);
+  for (int64_t c = 0; c < tile.cols; ++c) {
+    load_numbers(x, tile.col + c, tile.row, tile.rows, operand.rounded, line);
+    for (int64_t r = 0; r < tile.rows; ++r) tile.numbers[r * tile.cols + c] = line[r];
+  }
+}
+
+/// body(tile, numbers loaded) for all tiles.
+template <class Body>
+void for_tiles(const QuantizedOperand& operand, const KernelCall& call, ThreadPool& pool, Body&& body) {
+  const StoredRows x = stored_rows(call.inputs[0]);
+  pool.run(operand.tiles(), [&](int64_t index, int thread) {
+    std::byte* const own = call.workspace.data() + thread * operand.thread_bytes();
+    OperandTile tile{index / operand.col_tiles() * operand.tile_rows,
+                     index % operand.col_tiles() * kTileCols,
+                     0,
+                     0,
+                     reinterpret_cast<float*>(own),
+                     own + 4 * operand.numbers()};
+    tile.rows = std::min(operand.tile_rows, operand.rows - tile.row);
+    tile.cols = std::min(kTileCols, operand.cols - tile.col);
+    load_tile(operand, x, tile);
+    body(tile);
+  });
+}
+
+float largest_operand(const QuantizedOperand& operand, const KernelCall& call, ThreadPool& pool) {
+  std::atomic<uint32_t> most{0};  // magnitudes are ordered as their bits are
+  for_tiles(operand, call, pool, [&](const OperandTile& tile) {
+    const std::span numbers(tile.numbers, at(tile.rows * tile.cols));
+    if (operand.form.hadamard) numerics::random_hadamard(numbers);
+    const auto bits = std::bit_cast<uint32_t>(numerics::largest_magnitude(numbers));
+    uint32_t known = most.load();
+    while (known < bits && !most.compare_exchange_weak(known, bits)) {
+    }
+  });
+  return std::bit_cast<float>(most.load());
+}
+
+/// Where a row's codes and scales of columns from `col` on lie.
+struct OperandPlace {
+  Scheme scheme;
+  std::byte *codes, *scales;
+  int64_t cols;
+  [[nodiscard]] std::byte* codes_at(int64_t row, int64_t col) const {
+    const int64_t bits = numerics::info(numerics::info(scheme).codes).stored_bits;
+    return codes + row * numerics::code_row_bytes(scheme, cols) + col * bits / 8;
+  }
+  [[nodiscard]] std::byte* scales_at(int64_t row, int64_t col) const {
+    const numerics::SchemeInfo& s = numerics::info(scheme);
+    if (s.block_rows == 0) return scales;
+    const int64_t index = row / s.block_rows * numerics::scale_cols(scheme, cols) + col / s.block_cols;
+    return scales + index * numerics::scale_bytes(scheme);
+  }
+};
+
+/// Blocks that span rows: the tile by itself, then its rows to their places.
+void quantize_tile(const OperandPlace& to, const numerics::TensorScale& tensor, const OperandTile& tile) {
+  const Scheme scheme = to.scheme;
+  const int64_t code_bytes = numerics::code_row_bytes(scheme, tile.cols);
+  const int64_t scale_rows = numerics::scale_rows(scheme, tile.rows);
+  const int64_t scale_bytes = numerics::scale_cols(scheme, tile.cols) * numerics::scale_bytes(scheme);
+  std::byte *const codes = tile.scratch, *const scales = codes + tile.rows * code_bytes;
+  numerics::quantize(scheme, tensor, {tile.numbers, at(tile.rows * tile.cols)}, tile.rows, tile.cols,
+                     {codes, at(tile.rows * code_bytes)}, {scales, at(scale_rows * scale_bytes)});
+  for (int64_t r = 0; r < tile.rows; ++r)
+    std::memcpy(to.codes_at(tile.row + r, tile.col), codes + r * code_bytes, at(code_bytes));
+  for (int64_t r = 0; r < scale_rows; ++r)
+    std::memcpy(to.scales_at(tile.row + r * numerics::info(scheme).block_rows, tile.col),
+                scales + r * scale_bytes, at(scale_bytes));
+}
+
+ops::OperandDraws draws_of(const KernelCall& call, const QuantizedOperand& operand) {
+  if (!operand.form.stochastic) return {};
+  const auto* random = call.inputs[2].as<const uint32_t>();
+  return {operand.shape,
+          operand.transposed,
+          {random[0], random[1], random[2], random[3], static_cast<uint32_t>(call.op->attrs.i64("key"))}};
+}
+
+numerics::TensorScale scale_of(const QuantizedOperand& operand, const KernelCall& call, ThreadPool& pool) {
+  if (!numerics::info(operand.form.scheme).has_tensor_scale) return {};
+  const float amax = largest_operand(operand, call, pool);
+  *call.outputs[2].as<float>() = amax;
+  const TensorRef scales = input_or_none(call, 1);
+  if (!scales) return numerics::tensor_scale(operand.form.scheme, amax);
+  return numerics::given_scale(amax, scales.as<const float>()[call.op->attrs.i64("slot")]);
+}
+
+int64_t quantize_workspace_bytes(const ir::OpTypes& types, int num_threads) {
+  return num_threads * QuantizedOperand(types.inputs[0].shape, types.attrs).thread_bytes();
+}
+
+void quantize_operand(const KernelCall& call, ThreadPool& pool) {
+  const QuantizedOperand operand(call.inputs[0].shape(), call.op->attrs);
+  const numerics::TensorScale tensor = scale_of(operand, call, pool);
+  const ops::OperandDraws draws = draws_of(call, operand);
+  const OperandPlace to{operand.form.scheme, call.outputs[0].data, call.outputs[1].data, operand.cols};
+  for_tiles(operand, call, pool, [&](const OperandTile& tile) {
+    if (operand.block_rows() > 1) return quantize_tile(to, tensor, tile);
+    const auto code_bytes = at(numerics::code_row_bytes(to.scheme, tile.cols));
+    const auto scale_bytes =
+        at(numerics::scale_cols(to.scheme, tile.cols) * numerics::scale_bytes(to.scheme));
+    for (int64_t r = 0; r < tile.rows; ++r)
+      ops::quantize_run(operand.form, tensor, {tile.numbers + r * tile.cols, at(tile.cols)},
+                        {to.codes_at(tile.row + r, tile.col), code_bytes},
+                        {to.scales_at(tile.row + r, tile.col), scale_bytes}, draws, tile.row + r, tile.col);
+  });
+  if (operand.block_rows() == 0) *call.outputs[1].as<float>() = tensor.decode;
+}
+
+}  // namespace
+
+std::span<const Kernel> quantize_operand_kernels() {
+  static constexpr Kernel kernels[] = {{.op = "quantize_operand",
+                                        .run = quantize_operand,
+                                        .workspace_bytes = quantize_workspace_bytes,
+                                        .strided_inputs = 0b1,
+                                        .stored_dtypes = true}};
+  return kernels;
+}
+
+}  // namespace plimsoll::cpu

@@ -1,0 +1,298 @@
+// Quantising operands of products, and products of quantised operands. References compute on whole matrices,
+// with bytes held as their numbers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "ops/operands.h"
+#include "ops/scaled_operand.h"
+
+namespace plimsoll::ops {
+namespace {
+
+using numerics::Scheme;
+using numerics::TensorScale;
+
+bool names_scheme(Operands& in, const OpTypes& t, std::string_view attr) {
+  const auto scheme = numerics::find_scheme(t.attrs.str(attr));
+  const bool fits = scheme && numerics::info(*scheme).scales != numerics::Format::kNf4 &&
+                    (numerics::info(numerics::info(*scheme).codes).stored_bits <= 8) &&
+                    *scheme != Scheme::kNf4 && *scheme != Scheme::kInt8Block256;
+  in.require(fits, fmt::format("{} must be a scheme of FP8 or FP4", attr));
+  return fits;
+}
+
+// ---- quantize_operand
+// --------------------------------------------------------------------------------------------
+
+Result<Types> infer_quantize_operand(const OpTypes& t) {
+  Operands in(t, 1, {"x", "scales", "random"});
+  if (!in) return in.error();
+  if (!names_scheme(in, t, "scheme")) return in.error();
+  const numerics::OperandForm form = form_of(t.attrs);
+  const Shape matrix = quantized_matrix(t.inputs[0].shape, t.attrs.flag("transposed"));
+  in.floating({1}, {2}).shaped(2, Shape{4});
+  check_precision(in, t);
+  const bool of_tensor = numerics::info(form.scheme).block_rows == 0;
+  in.require(!form.hadamard || matrix.dim(-1) % numerics::kHadamardRun == 0, "rows are not whole runs of 16",
+             {0});
+  in.require(
+      !form.stochastic || (form.scheme == Scheme::kNvfp4 && t.has(2) && t.attrs.find("key") != nullptr),
+      "stochastic wants nvfp4, random and a key");
+  in.require(!t.has(1) || (of_tensor && t.inputs[1].shape.rank() == 1 && t.attrs.find("slot") != nullptr &&
+                           t.attrs.i64("slot") >= 0 && t.attrs.i64("slot") < t.inputs[1].shape.dim(0)),
+             "scales are for e4m3 and e5m2, one of them by slot");
+  Types types = {codes_type(form.scheme, matrix), scales_type(form.scheme, matrix)};
+  if (numerics::info(form.scheme).has_tensor_scale) types.push_back({DType::kF32, Shape{1}});
+  return in.results(std::move(types));
+}
+
+uint32_t random_word(const RefTensor& random, size_t i) {
+  return static_cast<uint32_t>(static_cast<int32_t>(random.data[i]));
+}
+
+OperandDraws draws_of(const RefContext& ctx) {
+  const ir::Attrs& attrs = ctx.op.attrs;
+  if (!attrs.flag("stochastic")) return {};
+  const RefTensor& random = *ctx.inputs[2];
+  return {ctx.inputs[0]->type.shape,
+          attrs.flag("transposed"),
+          {random_word(random, 0), random_word(random, 1), random_word(random, 2), random_word(random, 3),
+           static_cast<uint32_t>(attrs.i64("key"))}};
+}
+
+/// What is quantised, as f32.
+std::vector<float> matrix_of(const RefContext& ctx) {
+  const std::vector<double> x = operand_of(ctx, *ctx.inputs[0]);
+  const auto cols = at(ctx.inputs[0]->type.shape.dim(-1)), rows = x.size() / cols;
+  std::vector<float> matrix(x.size());
+  const bool transposed = ctx.op.attrs.flag("transposed");
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t c = 0; c < cols; ++c)
+      matrix[transposed ? c * rows + r : r * cols + c] = static_cast<float>(x[r * cols + c]);
+  return matrix;
+}
+
+float amax_of(const numerics::OperandForm& form, std::vector<float> matrix) {
+  if (form.hadamard) numerics::random_hadamard(matrix);
+  return numerics::largest_magnitude(matrix);
+}
+
+/// A value's bytes as the reference holds them: floats, or the bytes' numbers.
+void put_bytes(const std::vector<std::byte>& bytes, RefTensor& to) {
+  for (size_t i = 0; i < to.data.size(); ++i) {
+    if (to.type.dtype == DType::kU8) {
+      to.data[i] = std::to_integer<int>(bytes[i]);
+      continue;
+    }
+    float value = 0;
+    std::memcpy(&value, &bytes[4 * i], 4);
+    to.data[i] = value;
+  }
+}
+
+std::vector<std::byte> stored_bytes(const RefTensor& from) {
+  std::vector<std::byte> bytes(at(from.type.bytes().count));
+  for (size_t i = 0; i < from.data.size(); ++i) {
+    const auto value = static_cast<float>(from.data[i]);
+    if (from.type.dtype == DType::kU8)
+      bytes[i] = static_cast<std::byte>(from.data[i]);
+    else
+      std::memcpy(&bytes[4 * i], &value, 4);
+  }
+  return bytes;
+}
+
+void reference_quantize_operand(RefContext& ctx) {
+  const numerics::OperandForm form = form_of(ctx.op.attrs);
+  const numerics::SchemeInfo& s = numerics::info(form.scheme);
+  std::vector<float> matrix = matrix_of(ctx);
+  TensorScale tensor;
+  if (s.has_tensor_scale) {
+    const float amax = amax_of(form, matrix);
+    tensor = numerics::tensor_scale(form.scheme, amax);
+    if (ctx.inputs.size() > 1 && ctx.inputs[1] != nullptr)
+      tensor =
+          numerics::given_scale(amax, static_cast<float>(ctx.inputs[1]->data[at(ctx.op.attrs.i64("slot"))]));
+    ctx.outputs[2]->data[0] = amax;
+  }
+  const Shape shape = quantized_matrix(ctx.inputs[0]->type.shape, ctx.op.attrs.flag("transposed"));
+  const int64_t cols = shape.dim(-1), rows = shape.num_rows();
+  const int64_t row_bytes = numerics::code_row_bytes(form.scheme, cols);
+  const int64_t scale_bytes = numerics::scale_cols(form.scheme, cols) * numerics::scale_bytes(form.scheme);
+  std::vector<std::byte> codes(at(rows * row_bytes)), scales(at(ctx.outputs[1]->type.bytes().count));
+  if (s.block_rows > 1) {
+    numerics::quantize(form.scheme, tensor, matrix, rows, cols, codes, scales);
+  } else {
+    const OperandDraws draws = draws_of(ctx);
+    for (int64_t r = 0; r < rows; ++r)
+      quantize_run(form, tensor, std::span(matrix).subspan(at(r * cols), at(cols)),
+                   std::span(codes).subspan(at(r * row_bytes), at(row_bytes)),
+                   std::span(scales).subspan(at(s.block_rows == 0 ? 0 : r * scale_bytes),
+                                             at(s.block_rows == 0 ? 0 : scale_bytes)),
+                   draws, r, 0);
+  }
+  if (s.block_rows == 0) std::memcpy(scales.data(), &tensor.decode, 4);
+  put_bytes(codes, *ctx.outputs[0]);
+  put_bytes(scales, *ctx.outputs[1]);
+}
+
+/// Of each element: its magnitude, scale, rounding, and the maximum; twice where the tensor's comes first.
+Cost cost_quantize_operand(const OpTypes& t) {
+  const auto elements = static_cast<double>(t.inputs[0].num_elements());
+  return cost_of(t, 12 * elements);
+}
+
+// ---- scaled_matmul
+// -----------------------------------------------------------------------------------------------
+
+/// Operand i and its scales are of a matrix of those rows and columns.
+void check_operand(Operands& in, const OpTypes& t, size_t i, Scheme scheme, int64_t cols) {
+  const Shape& codes = t.inputs[i].shape;
+  Shape matrix = codes;
+  matrix.set_dim(-1, cols);
+  in.require(t.inputs[i].dtype == DType::kU8 && codes == codes_type(scheme, matrix).shape,
+             "codes are not of the inner and outer extents", {i});
+  in.require(t.inputs[i + 1] == scales_type(scheme, matrix), "scales are not those of the codes", {i, i + 1});
+}
+
+Result<Types> infer_scaled_matmul(const OpTypes& t) {
+  Operands in(t, 4, {"a", "a_scales", "b", "b_scales", "bias", "acc", "a_amax", "b_amax"});
+  if (!in) return in.error();
+  if (!names_scheme(in, t, "a_scheme") || !names_scheme(in, t, "b_scheme")) return in.error();
+  const Scheme a = scheme_of(t.attrs, "a_scheme"), b = scheme_of(t.attrs, "b_scheme");
+  const int64_t inner = t.attrs.i64("inner"), columns = t.attrs.i64("columns");
+  const bool a_across = t.attrs.flag("a_across"), b_across = t.attrs.flag("b_across");
+  in.require(inner > 0 && columns > 0, "inner and columns must be positive");
+  in.require(numerics::is_nvfp4(a) == numerics::is_nvfp4(b), "nvfp4 is multiplied with nvfp4");
+  in.require(!a_across || numerics::info(numerics::info(a).codes).stored_bits == 8,
+             "codes of 4 bits do not lie across");
+  check_precision(in, t);
+  if (!in) return in.error();
+  const Shape& codes = t.inputs[0].shape;
+  check_operand(in, t, 0, a, a_across ? codes.dim(-1) : inner);
+  check_operand(in, t, 2, b, b_across ? columns : inner);
+  in.require(!a_across || codes.num_rows() == inner, "inner dimensions differ", {0});
+  in.require(t.inputs[2].shape.num_rows() == (b_across ? inner : columns), "inner dimensions differ", {2});
+  for (const size_t i : {size_t{6}, size_t{7}}) in.shaped(i, Shape{1}).same_dtype(i, DType::kF32);
+  in.require(!numerics::is_nvfp4(a) || (t.has(6) && t.has(7)), "nvfp4 wants both amax");
+  const Shape shape = a_across ? Shape{codes.dim(-1), columns} : with_last(codes, columns);
+  const DType dtype = out_dtype(in, t, DType::kF32);
+  in.shaped(4, Shape{columns}).shaped(5, shape).same_dtype(5, DType::kF32);
+  in.require(!t.has(5) || dtype == DType::kF32, "a gradient is accumulated in f32");
+  return in.results({{dtype, shape}});
+}
+
+double products(const OpTypes& t) {
+  return static_cast<double>(t.outputs[0].num_elements()) * static_cast<double>(t.attrs.i64("inner"));
+}
+Cost cost_scaled_matmul(const OpTypes& t) { return cost_of(t, 2 * products(t)); }
+
+/// The rates are those of products of dequantised operands, which is how machines without instructions for
+/// the formats compute them.
+WorkSize size_scaled_matmul(const OpTypes& t, double /*flops*/) {
+  const std::string_view key = segment_of(t.attrs) > 0    ? "linear_dw"
+                               : t.attrs.flag("b_across") ? "linear_t"
+                                                          : "linear";
+  const double rows = static_cast<double>(t.outputs[0].shape.num_rows());
+  return {key,
+          {std::max(1.0, rows), static_cast<double>(t.outputs[0].shape.dim(-1)),
+           static_cast<double>(t.attrs.i64("inner"))}};
+}
+
+/// An operand's numbers [outer, inner], without the scale of the tensor.
+std::vector<double> numbers_of(const RefContext& ctx, size_t i, Scheme scheme, bool across, int64_t inner) {
+  const std::vector<std::byte> codes = stored_bytes(*ctx.inputs[i]),
+                               scales = stored_bytes(*ctx.inputs[i + 1]);
+  const int64_t stored = ctx.inputs[i]->type.shape.num_rows();
+  const int64_t cols = across && i == 2 ? ctx.op.attrs.i64("columns")
+                       : across         ? ctx.inputs[i]->type.shape.dim(-1)
+                                        : inner;
+  const int64_t outer = across ? cols : stored;
+  std::vector<double> numbers(at(outer * inner));
+  std::vector<uint16_t> row(at(cols));
+  for (int64_t r = 0; r < stored; ++r) {
+    dequantize_codes(scheme, codes.data(), scales.data(), cols, r, 0, row);
+    for (int64_t c = 0; c < cols; ++c)
+      numbers[at(across ? c * inner + r : r * inner + c)] =
+          std::bit_cast<float>(static_cast<uint32_t>(row[at(c)]) << 16);
+  }
+  return numbers;
+}
+
+float factor_of(const RefContext& ctx, Scheme a, Scheme b) {
+  std::array<float, 4> values{};
+  const auto value = [&](size_t place, size_t input) {
+    const bool is_there = input < ctx.inputs.size() && ctx.inputs[input] != nullptr;
+    values[place] = is_there ? static_cast<float>(ctx.inputs[input]->data[0]) : 1.0F;
+    return &values[place];
+  };
+  return product_factor({a, value(0, 1), value(1, 6)}, {b, value(2, 3), value(3, 7)});
+}
+
+void reference_scaled_matmul(RefContext& ctx) {
+  const ir::Attrs& attrs = ctx.op.attrs;
+  const Scheme a = scheme_of(attrs, "a_scheme"), b = scheme_of(attrs, "b_scheme");
+  const int64_t inner = attrs.i64("inner"), columns = attrs.i64("columns");
+  const auto left = numbers_of(ctx, 0, a, attrs.flag("a_across"), inner);
+  const auto right = numbers_of(ctx, 2, b, attrs.flag("b_across"), inner);
+  const double factor = factor_of(ctx, a, b);
+  const auto has = [&](size_t i) { return i < ctx.inputs.size() && ctx.inputs[i] != nullptr; };
+  for (size_t e = 0; e < ctx.outputs[0]->data.size(); ++e) {
+    const size_t row = e / at(columns), column = e % at(columns);
+    double sum = 0;
+    for (size_t k = 0; k < at(inner); ++k) sum += left[row * at(inner) + k] * right[column * at(inner) + k];
+    sum *= factor;
+    if (has(4)) sum += ctx.inputs[4]->data[column];
+    if (has(5)) sum += ctx.inputs[5]->data[e];
+    ctx.outputs[0]->data[e] = sum;
+  }
+}
+
+AttrSpec optional_int(std::string_view name) { return {name, AttrSpec::Kind::kInt, false}; }
+
+}  // namespace
+
+OpGroup scaled_matmul_ops() {
+  using enum ir::RecomputeClass;
+  static const std::vector<OpDef> kOps = {
+      {.name = "quantize_operand",
+       .summary = "an operand of a product as codes and scales",
+       .work = {WorkKind::kElementwise},
+       .min_inputs = 1,
+       .max_inputs = 3,
+       .attrs = {string_attr("scheme"), bool_attr("transposed"), bool_attr("hadamard"),
+                 bool_attr("stochastic"), optional_int("slot"), optional_int("key"), precision_attr()},
+       .infer = infer_quantize_operand,
+       .cost = cost_quantize_operand,
+       .reference = reference_quantize_operand,
+       .recompute = kNearlyFree,
+       .rounded_operands = 1,
+       .random = 2},
+      {.name = "scaled_matmul",
+       .summary = "product of quantised operands",
+       .work = {.kind = WorkKind::kProduct,
+                .keys = {"linear", "linear_t", "linear_dw"},
+                .size = size_scaled_matmul},
+       .min_inputs = 4,
+       .max_inputs = 8,
+       .attrs = {string_attr("a_scheme"), string_attr("b_scheme"), bool_attr("a_across"),
+                 bool_attr("b_across"), int_attr("inner"), int_attr("columns"), optional_int("segment"),
+                 precision_attr(), out_attr()},
+       .infer = infer_scaled_matmul,
+       .cost = cost_scaled_matmul,
+       .reference = reference_scaled_matmul,
+       .recompute = kCompute,
+       .accumulators = {{0, 5}},
+       .output_dtypes = {{0, "out"}},
+       .rounded_operands = 1},
+  };
+  return kOps;
+}
+
+}  // namespace plimsoll::ops

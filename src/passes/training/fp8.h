@@ -1,0 +1,63 @@
+// Gives products that autocast has marked quantised operands, each in the form that the recipe has for it
+// (numerics/fp8_recipes.h), forward and backward.
+//
+//   linear(x, w) {fp8}                 x ─► quantize_operand ─┐
+//   linear(dy, w) {fp8}         ==>    w ─► quantize_operand ─┴► scaled_matmul
+//   linear_dw(x, dy) {fp8}
+//
+// Behind autodiff, so that the derivative of rounding is the identity. The input's copies are made in
+// forward, and backward holds those alone; a weight's copy is made again for the input's gradient, since it
+// would lie through all of backward otherwise. With `delayed` the largest magnitudes of the first copies go
+// into the history's first row at the program's end (ops/fp8_scaling.h); recomputed ones record nothing.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "numerics/fp8_recipes.h"
+#include "passes/rewriter.h"
+
+namespace plimsoll::passes {
+
+/// What runs in FP8 and how; `enabled` in some op of the program.
+struct Fp8Settings {
+  bool enabled = false;         ///< the linear layers of blocks; overrides may mark others
+  double keep_last_layers = 0;  ///< the share of the model's blocks, its last ones, that stay in bf16
+  numerics::Fp8Options form = {};
+  numerics::DelayedScaling delayed = {};
+  int64_t history_len = 1024;
+  bool ends_step = false;         ///< the program moves on the scales of `delayed`
+  std::string random_state = {};  ///< what stochastic rounding draws from
+  /// Codes and scales of the operands of programs with backward are kept in states of class kOutput,
+  /// "q.<module>.<x|w|dy>.values", ".scales" and of nvfp4 ".amax"; x_t: the copy that is turned.
+  bool dumps = false;
+};
+
+struct Fp8PassOptions {
+  std::span<const ir::ValueId> keep = {};
+  Fp8Settings fp8 = {};
+  ir::OpId last_forward_op = {};  ///< invalid: all of the program is forward
+};
+
+/// One product, for people.
+struct Fp8Product {
+  std::string layer = {}, product = {};  ///< "y", "dx", "dw"
+  std::string left = {}, right = {};     ///< schemes of its operands; empty where it stays in bf16
+  std::string note = {};                 ///< what padding, transforms and rounding it has, or why it stays
+  int32_t block = ir::kNoBlock;
+};
+struct Fp8Report {
+  Replaced replaced = {};
+  std::vector<Fp8Product> products = {};
+  int64_t slots = 0;  ///< of delayed scaling; 0: another recipe
+};
+
+/// Appends what a step does last with delayed scaling: both states move on. `history` has the step's first
+/// row; the states are declared.
+void append_next_scales(ir::Builder& b, const Fp8Settings& fp8, ir::ValueId history);
+
+/// Linear time. Programs without marked ops stay as they are.
+Result<Fp8Report> fp8(ir::Graph& graph, const Fp8PassOptions& options);
+
+}  // namespace plimsoll::passes

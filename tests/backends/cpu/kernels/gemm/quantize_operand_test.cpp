@@ -1,0 +1,71 @@
+// Codes, scales and largest magnitudes, to the bit those of the reference: by tiles, turned, in parallel.
+#include "backends/cpu/kernel_harness.h"
+
+namespace plimsoll::cpu::fixtures {
+namespace {
+
+Attrs in_scheme(const char* name, bool transposed = false) {
+  return {{"scheme", std::string(name)}, {"transposed", transposed}};
+}
+
+TEST(QuantizeOperand, IsTheReferenceToTheBit) {
+  for (const Shape& shape : {Shape{3, 5}, Shape{2, 33, 70}, Shape{140, 520}, Shape{600, 17}})
+    for (const char* name : {"e4m3", "e5m2", "fp8-block-1x128", "mxfp8", "nvfp4"})
+      for (const bool transposed : {false, true}) {
+        expect_op({"quantize_operand", {normal(shape, 1)}, in_scheme(name, transposed)}, 0);
+        expect_op({"quantize_operand", {bf16(normal(shape, 2))}, in_scheme(name, transposed)}, 0);
+      }
+}
+
+TEST(QuantizeOperand, BlocksThatSpanRows) {
+  for (const Shape& shape : {Shape{3, 5}, Shape{17, 33}, Shape{140, 520}, Shape{257, 131}})
+    for (const char* name : {"fp8-block-128x128", "nvfp4-16x16"})
+      expect_op({"quantize_operand", {normal(shape, 3)}, in_scheme(name)}, 0);
+}
+
+TEST(QuantizeOperand, RoundsToBf16Before) {
+  Attrs attrs = in_scheme("mxfp8");
+  attrs.set("precision", std::string("bf16"));
+  const Tensor x = normal({9, 70}, 4);
+  expect_op({"quantize_operand", {x}, attrs}, 0);
+  expect_same_bits(run_cpu({"quantize_operand", {x}, attrs}),
+                   run_cpu({"quantize_operand", {bf16(x)}, in_scheme("mxfp8")}), "rounded before");
+}
+
+TEST(QuantizeOperand, TakesAScaleOfAState) {
+  Attrs attrs = in_scheme("e4m3");
+  attrs.set("slot", int64_t{2});
+  const auto got = run_cpu({"quantize_operand", {normal({4, 9}, 5), floats({3}, {1, 2, 8})}, attrs});
+  EXPECT_EQ(got[1].f32(0), 0.125F);
+  expect_op({"quantize_operand", {normal({4, 9}, 5), floats({3}, {1, 2, 8})}, attrs}, 0);
+}
+
+TEST(QuantizeOperand, TransformsAndDraws) {
+  const Tensor random = ints({4}, {7, 8, 9, 10});
+  for (const bool transposed : {false, true})
+    for (const bool hadamard : {false, true}) {
+      Attrs attrs = in_scheme("nvfp4", transposed);
+      attrs.set("hadamard", hadamard);
+      attrs.set("stochastic", true);
+      attrs.set("key", int64_t{5});
+      expect_op({"quantize_operand", {normal({3, 32, 48}, 6), absent(), random}, attrs}, 0);
+      expect_op({"quantize_operand", {normal({64, 528}, 7), absent(), random}, attrs}, 0);
+    }
+}
+
+/// A sequence draws what it draws in a batch by itself, in both directions.
+TEST(QuantizeOperand, ASequenceDrawsTheSameInAnySplit) {
+  const Tensor two = normal({2, 16, 16}, 8);
+  Tensor second{{DType::kF32, {1, 16, 16}}, {two.bits.begin() + 256, two.bits.end()}};
+  Tensor both = two;  // the same amax, so that the tensor's scale is the same
+  both.bits[0] = second.bits[0] = std::bit_cast<uint32_t>(9.0F);
+  Attrs attrs = in_scheme("nvfp4");
+  attrs.set("stochastic", true);
+  attrs.set("key", int64_t{5});
+  const auto whole = run_cpu({"quantize_operand", {both, absent(), ints({4}, {1, 2, 3, 4})}, attrs});
+  const auto part = run_cpu({"quantize_operand", {second, absent(), ints({4}, {1, 2, 3, 5})}, attrs});
+  EXPECT_TRUE(std::equal(part[0].bits.begin(), part[0].bits.end(), whole[0].bits.begin() + 128));
+}
+
+}  // namespace
+}  // namespace plimsoll::cpu::fixtures

@@ -1,0 +1,128 @@
+// Training in FP8 and FP4: each recipe has its own bits, the same however it is run, and goes on from a
+// checkpoint with them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "program.h"
+#include "tensors.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+void prepare_fp8(const Folder& folder) {
+  folder.write("train.txt", some_text(12'000));
+  folder.write("eval.txt", some_text(700));
+  folder.write("run.yaml",
+               run_file("training: {global_batch_size: 4, max_steps: 6, learning_rate: 1.0e-3, lr_scheduler: "
+                        "linear, warmup_steps: 1, precision: fp8}\n"));
+}
+
+Result train_fp8(const std::string& overrides) {
+  const Folder folder;
+  prepare_fp8(folder);
+  return result_of(folder, folder.run("train run.yaml --json " + overrides));
+}
+
+class Fp8Run : public testing::TestWithParam<std::string> {
+ protected:
+  [[nodiscard]] std::string recipe() const {
+    const std::string more = GetParam() == "delayed" ? " training.fp8.amax_history_len=4"
+                             : GetParam() == "nvfp4" ? " data.sequence_length=288"  // weights' gradients too
+                                                     : "";
+    return " training.fp8.recipe=" + GetParam() + more;
+  }
+};
+
+TEST_P(Fp8Run, HasTheSameBitsHoweverItIsRun) {
+  const std::string split = " training.micro_batch_size=2";
+  const Result whole = train_fp8("runtime.threads=1 memory.recompute=none" + split + recipe());
+  ASSERT_GT(whole.model.size(), 50'000U);
+  for (const char* how : {"runtime.threads=3 debug.poison=true memory.recompute=none",
+                          "memory.recompute=full", "debug.dump_dir=dump"}) {
+    const Result other = train_fp8(how + split + recipe());
+    EXPECT_EQ(whole.events, other.events) << how;
+    EXPECT_TRUE(whole.model == other.model) << how;
+  }
+  const Result bf16 = train_fp8("training.precision=bf16" + split);
+  EXPECT_NE(whole.events, bf16.events) << "it was in FP8";
+}
+
+/// Operands of each product, as they entered it.
+TEST_P(Fp8Run, DumpsOperands) {
+  const Folder folder;
+  prepare_fp8(folder);
+  const Outcome run = folder.run(
+      "train run.yaml training.max_steps=1 debug.dump_dir=dump debug.dump=[quantized,loss]" + recipe());
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Tensors tensors = read_tensors(folder.read("dump/step-000001.safetensors"));
+  for (const std::string module : {"model.layers.0.self_attn.qkv_proj", "model.layers.1.mlp.down_proj"})
+    for (const char* operand : {".x", ".w", ".dy"})
+      for (const char* part : {".values", ".scales"})
+        EXPECT_TRUE(tensors.contains("q." + module + operand + part)) << module << operand << part;
+  const bool turns = GetParam() == "block" || GetParam() == "mxfp8" || GetParam() == "nvfp4";
+  EXPECT_EQ(tensors.contains("q.model.layers.0.mlp.down_proj.x_t.values"), turns);
+  EXPECT_EQ(tensors.contains("q.model.layers.0.mlp.down_proj.x.global_scale"), GetParam() == "nvfp4");
+}
+
+TEST_P(Fp8Run, GoesOnWithTheBitsOfARunThatWasNeverStopped) {
+  const Result whole = train_fp8("training.micro_batch_size=2" + recipe());
+  const Folder folder;
+  prepare_fp8(folder);
+  ASSERT_EQ(folder.run("train run.yaml output.save_steps=3 training.micro_batch_size=2" + recipe()).exit_code,
+            0);
+  std::filesystem::remove_all(folder.path("out/final"));
+  std::filesystem::remove_all(folder.path("out/checkpoint-6"));
+  const Result rest =
+      result_of(folder, folder.run("train run.yaml --json training.micro_batch_size=2" + recipe()));
+  EXPECT_TRUE(whole.events.ends_with(rest.events));
+  EXPECT_TRUE(whole.model == rest.model);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Fp8Run, testing::Values("delayed", "current", "block", "mxfp8", "nvfp4"));
+
+/// The history is over the effective batch, so no bit depends on the split.
+TEST(Fp8, DelayedScalesDoNotDependOnTheMicroBatch) {
+  const std::string recipe = " training.fp8.recipe=delayed";
+  const Result whole = train_fp8("training.micro_batch_size=4" + recipe);
+  for (const char* split : {"training.micro_batch_size=2", "training.micro_batch_size=1"}) {
+    const Result other = train_fp8(split + recipe);
+    EXPECT_EQ(whole.events, other.events) << split;
+    EXPECT_TRUE(whole.model == other.model) << split;
+  }
+}
+
+TEST(Fp8, ThePlanNamesProductsAndWhatStays) {
+  const Folder folder;
+  prepare_fp8(folder);
+  const Outcome plan = folder.run("plan run.yaml --explain precision training.fp8.recipe=mxfp8");
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  for (const char* said :
+       {"fp8 operands, f32 sums", "a linear layer of a block", "outside the blocks", "mxfp8"})
+    EXPECT_THAT(plan.out, HasSubstr(said));
+  const Outcome kept = folder.run("plan run.yaml --explain precision training.fp8.keep_last_layers=0.5");
+  EXPECT_THAT(kept.out, HasSubstr("fp8.keep_last_layers"));
+  const Outcome override = folder.run(
+      "plan run.yaml --explain precision training.precision=bf16 "
+      "'training.precision_overrides={down_proj: fp8}' training.fp8.recipe=current");
+  EXPECT_EQ(override.exit_code, 0) << override.err;
+  EXPECT_THAT(override.out, HasSubstr("precision_overrides: down_proj"));
+  EXPECT_THAT(override.out, HasSubstr("e5m2"));
+}
+
+TEST(Fp8, RefusesWhatDoesNotFit) {
+  const Folder folder;
+  prepare_fp8(folder);
+  const Outcome unknown = folder.run("plan run.yaml training.fp8.recipe=mxfp4");
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("training.fp8.recipe"));
+  const Outcome beside = folder.run("plan run.yaml training.precision=bf16 training.fp8.recipe=block");
+  EXPECT_EQ(beside.exit_code, 2);
+  EXPECT_THAT(beside.err, HasSubstr("which has no effect with training.precision bf16"));
+  const Outcome transform = folder.run("plan run.yaml training.fp8={recipe: block, hadamard: true}");
+  EXPECT_EQ(transform.exit_code, 2);
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

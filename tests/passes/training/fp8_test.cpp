@@ -1,0 +1,157 @@
+// What the pass makes of linear maps, forward and backward, by recipe.
+#include "passes/training/fp8.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "ir/printer.h"
+#include "ir/verifier.h"
+#include "ops/fp8_scaling.h"
+#include "ops/op_list.h"
+#include "ops/ops.h"
+#include "passes/training/autodiff.h"
+
+namespace plimsoll::passes {
+namespace {
+
+using ir::DType;
+using ir::Shape;
+using ir::StateClass;
+using ir::ValueId;
+using numerics::Fp8Recipe;
+
+/// Two marked maps with a silu between, and the gradients of both weights.
+struct Maps {
+  ir::Graph graph;
+  ir::OpId last_forward;
+  Fp8Report report;
+
+  explicit Maps(int64_t tokens = 32, bool has_backward = true) {
+    ir::Builder b(graph, ops::find_op);
+    const auto state = [&](const char* name, Shape shape, StateClass c) {
+      return b.state({name, {DType::kF32, shape}, c});
+    };
+    const ValueId x = state("x", {2, tokens, 48}, StateClass::kInput);
+    graph.declare_state({"random", {DType::kI32, {4}}, StateClass::kScalars});
+    const ValueId up = state("up", {80, 48}, StateClass::kParameter);
+    const ValueId down = state("down", {48, 80}, StateClass::kParameter);
+    const auto linear = [&](ValueId v, ValueId w) {
+      return b.op("linear", {v, w},
+                  {{"transposed", false}, {"fp8", true}, {"precision", std::string("bf16")}});
+    };
+    const ValueId y = linear(ops::silu(b, linear(x, up)), down);
+    last_forward = graph.order().back();
+    if (!has_backward) {
+      assign(b, "y", y);
+      return;
+    }
+    const ValueId dy = state("dy", {2, tokens, 48}, StateClass::kInput);
+    const std::vector<ValueId> wrt = {up, down};
+    const auto derivative = autodiff(graph, {.loss = y, .wrt = wrt, .seed = dy});
+    EXPECT_TRUE(derivative.ok());
+    ir::Builder after(graph, ops::find_op);
+    assign(after, "y", y);
+    assign(after, "dup", derivative->cotangents[0]);
+    assign(after, "ddown", derivative->cotangents[1]);
+  }
+  static void assign(ir::Builder& b, const char* name, ValueId v) {
+    b.graph().declare_state({name, b.type(v), StateClass::kOutput});
+    b.assign(name, v);
+  }
+
+  void run(Fp8Settings settings, bool has_backward = true) {
+    settings.random_state = "random";
+    auto result = fp8(graph, {.fp8 = settings, .last_forward_op = has_backward ? last_forward : ir::OpId{}});
+    ASSERT_TRUE(result.ok()) << result.error().message();
+    const Status valid = ir::verify(graph);
+    ASSERT_TRUE(valid.ok()) << valid.error().message() << ir::print(graph);
+    report = *result;
+  }
+  [[nodiscard]] int64_t count(std::string_view op) const {
+    return std::count_if(graph.order().begin(), graph.order().end(),
+                         [&](ir::OpId id) { return graph.op(id).def->name == op; });
+  }
+  [[nodiscard]] int64_t quantised(const char* attr) const {
+    return std::count_if(graph.order().begin(), graph.order().end(), [&](ir::OpId id) {
+      const ir::Op& op = graph.op(id);
+      return op.def->name == "quantize_operand" && op.attrs.flag(attr);
+    });
+  }
+};
+
+Fp8Settings recipe(Fp8Recipe r) { return {.enabled = true, .form = {.recipe = r}}; }
+
+/// y twice, dw twice, dx once: x needs no gradient. Inputs and gradients have one copy for both products,
+/// weights one for each.
+TEST(Fp8, OneScaleForTheTensor) {
+  Maps maps;
+  maps.run(recipe(Fp8Recipe::kCurrent));
+  EXPECT_EQ(maps.count("linear") + maps.count("linear_dw"), 0);
+  EXPECT_EQ(maps.count("scaled_matmul"), 5);
+  EXPECT_EQ(maps.count("quantize_operand"), 2 + 2 + 3);  // inputs, gradients, weights
+  ASSERT_EQ(maps.report.products.size(), 5U);
+  EXPECT_EQ(maps.report.products[0].product, "y");
+  EXPECT_EQ(maps.report.products[2].left, "e5m2");
+  EXPECT_EQ(maps.report.slots, 0);
+}
+
+/// A second copy along the tokens for the weights' gradients.
+TEST(Fp8, BlocksRunAlongWhatIsSummed) {
+  Maps maps;
+  maps.run(recipe(Fp8Recipe::kMxfp8));
+  EXPECT_EQ(maps.count("scaled_matmul"), 5);
+  EXPECT_EQ(maps.count("quantize_operand"), 2 * 2 + 1 + 2 + 3);  // dy of the first map has no dx
+  EXPECT_EQ(maps.quantised("transposed"), 2 + 2 + 1);
+  Maps tiles;
+  tiles.run(recipe(Fp8Recipe::kBlock));
+  EXPECT_EQ(tiles.quantised("transposed"), 2 + 2);  // a tile of a weight lies both ways
+  EXPECT_NE(tiles.report.products[0].note.find("last block"), std::string::npos);
+}
+
+TEST(Fp8, Nvfp4TransformsAndDrawsForGradients) {
+  Maps maps;
+  maps.run(recipe(Fp8Recipe::kNvfp4));
+  EXPECT_EQ(maps.quantised("hadamard"), 4);
+  EXPECT_EQ(maps.quantised("stochastic"), 3);
+  Maps plain;
+  plain.run({.enabled = true, .form = {.recipe = Fp8Recipe::kNvfp4, .hadamard = false, .stochastic = false}});
+  EXPECT_EQ(plain.quantised("hadamard") + plain.quantised("stochastic"), 0);
+}
+
+TEST(Fp8, WhatBlocksCannotCutStays) {
+  Maps maps(/*tokens=*/20);
+  maps.run(recipe(Fp8Recipe::kNvfp4));
+  EXPECT_EQ(maps.count("linear_dw"), 2);
+  EXPECT_EQ(maps.count("scaled_matmul"), 3);
+  const auto& told = maps.report.products.back();
+  EXPECT_EQ(told.product, "dw");
+  EXPECT_EQ(told.left, "");
+  EXPECT_NE(told.note.find("bf16"), std::string::npos);
+}
+
+TEST(Fp8, DelayedRecordsEachOperandOnce) {
+  Maps maps;
+  maps.run(recipe(Fp8Recipe::kDelayed));
+  EXPECT_EQ(maps.report.slots, ops::fp8_slots(2));
+  ASSERT_EQ(maps.count("record_amax"), 1);
+  EXPECT_EQ(maps.count("next_fp8_scales"), 0);
+  for (const ir::OpId id : maps.graph.order()) {
+    if (maps.graph.op(id).def->name != "record_amax") continue;
+    EXPECT_EQ(maps.graph.op(id).attrs.ints("slots"), (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
+  }
+  EXPECT_EQ(maps.graph.find_state(ops::kFp8HistoryState)->type.shape, (Shape{1024, 6}));
+  Maps step;
+  Fp8Settings settings = recipe(Fp8Recipe::kDelayed);
+  settings.ends_step = true;
+  step.run(settings);
+  EXPECT_EQ(step.count("next_fp8_scales"), 1);
+  Maps eval(32, /*has_backward=*/false);
+  eval.run(recipe(Fp8Recipe::kDelayed), /*has_backward=*/false);
+  EXPECT_EQ(eval.count("record_amax"), 0) << "evaluation records nothing";
+  EXPECT_EQ(eval.report.slots, maps.report.slots);
+}
+
+}  // namespace
+}  // namespace plimsoll::passes

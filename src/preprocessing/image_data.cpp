@@ -11,6 +11,7 @@
 
 #include "corpora/images/scan_images.h"
 #include "corpora/labelled/label_file.h"
+#include "images/load.h"
 #include "io/checksum.h"
 #include "io/file.h"
 #include "preprocessing/cache_key.h"
@@ -21,7 +22,7 @@ namespace plimsoll::preprocessing {
 namespace {
 
 /// Part of every list's name: raised when the same files and settings would give another list.
-constexpr std::string_view kImagesVersion = "images 1";
+constexpr std::string_view kImagesVersion = "images 2";
 
 corpora::OnError on_error_of(const settings::RunConfig& config) {
   return config.data.on_error == "skip" ? corpora::OnError::kSkip : corpora::OnError::kFail;
@@ -156,6 +157,9 @@ std::string ImagePreparation::path_of(const Source& source) const {
   key.add(images::processor_json(images_.processor));
   key.add(fmt::format("{} {}", images_.processor.max_pixels, config_.data.on_error));
   key.add(io::to_yaml_flow(config_.data.images.augment.entries));
+  // A list says what reading takes: another version of this program may take more.
+  constexpr images::ImageInfo kPhoto = {.width = 4000, .height = 3000};
+  key.add(std::to_string(images::scratch_bytes(kPhoto, images_.processor, &images_.augmentations)));
   for (const corpora::ImageEntry& image : source.entries.images) {
     key.add(image.path);  // the list has it so
     key.add(absolute(image.path));

@@ -58,7 +58,7 @@ TEST(QuantizeOperand, ASequenceDrawsTheSameInAnySplit) {
   const Tensor two = normal({2, 16, 16}, 8);
   Tensor second{{DType::kF32, {1, 16, 16}}, {two.bits.begin() + 256, two.bits.end()}};
   Tensor both = two;  // the same amax, so that the tensor's scale is the same
-  both.bits[0] = second.bits[0] = std::bit_cast<uint32_t>(9.0F);
+  both.bits[256] = second.bits[0] = std::bit_cast<uint32_t>(9.0F);
   Attrs attrs = in_scheme("nvfp4");
   attrs.set("stochastic", true);
   attrs.set("key", int64_t{5});

@@ -91,8 +91,7 @@ Status follow_first(const settings::RunConfig& config, const TrainOptions& optio
 
 Status tell_ranks(ranks::Group& group, Status ended) {
   if (!ended) return group.fail(ended.error());
-  if (group.rank() == 0)
-    (void)training::RollCall(group).decide(training::RankDecision::kFinish);
+  if (group.rank() == 0) (void)training::RollCall(group).decide(training::RankDecision::kFinish);
   group.leave();
   return ended;
 }

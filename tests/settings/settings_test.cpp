@@ -272,7 +272,8 @@ TEST(AssignSetting, TakesAndRefuses) {
        "training.param_groups[0].betas is 1, expected a number from 0 to 0.999999999"},
       {"debug.dump", "[loss, logits]", "[loss, logits]"},
       {"debug.dump", "[loss, weights]",
-       "debug.dump is \"weights\", expected a list of loss, gradients, logits, parameters, buffers"},
+       "debug.dump is \"weights\", expected a list of loss, gradients, logits, parameters, buffers, "
+       "quantized"},
   };
   for (const Row& row : rows)
     EXPECT_EQ(assigned(row.path, row.yaml), row.result) << row.path << "=" << row.yaml;

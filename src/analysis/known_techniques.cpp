@@ -149,7 +149,8 @@ class List {
                {{"training.state.moments", is_bf16 ? "fp32" : "bf16"}},
                is_bf16 ? "" : "rounded stochastically");
     add_format("gradients in bf16", {{"training.precision", "bf16"}, {"training.state.gradients", "bf16"}},
-               "accumulators stay fp32");
+               "accumulators stay as they are");
+    add_format("accumulators in bf16", {{"training.state.accumulators", "bf16"}}, "rounded stochastically");
     add_format("weights in bf16, fp32 masters",
                {{"training.precision", "bf16"},
                 {"training.state.weights", "bf16"},

@@ -63,6 +63,8 @@ void add_narrower(const settings::TrainingSettings& t, bool trains, std::vector<
   const bool has_codes = t.optimizer == "adamw_8bit";  // moments of 8 bits, whatever state.moments says
   if (t.state.moments == settings::StateWord::kFp32 && !has_codes)
     list.push_back({{{"training.state.moments", "bf16"}}, kNarrow});
+  if (t.state.accumulators == settings::StateWord::kFp32)
+    list.push_back({{{"training.state.accumulators", "bf16"}}, kNarrow});
   if (t.optimizer == "adamw")
     list.push_back({{{"training.optimizer", "adamw_8bit"}}, "changes the results: 8-bit moments"});
   if (t.state.weights == settings::StateWord::kFp32) {

@@ -15,6 +15,7 @@ OpGroup views_ops();
 OpGroup copy_ops();
 OpGroup rows_ops();
 OpGroup elementwise_ops();
+OpGroup accumulate_ops();
 OpGroup activation_ops();
 OpGroup pointwise_ops();
 OpGroup pooling_ops();
@@ -98,7 +99,8 @@ std::vector<const ir::OpDef*> collect() {
                               group_norm_ops(),
                               layer_scale_ops(),
                               soft_cross_entropy_ops(),
-                              ranks_ops()})
+                              ranks_ops(),
+                              accumulate_ops()})
     for (const ir::OpDef& def : group) all.push_back(&def);
   std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
   for (size_t i = 1; i < all.size(); ++i)

@@ -44,9 +44,11 @@ struct Update {
 struct StateDtypes {
   /// Parameters have an f32 master each, "master.<parameter>": that is updated, the parameter is its nearest.
   bool masters = false;
-  /// Of the gradients where they are not accumulated. Accumulators are f32; their sum is rounded as it is
-  /// read, so that the bits are those of a step without accumulation.
+  /// Of the gradients where they are not accumulated. The sum of f32 accumulators is rounded as it is read,
+  /// so that the bits are those of a step without accumulation.
   ir::DType gradients = ir::DType::kF32;
+  /// Of the accumulators: f32, or bf16 that each micro-batch is rounded onto stochastically.
+  ir::DType accumulators = ir::DType::kF32;
   ir::DType moments = ir::DType::kF32;  ///< of the optimizer's states
   /// What the update stores in bf16, with no f32 copy of it anywhere, is rounded stochastically.
   bool stochastic = false;

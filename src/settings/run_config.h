@@ -78,6 +78,7 @@ struct StateSettings {
   OneOf<StateWord> weights = StateWord::kFp32;
   std::optional<bool> master_weights = {};  ///< nothing: auto
   OneOf<StateWord> gradients = StateWord::kFp32;
+  OneOf<StateWord> accumulators = StateWord::kFp32;
   OneOf<StateWord> moments = StateWord::kFp32;
   OneOf<UpdateRounding> rounding = UpdateRounding::kAuto;
 };

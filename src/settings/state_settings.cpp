@@ -43,6 +43,7 @@ StateChoice state_choice(const TrainingSettings& training, bool adapters) {
   return {state_format(s.weights).dtype,
           {.masters = keeps_masters(s) && !adapters,
            .gradients = state_format(s.gradients).dtype,
+           .accumulators = state_format(s.accumulators).dtype,
            .moments = state_format(s.moments).dtype,
            .stochastic = s.rounding != UpdateRounding::kNearest}};
 }
@@ -53,7 +54,11 @@ std::vector<std::pair<std::string, std::string>> state_words(const TrainingSetti
   std::vector<std::pair<std::string, std::string>> words = {
       {"weights", std::string(word(s.weights))},
       {"master_weights", keeps_masters(s) && !adapters ? "fp32" : "none"},
-      {"gradients", accumulates ? "fp32 accumulators" : std::string(word(s.gradients))},
+      {"gradients", std::string(word(accumulates ? s.accumulators : s.gradients)) +
+                        (accumulates ? " accumulators" : "") +
+                        (accumulates && s.accumulators != StateWord::kFp32
+                             ? ", rounded stochastically: results depend on the number of micro-batches"
+                             : "")},
       {"moments", std::string(word(s.moments))},
       {"rounding",
        keeps_bf16(s) ? (s.rounding == UpdateRounding::kNearest ? "nearest" : "stochastic") : "none"}};

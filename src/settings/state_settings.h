@@ -6,6 +6,8 @@
 //   bf16     fp32     fp32       fp32      18
 //   bf16     fp32     bf16       fp32      16   where gradients are not accumulated
 //   bf16     -        bf16       bf16       8   the same
+//
+// Gradients that are accumulated take 4 bytes instead, or 2 in bf16 (accumulators).
 #pragma once
 
 #include <string>

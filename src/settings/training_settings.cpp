@@ -30,7 +30,13 @@ void add_state(std::vector<Setting>& list) {
   masters.absent = "auto";
   add(std::move(masters));
   add(choice(PLIMSOLL_CHOICE(training.state.gradients), kWhat,
-             "dtype of gradients that are not accumulated; accumulators are fp32"));
+             "dtype of gradients that are not accumulated"));
+  Setting accumulators = choice(
+      PLIMSOLL_CHOICE(training.state.accumulators), kWhat,
+      "dtype that micro-batches' gradients are added up in; bf16 rounds each stochastically, and results "
+      "depend on their number");
+  accumulators.choices = {"fp32", "bf16"};
+  add(std::move(accumulators));
   Setting moments =
       choice(PLIMSOLL_CHOICE(training.state.moments), kWhat, "dtype of the optimizer's moments");
   moments.choices = {"fp32", "bf16"};

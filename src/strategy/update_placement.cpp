@@ -28,7 +28,7 @@ Traffic traffic_of(const settings::RunConfig& config, const models::Model& model
                    const passes::OffloadOptions& offload, bool accumulates) {
   const optimizers::OptimizerOptions optimizer = optimizer_options(config);
   const optimizers::StateDtypes& state = optimizer.state;
-  const ir::DType gradients = accumulates ? ir::DType::kF32 : state.gradients;
+  const ir::DType gradients = accumulates ? state.accumulators : state.gradients;
   Traffic traffic;
   for (const models::Parameter& p : model.parameters()) {
     const auto is_out = [&](OffloadClass c) { return offload.space(c, p.block) == MemorySpace::kHostPinned; };

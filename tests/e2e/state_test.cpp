@@ -64,6 +64,35 @@ TEST_P(Recipe, GoesOnWithTheBitsOfARunThatWasNeverStopped) {
 
 INSTANTIATE_TEST_SUITE_P(Each, Recipe, testing::Values(kMasters, kBf16Gradients, kPure, kCastGradients));
 
+/// Bits depend on the number of micro-batches, and on nothing else.
+TEST(Accumulators, Bf16HasItsOwnBitsForEachSplit) {
+  const std::string kBf16 = "training.state.accumulators=bf16 ", kOne = "training.micro_batch_size=1 ";
+  const Result whole = train_six_steps(kBf16 + kOne + "runtime.threads=1");
+  ASSERT_GT(whole.model.size(), 50'000U);
+  for (const char* how :
+       {"runtime.threads=3 debug.poison=true", "memory.recompute=full", "debug.dump_dir=dump",
+        "runtime.device=discrete runtime.discrete.seed=7 runtime.discrete.check=true",
+        "runtime.device=discrete 'memory.offload={gradients: host, optimizer: host}'"}) {
+    const Result other = train_six_steps(kBf16 + kOne + how);
+    EXPECT_EQ(whole.events, other.events) << how;
+    EXPECT_TRUE(whole.model == other.model) << how;
+  }
+  EXPECT_FALSE(whole.model == train_six_steps(kBf16 + "training.micro_batch_size=2").model);
+  const Result plain = train_six_steps(kOne);
+  EXPECT_FALSE(whole.model == plain.model);
+  EXPECT_TRUE(train_six_steps(kBf16 + "training.micro_batch_size=4").model == plain.model)
+      << "one micro-batch has no accumulators";
+}
+
+TEST(Accumulators, ThePlanSaysSo) {
+  const Folder folder;
+  prepare_six_steps(folder);
+  const Outcome plan =
+      folder.run("plan run.yaml training.micro_batch_size=1 training.state.accumulators=bf16");
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("bf16 accumulators, rounded stochastically"));
+}
+
 /// Each bf16 is the nearest of its f32, ties to even.
 void expect_rounded(const std::string& name, const Tensor& rounded, const Tensor& exact) {
   ASSERT_EQ(rounded.dtype, "BF16") << name;

@@ -7,6 +7,7 @@ namespace plimsoll::cpu {
 std::span<const Kernel> adafactor_kernels();
 std::span<const Kernel> adamw_8bit_kernels();
 std::span<const Kernel> attention_kernels();
+std::span<const Kernel> accumulate_kernels();
 std::span<const Kernel> activation_kernels();
 std::span<const Kernel> cast_kernels();
 std::span<const Kernel> conv2d_input_kernels();
@@ -50,7 +51,8 @@ std::span<const Kernel> strided_kernels();
 std::span<const Kernel> rank_kernels();
 
 std::span<const Kernel> all_kernels() {
-  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>({activation_kernels(),
+  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>({accumulate_kernels(),
+                                                                        activation_kernels(),
                                                                         adafactor_kernels(),
                                                                         adamw_8bit_kernels(),
                                                                         attention_kernels(),

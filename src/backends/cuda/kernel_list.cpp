@@ -3,6 +3,7 @@
 
 namespace plimsoll::cuda {
 
+std::span<const Kernel> accumulate_kernels();
 std::span<const Kernel> activation_kernels();
 std::span<const Kernel> adafactor_kernels();
 std::span<const Kernel> adamw_8bit_kernels();
@@ -40,7 +41,8 @@ std::span<const Kernel> strided_kernels();
 std::span<const Kernel> sum_kernels();
 
 std::span<const Kernel> all_kernels() {
-  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>({activation_kernels(),
+  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>({accumulate_kernels(),
+                                                                        activation_kernels(),
                                                                         adafactor_kernels(),
                                                                         adamw_8bit_kernels(),
                                                                         attention_kernels(),

@@ -21,12 +21,18 @@ struct Edits {
   std::vector<OpId> before, after;
 };
 
+ir::TensorType accumulator_type(const ir::Graph& graph, const Accumulation& a) {
+  ir::TensorType type = graph.type(a.contribution);
+  if (!a.random.empty()) type.dtype = ir::DType::kBf16;
+  return type;
+}
+
 Status check(const ir::Graph& graph, const Accumulation& a) {
   const ir::Op& op = graph.op(graph.value(a.contribution).producer);
   const ir::StateDecl* decl = graph.find_state(a.state);
-  if (decl == nullptr || decl->type != graph.type(a.contribution))
-    return Error{.what = fmt::format("accumulator '{}' is not declared as {}", a.state,
-                                     ir::to_string(graph.type(a.contribution))),
+  const ir::TensorType type = accumulator_type(graph, a);
+  if (decl == nullptr || decl->type != type)
+    return Error{.what = fmt::format("accumulator '{}' is not declared as {}", a.state, ir::to_string(type)),
                  .where = op.layer};
   return Ok{};
 }
@@ -75,6 +81,19 @@ ir::ValueId continued(ir::Builder& builder, const Accumulation& a, int operand, 
   return a.contribution;
 }
 
+/// The accumulator's next value in bf16: the contribution, rounded onto what is held.
+ir::ValueId rounded(ir::Builder& builder, const Accumulation& a, Edits& edits) {
+  std::vector<ir::ValueId> inputs = {a.contribution, builder.read(a.random)};
+  edits.after.push_back(builder.graph().order().back());
+  if (!a.first) {
+    inputs.push_back(builder.read(a.state));
+    edits.after.push_back(builder.graph().order().back());
+  }
+  const ir::ValueId sum = builder.op("accumulate", std::move(inputs), {{"key", a.key}});
+  edits.after.push_back(builder.graph().order().back());
+  return sum;
+}
+
 }  // namespace
 
 Status accumulate(ir::Graph& graph, std::span<const Accumulation> accumulations) {
@@ -87,8 +106,9 @@ Status accumulate(ir::Graph& graph, std::span<const Accumulation> accumulations)
     const OpId id = graph.value(a.contribution).producer;
     builder.stand_with(graph.op(id));
     const ir::ValueId value =
-        a.first ? a.contribution
-                : continued(builder, a, own_accumulator(graph, a.contribution, read), edits[id]);
+        !a.random.empty() ? rounded(builder, a, edits[id])
+        : a.first         ? a.contribution
+                          : continued(builder, a, own_accumulator(graph, a.contribution, read), edits[id]);
     builder.assign(a.state, value);
     PLIMSOLL_TRY(builder.status());
     edits[id].after.push_back(graph.order().back());

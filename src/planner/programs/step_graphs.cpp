@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "models/language_model.h"
+#include "ops/accumulate.h"
 #include "ops/elementwise.h"
 #include "ops/fp8_scaling.h"
 #include "ops/granules.h"
@@ -174,14 +175,20 @@ Status StepGraphs::complete(const ProgramId& id, Written& written) {
 }
 
 Status StepGraphs::accumulate(const ProgramId& id, Written& written) {
+  const DType dtype = options_.optimizer.state.accumulators;
+  const bool draws = dtype != DType::kF32;
+  if (draws) written.graph.declare_state(random_state());
   std::vector<passes::Accumulation> accumulations;
   for (size_t p = 0; p < trained_.size(); ++p) {
     const auto& uses = written.derivative.contributions[p];
     GradientStates states{trained_[p]->name, {}};
     for (size_t u = 0; u < uses.size(); ++u) {
       const std::string name = "grad." + states.parameter + (u == 0 ? "" : "#" + std::to_string(u));
-      written.graph.declare_state({name, written.graph.type(uses[u]), StateClass::kGradient});
-      accumulations.push_back({uses[u], name, id.role == ProgramRole::kMicroFirst});
+      const ir::Shape shape = written.graph.type(uses[u]).shape;
+      written.graph.declare_state({name, {dtype, shape}, StateClass::kGradient});
+      accumulations.push_back({uses[u], name, id.role == ProgramRole::kMicroFirst,
+                               draws ? std::string(kRandomState) : "",
+                               draws ? ops::random_key(name, "accumulate") : 0});
       states.accumulators.push_back(name);
     }
     const bool has_it = result_.gradients.size() > p;  // from another program
@@ -250,17 +257,21 @@ void StepGraphs::describe_precision(const ProgramId& id, const Graph& graph,
 }
 
 /// In the gradients' dtype the sum over uses is rounded where a step without accumulation stores it.
+/// Accumulators of bf16 are added up in f32.
 Result<StepGraphs::Written> StepGraphs::update() {
   Written written = begin({ProgramRole::kUpdate});
   Builder b(written.graph, ops::find_op);
   std::vector<ValueId> sums;
   for (size_t p = 0; p < trained_.size(); ++p) {
     const models::Parameter& parameter = *trained_[p];
-    const ir::TensorType type{DType::kF32, parameter.shape};
+    const ir::TensorType type{options_.optimizer.state.accumulators, parameter.shape};
     written.graph.declare_state({parameter.name, {parameter.dtype, parameter.shape}, StateClass::kParameter});
     ValueId sum;
-    for (const std::string& name : result_.gradients[p].accumulators) {
-      const ValueId gradient = b.state({name, type, StateClass::kGradient});
+    const std::vector<std::string>& accumulators = result_.gradients[p].accumulators;
+    for (const std::string& name : accumulators) {
+      ValueId gradient = b.state({name, type, StateClass::kGradient});
+      if (accumulators.size() > 1 && type.dtype != DType::kF32)
+        gradient = ops::cast(b, gradient, DType::kF32);
       if (sum.valid() && options_.optimizer.state.gradients != DType::kF32)
         sum = ops::cast(b, sum, options_.optimizer.state.gradients);
       sum = sum.valid() ? ops::add(b, sum, gradient) : gradient;

@@ -99,10 +99,10 @@ std::vector<WeightStorage> weights_of(const models::Model& model, const passes::
   const auto products = precisions_of_products(session);
   std::vector<WeightStorage> weights;
   for (const models::Parameter& p : model.parameters()) {
-    WeightStorage w{p.name, std::string(ir::name(p.dtype)),
-                    state_of(session, ir::StateClass::kMasterWeight, p.name),
-                    p.trained ? std::string(ir::name(accumulates ? ir::DType::kF32 : state.gradients)) : "",
-                    state_of(session, ir::StateClass::kOptimizerState, p.name)};
+    WeightStorage w{
+        p.name, std::string(ir::name(p.dtype)), state_of(session, ir::StateClass::kMasterWeight, p.name),
+        p.trained ? std::string(ir::name(accumulates ? state.accumulators : state.gradients)) : "",
+        state_of(session, ir::StateClass::kOptimizerState, p.name)};
     if (p.trained && (w.moments == "bf16" || (w.stored == "bf16" && w.master.empty())))
       w.rounding = state.stochastic ? "stochastic" : "nearest";
     if (const auto found = products.find(p.name); found != products.end()) w.products = found->second;

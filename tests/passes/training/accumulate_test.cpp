@@ -63,6 +63,34 @@ TEST(Accumulate, TheSplitIntoMicroBatchesDoesNotChangeABit) {
   }
 }
 
+/// The gradient of an op that nothing could be added to, into an accumulator of bf16: right behind the op,
+/// and from the second micro-batch on onto what is there.
+TEST(Accumulate, AnAccumulatorOfBf16TakesARoundedSumBehindTheOp) {
+  for (const bool first : {true, false}) {
+    ir::Graph graph;
+    ir::Builder b(graph, ops::find_op);
+    const ir::Shape shape{4};
+    const auto x = b.state({.name = "x", .type = {ir::DType::kF32, shape}});
+    const auto y = ops::silu(b, x);
+    b.assign("x", ops::silu(b, y));
+    graph.declare_state({.name = "acc", .type = {ir::DType::kBf16, shape}});
+    graph.declare_state({.name = "random", .type = {ir::DType::kI32, ir::Shape{4}}});
+    const passes::Accumulation a{y, "acc", first, "random", 7};
+    const Status status = passes::accumulate(graph, {&a, 1});
+    ASSERT_TRUE(status) << status.error().message();
+    std::vector<std::string> order;
+    for (const ir::OpId id : graph.order()) {
+      const ir::Op& op = graph.op(id);
+      const bool of_state = op.def->state != ir::StateAccess::kNone;
+      order.push_back(std::string(op.def->name) + (of_state ? " " + op.attrs.str("name") : ""));
+    }
+    std::vector<std::string> expected = {"state x",          "silu", "state random",  "accumulate",
+                                         "state_assign acc", "silu", "state_assign x"};
+    if (!first) expected.insert(expected.begin() + 3, "state acc");
+    EXPECT_EQ(order, expected);
+  }
+}
+
 TEST(Accumulate, NamesAccumulatorsThatDoNotFit) {
   ir::Graph graph;
   ir::Builder b(graph, ops::find_op);

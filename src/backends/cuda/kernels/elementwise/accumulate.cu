@@ -1,0 +1,37 @@
+// Gradients added to accumulators of bf16: eight elements a thread.
+#include "backends/cuda/device/vector.cuh"
+#include "backends/cuda/kernels/elementwise/accumulate_args.h"
+#include "backends/cuda/kernels/optimizer/draws.cuh"
+
+namespace plimsoll::cuda {
+
+extern "C" __global__ void accumulate(const __grid_constant__ Accumulate a) {
+  const i64 i = 8 * (blockIdx.x * (i64)blockDim.x + threadIdx.x);
+  if (i >= a.n) return;
+  const int n = a.n - i < 8 ? (int)(a.n - i) : 8;
+  const bool vec = aligned16(a.g) && aligned16(a.acc) && aligned16(a.out);
+  float v[8] = {}, held[8] = {};
+  if (n == 8) {
+    load8(a.g, i, v, vec);
+    if (given(a.acc)) load8(a.acc, i, held, vec);
+  } else {
+    for (int e = 0; e < n; ++e) {
+      v[e] = load(a.g, i + e);
+      if (given(a.acc)) held[e] = load(a.acc, i + e);
+    }
+  }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const uint4 words =
+        philox4((u32)((i >> 2) + half), a.random[3], a.random[2], a.key, a.random[0], a.random[1]);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int e = 4 * half + k;
+      v[e] = drawn(given(a.acc) ? __fadd_rn(held[e], v[e]) : v[e], word_of(words, k), 0);
+    }
+  }
+  if (n == 8) return store8(a.out, i, v, vec);
+  for (int e = 0; e < n; ++e) store(a.out, i + e, v[e]);
+}
+
+}  // namespace plimsoll::cuda

@@ -16,7 +16,7 @@ constexpr std::string_view kNone = "null|\"\"|[]|{}";
 
 // What the notes and hints below say of several names.
 constexpr std::string_view kHub = "nothing is uploaded";
-constexpr std::string_view kProcess = "a run is one process";
+constexpr std::string_view kProcess = "plimsoll launch and distributed decide it";
 constexpr std::string_view kKernels = "it chooses kernels, and here they are compiled already";
 constexpr std::string_view kEvaluation = "evaluation is planned here";
 constexpr std::string_view kColumns = "the columns of an example are known by their names";
@@ -87,12 +87,12 @@ constexpr HarmlessKey kKeys[] = {
     {"local_rank", kAny, kProcess},
     {"_n_gpu", kAny, kProcess},
     {"average_tokens_across_devices", kAny, kProcess},
-    {"fsdp", kNone, kProcess, "leave it out: a run is one process, and memory.budget bounds it"},
+    {"fsdp", kNone, kProcess, "leave it out: each rank keeps whole copies, and memory.budget bounds it"},
     {"fsdp_config", kAny, kProcess},
     {"fsdp_min_num_params", kAny, kProcess},
     {"fsdp_transformer_layer_cls_to_wrap", kAny, kProcess},
     {"deepspeed", kNone, kProcess, "leave it out, or run: plimsoll import RUN.yaml DEEPSPEED.json"},
-    {"parallelism_config", kNone, kProcess, "leave it out: a run is one process"},
+    {"parallelism_config", kNone, kProcess, "leave it out: ranks are data parallel (plimsoll launch)"},
     {"sharded_ddp", kNone, kOldName, "leave it out"},
     {"use_cpu", "true|false|null", kMachine},
     {"no_cuda", "true|false|null", kMachine},

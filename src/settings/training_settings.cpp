@@ -31,10 +31,9 @@ void add_state(std::vector<Setting>& list) {
   add(std::move(masters));
   add(choice(PLIMSOLL_CHOICE(training.state.gradients), kWhat,
              "dtype of gradients that are not accumulated"));
-  Setting accumulators = choice(
-      PLIMSOLL_CHOICE(training.state.accumulators), kWhat,
-      "dtype that micro-batches' gradients are added up in; bf16 rounds each stochastically, and results "
-      "depend on their number");
+  Setting accumulators =
+      choice(PLIMSOLL_CHOICE(training.state.accumulators), kWhat,
+             "dtype of accumulated gradients; bf16: rounded, results depend on the micro-batches");
   accumulators.choices = {"fp32", "bf16"};
   add(std::move(accumulators));
   Setting moments =

@@ -21,6 +21,7 @@ TEST(Accumulate, HasTheReferencesBits) {
     for (const Tensor& g : {normal(shape, 1), bf16(normal(shape, 1))})
       for (const Tensor& acc : {absent(), bf16(normal(shape, 2, 30.0F))}) {
         const OpRun run{"accumulate", {g, random, acc}, kAccumulateKey};
+        expect_op_on_card(run, run_reference(run), 1e-6);
         for_each_backend(run,
                          [&](const auto& got, const std::string& where) { expect_bits(run, got, where); });
         expect_same_bits(run_cpu(run, {.threads = 1}), run_cpu(run, {.threads = 3}), "threads");

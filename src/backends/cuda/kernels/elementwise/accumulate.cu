@@ -15,9 +15,10 @@ extern "C" __global__ void accumulate(const __grid_constant__ Accumulate a) {
     load8(a.g, i, v, vec);
     if (given(a.acc)) load8(a.acc, i, held, vec);
   } else {
-    for (int e = 0; e < n; ++e) {
-      v[e] = load(a.g, i + e);
-      if (given(a.acc)) held[e] = load(a.acc, i + e);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      if (e < n) v[e] = load(a.g, i + e);
+      if (e < n && given(a.acc)) held[e] = load(a.acc, i + e);
     }
   }
 #pragma unroll
@@ -31,7 +32,9 @@ extern "C" __global__ void accumulate(const __grid_constant__ Accumulate a) {
     }
   }
   if (n == 8) return store8(a.out, i, v, vec);
-  for (int e = 0; e < n; ++e) store(a.out, i + e, v[e]);
+#pragma unroll
+  for (int e = 0; e < 8; ++e)
+    if (e < n) store(a.out, i + e, v[e]);
 }
 
 }  // namespace plimsoll::cuda

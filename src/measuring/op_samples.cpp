@@ -62,7 +62,8 @@ constexpr ConvShape kConvShapes[] = {{1, 112, 3, 64, 7, 2},    {1, 56, 64, 64, 3
 
 /// Forward, both derivatives.
 void add_convolutions(DType type, std::vector<OpSample>& samples) {
-  for (const auto& [images, extent, channels, results, kernel, stride] : kConvShapes) {
+  for (const auto& [images, extent, channels, results, kernel, step] : kConvShapes) {
+    const int64_t stride = step;  // a lambda takes no structured binding
     const int64_t padding = kernel / 2, out = (extent + 2 * padding - kernel) / stride + 1;
     const TensorType x{type, {images, extent, extent, channels}}, y{type, {images, out, out, results}};
     const TensorType w = single({results, kernel, kernel, channels});

@@ -28,7 +28,8 @@ TEST(Accumulate, WhatItDoesNotHoldGoesUpAsOftenAsItIsNear) {
   const RefTensor g = values({kCount}, std::vector<double>(kCount, 0x1p-9)),
                   one = held({kCount}, std::vector<double>(kCount, 1));
   double up = 0;
-  for (const double v : evaluate("accumulate", {g, ints({4}, {1, 2, 3, 4}), one}, kKey)[0].data) {
+  const auto sums = evaluate("accumulate", {g, ints({4}, {1, 2, 3, 4}), one}, kKey);
+  for (const double v : sums[0].data) {
     EXPECT_TRUE(v == 1 || v == 1 + 0x1p-7) << v;
     up += v > 1 ? 1 : 0;
   }

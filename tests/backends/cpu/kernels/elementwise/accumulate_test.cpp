@@ -15,7 +15,7 @@ void expect_bits(const OpRun& run, const std::vector<Tensor>& got, const std::st
     ASSERT_EQ(got[0].value(i), expected.data[i]) << where << ", element " << i;
 }
 
-TEST(Accumulate, HasTheReferencesBits) {
+TEST(Accumulate, IsTheReferenceExactly) {
   const Tensor random = ints({4}, {12345, -6789, 3, 1000});
   for (const Shape& shape : {Shape{1}, Shape{7}, Shape{3, 41}, Shape{2, 20000}})
     for (const Tensor& g : {normal(shape, 1), bf16(normal(shape, 1))})

@@ -44,6 +44,10 @@ Result<Types> infer_quantize_operand(const OpTypes& t) {
   in.require(
       !form.stochastic || (form.scheme == Scheme::kNvfp4 && t.has(2) && t.attrs.find("key") != nullptr),
       "stochastic wants nvfp4, random and a key");
+  const Granules tokens(t.inputs[0].shape);
+  in.require(!form.stochastic || !t.attrs.flag("transposed") || tokens.segment() == tokens.rows() ||
+                 tokens.segment() % numerics::kHadamardRun == 0,
+             "sequences are not whole runs of 16", {0});
   in.require(!t.has(1) || (of_tensor && t.inputs[1].shape.rank() == 1 && t.attrs.find("slot") != nullptr &&
                            t.attrs.i64("slot") >= 0 && t.attrs.i64("slot") < t.inputs[1].shape.dim(0)),
              "scales are for e4m3 and e5m2, one of them by slot");

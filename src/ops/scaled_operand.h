@@ -28,7 +28,8 @@ namespace plimsoll::ops {
 /// With `scales` f32[n] the scale of e4m3 and e5m2 is its element `slot`; else it comes from amax, the
 /// largest magnitude of what is quantised. `precision`: x is rounded to bf16 before. `stochastic` draws by
 /// `random` i32[4] and `key` as dropout does: the sequence is the token's index along axis 0, the element
-/// counts within it in the order of the codes. Determinism: an amax is a maximum, which knows no order.
+/// counts within it in the order of the codes; of a transpose with several sequences each must be of whole
+/// runs of 16. Determinism: an amax is a maximum, which knows no order.
 ///
 /// Op `scaled_matmul`(a, a_scales, b, b_scales, bias?, acc?, a_amax?, b_amax?) {a_scheme, b_scheme, a_across,
 /// b_across, inner, columns, segment?, precision?, out?} -> c = sum over k of a[m, k] b[n, k], plus bias.

@@ -67,6 +67,12 @@ TEST(QuantizeOperand, SaysWhatDoesNotFit) {
             std::string::npos);
   EXPECT_NE(refused({{"scheme", std::string("nvfp4")}, {"stochastic", true}}, {x}).find("random"),
             std::string::npos);
+  const Attrs drawn{
+      {"scheme", std::string("nvfp4")}, {"transposed", true}, {"stochastic", true}, {"key", int64_t{5}}};
+  const TensorType none, random{DType::kI32, {4}};  // a block of 16 terms has one scale
+  EXPECT_NE(refused(drawn, {{DType::kF32, {2, 24, 4}}, none, random}).find("runs of 16"), std::string::npos);
+  EXPECT_EQ(refused(drawn, {{DType::kF32, {2, 32, 4}}, none, random}), "");
+  EXPECT_EQ(refused(drawn, {{DType::kF32, {1, 24, 4}}, none, random}), "");
   EXPECT_NE(
       refused({{"scheme", std::string("mxfp8")}, {"slot", int64_t{0}}}, {x, {DType::kF32, {3}}}).find("slot"),
       std::string::npos);

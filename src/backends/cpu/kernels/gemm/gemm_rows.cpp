@@ -1,10 +1,6 @@
 // A task's rows of A and the columns of B that it passes lie in the second-level cache:
 //
 //   packed once:  B, all of it          each task:  96 rows of A, all of k  ->  its rows of C, tile by tile
-//
-// Processor time of one thread on an EPYC of Zen 5, the least of five runs beside the blocks of gemm.cpp:
-// 25088 x 64 x 256 (rows, columns, k) 9.7 ms for 11.5, 25088 x 64 x 576 of patches 20.2 for 20.7, 6272 x 128
-// x 1152 of patches 17.8 for 18.8.
 #include "backends/cpu/kernels/gemm/gemm_rows.h"
 
 #include <algorithm>
@@ -38,7 +34,7 @@ GemmAhead rows_ahead(const GemmArgs& g, int64_t begin, int64_t end) {
 
 bool gemm_by_rows(const GemmArgs& g, const GemmPlan& plan, ThreadPool& pool, std::span<std::byte> workspace) {
   const int64_t rows = task_rows(g, pool.num_threads()), granules = GemmGranules(g.k, g.k_segment).count();
-  const int64_t columns = ceil_div(g.n, kGemmColumnUnit) * kGemmColumnUnit;
+  const int64_t columns = round_up(g.n, kGemmColumnUnit);
   if (g.m < kEnoughRows || rows == 0 || columns * g.k > packed_b_floats(g.n, g.k)) return false;
   GemmBlock all{
       .args = &g, .n1 = g.n, .end_granule = granules, .padded_rows = rows, .padded_columns = columns};
@@ -48,7 +44,7 @@ bool gemm_by_rows(const GemmArgs& g, const GemmPlan& plan, ThreadPool& pool, std
     const int64_t j = strip * kPackedColumns;
     gemm_pack_b(all, {.begin = j, .end = std::min(g.n, j + kPackedColumns), .end_granule = granules});
   });
-  const int64_t own = ceil_div(rows * g.k, 16) * 16, ahead = pool.num_threads() * rows;
+  const int64_t own = round_up(rows * g.k, 16), ahead = pool.num_threads() * rows;
   pool.run(ceil_div(g.m, rows), [&](int64_t task, int thread) {
     GemmBlock block = all;
     block.m0 = task * rows;

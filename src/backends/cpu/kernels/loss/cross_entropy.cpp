@@ -51,6 +51,10 @@ namespace plimsoll::cpu {
 HWY_EXPORT(loss_rows_impl);
 HWY_EXPORT(grad_row);
 
+int64_t row_losses_bytes(const ir::OpTypes& types, int /*num_threads*/) {
+  return types.inputs[0].shape.num_rows() * static_cast<int64_t>(sizeof(float));
+}
+
 void loss_rows(const LossRows& rows, int64_t begin, int64_t end) {
   HWY_DYNAMIC_DISPATCH(loss_rows_impl)(rows, begin, end);
 }
@@ -66,10 +70,6 @@ float sum_losses(const float* losses, const Granules& granules, const float* acc
 }
 
 namespace {
-
-int64_t row_bytes(const ir::OpTypes& types, int /*num_threads*/) {
-  return types.inputs[0].shape.num_rows() * static_cast<int64_t>(sizeof(float));
-}
 
 void cross_entropy(const KernelCall& call, ThreadPool& pool) {
   const auto x = matrix_of<const float>(call.inputs[0]);
@@ -99,7 +99,10 @@ void cross_entropy_grad(const KernelCall& call, ThreadPool& pool) {
 
 std::span<const Kernel> cross_entropy_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "cross_entropy", .run = cross_entropy, .workspace_bytes = row_bytes, .strided_inputs = 0b1},
+      {.op = "cross_entropy",
+       .run = cross_entropy,
+       .workspace_bytes = row_losses_bytes,
+       .strided_inputs = 0b1},
       {.op = "cross_entropy_grad", .run = cross_entropy_grad, .strided_inputs = 0b1},
   };
   return kernels;

@@ -1,4 +1,4 @@
-// Shared code of cross_entropy and head_loss: the loss of rows of logits and its sum.
+// Shared code of losses: the loss of rows of logits, and the sum over rows.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,8 @@ struct LossRows {
 };
 void loss_rows(const LossRows& rows, int64_t begin, int64_t end);
 
+/// Workspace for the loss of each row of the first operand.
+int64_t row_losses_bytes(const ir::OpTypes& types, int num_threads);
 /// The rows' losses, summed in granules, in order, from `acc` where that is not null.
 float sum_losses(const float* losses, const Granules& granules, const float* acc);
 

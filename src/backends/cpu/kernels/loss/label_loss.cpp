@@ -21,10 +21,6 @@ struct SquaredError {
   static double slope(double x, double y) { return 2.0 * (x - y); }
 };
 
-int64_t row_bytes(const ir::OpTypes& types, int /*num_threads*/) {
-  return types.inputs[0].shape.num_rows() * static_cast<int64_t>(sizeof(float));
-}
-
 /// std::max would drop a logit that is not a number.
 template <class Loss>
 float row_loss(const float* x, const float* y, int64_t labels) {
@@ -69,7 +65,7 @@ void loss_grad(const KernelCall& call, ThreadPool& pool) {
 
 template <class Loss>
 constexpr Kernel loss_kernel(std::string_view op) {
-  return {.op = op, .run = loss<Loss>, .workspace_bytes = row_bytes, .strided_inputs = 0b11};
+  return {.op = op, .run = loss<Loss>, .workspace_bytes = row_losses_bytes, .strided_inputs = 0b11};
 }
 template <class Loss>
 constexpr Kernel grad_kernel(std::string_view op) {

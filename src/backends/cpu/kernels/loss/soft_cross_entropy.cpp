@@ -105,10 +105,6 @@ class SoftTargets {
   float rest_;
 };
 
-int64_t row_bytes(const ir::OpTypes& types, int /*num_threads*/) {
-  return types.inputs[0].shape.num_rows() * static_cast<int64_t>(sizeof(float));
-}
-
 void soft_cross_entropy(const KernelCall& call, ThreadPool& pool) {
   const auto x = matrix_of<const float>(call.inputs[0]);
   const SoftTargets targets(call);
@@ -143,7 +139,7 @@ void soft_cross_entropy_grad(const KernelCall& call, ThreadPool& pool) {
 constexpr Kernel kSoftCrossEntropyKernels[] = {
     {.op = "soft_cross_entropy",
      .run = soft_cross_entropy,
-     .workspace_bytes = row_bytes,
+     .workspace_bytes = row_losses_bytes,
      .strided_inputs = 0b1},
     {.op = "soft_cross_entropy_grad", .run = soft_cross_entropy_grad, .strided_inputs = 0b1}};
 

@@ -16,12 +16,11 @@ namespace {
 constexpr int64_t kJoinedChannels = 64;
 
 float* floats_of(const KernelCall& call) { return reinterpret_cast<float*>(call.workspace.data()); }
-int64_t granule_floats(const ir::Shape& x) { return Granules(x).count() * x.dim(-1); }
 
 // ---- statistics
 
 int64_t batch_statistics_bytes(const ir::OpTypes& types, int /*num_threads*/) {
-  return 2 * granule_floats(types.inputs[0].shape) * kFloatBytes;
+  return 2 * share_elements(types.inputs[0].shape) * kFloatBytes;
 }
 
 using ChannelTotals = std::array<double, kJoinedChannels>;
@@ -58,7 +57,7 @@ void batch_statistics(const KernelCall& call, ThreadPool& pool) {
   const TensorRef& x = call.inputs[0];
   const Granules granules(x.shape());
   const int64_t channels = x.shape().dim(-1);
-  float *means = floats_of(call), *squares = means + granule_floats(x.shape());
+  float *means = floats_of(call), *squares = means + share_elements(x.shape());
   channel_moments(x, means, squares, pool);
   float *mean = call.outputs[0].as<float>(), *variance = call.outputs[1].as<float>();
   for_blocks(pool, channels, kJoinedChannels, [&](int64_t begin, int64_t end) {
@@ -109,7 +108,7 @@ void batch_norm(const KernelCall& call, ThreadPool& pool) {
 /// BatchNormCoefficients, slope and offset, a row for sums that are rounded, shares of granules.
 int64_t batch_norm_grad_bytes(const ir::OpTypes& types, int /*num_threads*/) {
   const ir::Shape& x = types.inputs[1].shape;
-  return (7 * x.dim(-1) + 2 * granule_floats(x)) * kFloatBytes;
+  return (7 * x.dim(-1) + 2 * share_elements(x)) * kFloatBytes;
 }
 
 /// dx = scale * (dz - db/M - xhat * dw/M) as dz * scale + (x - mean) * slope + offset.
@@ -142,7 +141,7 @@ void batch_norm_grad(const KernelCall& call, ThreadPool& pool) {
   const BatchNormCoefficients c = prepare_batch_norm(
       call.inputs[3], call.inputs[4], kAdds ? TensorRef{} : call.inputs[5], attrs.f64("eps"), scratch);
   float *slope = scratch + 4 * channels, *offset = slope + channels, *row = offset + channels;
-  float *dw = row + channels, *db = dw + granule_floats(x.shape());
+  float *dw = row + channels, *db = dw + share_elements(x.shape());
   const ChannelSets sets{x.shape().num_rows(), call.inputs[2].as<const float>(), c.scale};
   const bool relu = !kAdds && attrs.flag("relu");
   sum_channels({.dy = dy,

@@ -11,6 +11,9 @@ namespace plimsoll::cpu {
 
 inline constexpr int64_t kFloatBytes = sizeof(float);
 
+/// [granules, channels]: what granules give of each channel.
+inline int64_t share_elements(const ir::Shape& x) { return Granules(x).count() * x.dim(-1); }
+
 /// Numbers of each channel, [sets, channels]: a set is of `rows_of_set` rows one after the other, none of
 /// whose granules belongs to two.
 struct ChannelSets {
@@ -24,8 +27,8 @@ void channel_moments(const TensorRef& x, float* mean, float* squares, ThreadPool
 /// y = (x - centre) * scale + shift [+ residual], then max(y, 0) where `relu`; y may lie where x or residual
 /// does.
 struct ChannelMap {
-  TensorRef x, residual, y;  ///< residual may be absent
-  ChannelSets sets;
+  TensorRef x = {}, residual = {}, y = {};  ///< residual may be absent
+  ChannelSets sets = {};
   const float* shift = nullptr;  ///< [channels]
   bool relu = false;
 };
@@ -36,8 +39,8 @@ void map_channels(const ChannelMap& map, ThreadPool& pool);
 /// rstd * sum of dz * (x - centre) and db = sum of dz, [granules, channels], where dw is not null; dz and dx
 /// = dz * scale where they are there, and these may lie where dy, dy2, x or the mask does.
 struct ChannelSums {
-  TensorRef dy, dy2, x, mask, dz, dx;
-  ChannelSets sets;
+  TensorRef dy = {}, dy2 = {}, x = {}, mask = {}, dz = {}, dx = {};
+  ChannelSets sets = {};
   const float *shift = nullptr, *rstd = nullptr;  ///< [channels] and [sets, channels]
   bool relu = false;
   float *dw = nullptr, *db = nullptr;
@@ -47,8 +50,8 @@ void sum_channels(const ChannelSums& sums, ThreadPool& pool);
 /// The second pass: dx = dz * scale + (x - centre) * slope + offset, with dz as above; dx may lie where dy or
 /// x does.
 struct ChannelGradient {
-  TensorRef dy, x, dx;
-  ChannelSets sets;
+  TensorRef dy = {}, x = {}, dx = {};
+  ChannelSets sets = {};
   const float* shift = nullptr;                     ///< [channels]; null: dy is dz
   const float *slope = nullptr, *offset = nullptr;  ///< [sets, channels]
 };

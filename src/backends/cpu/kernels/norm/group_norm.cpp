@@ -23,7 +23,6 @@ struct GroupExtents {
     const int64_t first = sample * granules.per_segment();
     for (int64_t g = first; g < first + granules.per_segment(); ++g) f(g);
   }
-  [[nodiscard]] int64_t shares() const { return granules.count() * channels; }
   /// Elements of a group of a sample.
   [[nodiscard]] double count() const { return static_cast<double>(granules.segment() * of_group); }
 
@@ -34,8 +33,8 @@ struct GroupExtents {
 // ---- forward
 
 int64_t group_norm_bytes(const ir::OpTypes& types, int /*num_threads*/) {
-  const GroupExtents e(types.inputs[0].shape, types.attrs.i64("groups"));
-  return (2 * e.shares() + (2 * e.samples + 2) * e.channels) * kFloatBytes;
+  const ir::Shape& x = types.inputs[0].shape;
+  return (2 * share_elements(x) + (2 * x.dim(0) + 2) * x.dim(-1)) * kFloatBytes;
 }
 
 struct GroupStatistics {
@@ -76,7 +75,7 @@ void group_norm(const KernelCall& call, ThreadPool& pool) {
   const GroupExtents e(x.shape(), call.op->attrs.i64("groups"));
   const double eps = call.op->attrs.f64("eps");
   auto* means = reinterpret_cast<float*>(call.workspace.data());
-  float *squares = means + e.shares(), *centre = squares + e.shares();
+  float *squares = means + share_elements(x.shape()), *centre = squares + share_elements(x.shape());
   float *scale = centre + e.samples * e.channels, *weight = scale + e.samples * e.channels;
   float* shift = weight + e.channels;
   float *mean = call.outputs[1].as<float>(), *rstd = call.outputs[2].as<float>();
@@ -91,20 +90,15 @@ void group_norm(const KernelCall& call, ThreadPool& pool) {
     }
     spread(e, sample, mean, rstd, weight, centre, scale);
   });
-  map_channels({.x = x,
-                .residual = {},
-                .y = call.outputs[0],
-                .sets = {e.granules.segment(), centre, scale},
-                .shift = shift,
-                .relu = false},
+  map_channels({.x = x, .y = call.outputs[0], .sets = {e.granules.segment(), centre, scale}, .shift = shift},
                pool);
 }
 
 // ---- gradient
 
 int64_t group_norm_grad_bytes(const ir::OpTypes& types, int /*num_threads*/) {
-  const GroupExtents e(types.inputs[1].shape, types.inputs[3].shape.dim(1));
-  return (2 * e.shares() + (5 * e.samples + 2) * e.channels) * kFloatBytes;
+  const ir::Shape& x = types.inputs[1].shape;
+  return (2 * share_elements(x) + (5 * x.dim(0) + 2) * x.dim(-1)) * kFloatBytes;
 }
 
 /// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * weight, of a sample as dy * scale + (x -
@@ -135,7 +129,8 @@ void group_norm_grad(const KernelCall& call, ThreadPool& pool) {
   auto* centre = reinterpret_cast<float*>(call.workspace.data());
   float *scale = centre + numbers, *rstd = scale + numbers, *slope = rstd + numbers,
         *offset = slope + numbers;
-  float *weight = offset + numbers, *row = weight + e.channels, *dw = row + e.channels, *db = dw + e.shares();
+  float *weight = offset + numbers, *row = weight + e.channels, *dw = row + e.channels,
+        *db = dw + share_elements(x.shape());
   as_f32(call.inputs[2], weight);
   const auto *means = call.inputs[3].as<const float>(), *rstds = call.inputs[4].as<const float>();
   pool.run(e.samples, [&](int64_t sample, int) {
@@ -144,28 +139,10 @@ void group_norm_grad(const KernelCall& call, ThreadPool& pool) {
       rstd[sample * e.channels + c] = rstds[sample * e.groups + c / e.of_group];
   });
   const ChannelSets sets{e.granules.segment(), centre, scale};
-  sum_channels({.dy = dy,
-                .dy2 = {},
-                .x = x,
-                .mask = {},
-                .dz = {},
-                .dx = {},
-                .sets = sets,
-                .shift = nullptr,
-                .rstd = rstd,
-                .relu = false,
-                .dw = dw,
-                .db = db},
-               pool);
+  sum_channels({.dy = dy, .x = x, .sets = sets, .rstd = rstd, .dw = dw, .db = db}, pool);
   pool.run(e.samples,
            [&](int64_t sample, int) { through_groups(e, sample, dw, db, weight, rstd, slope, offset); });
-  channel_gradient({.dy = dy,
-                    .x = x,
-                    .dx = call.outputs[0],
-                    .sets = sets,
-                    .shift = nullptr,
-                    .slope = slope,
-                    .offset = offset},
+  channel_gradient({.dy = dy, .x = x, .dx = call.outputs[0], .sets = sets, .slope = slope, .offset = offset},
                    pool);
   if (call.outputs.size() == 1) return;  // frozen
   add_granules(dw, e.granules.count(), input_or_none(call, 5), call.outputs[1], row, pool);

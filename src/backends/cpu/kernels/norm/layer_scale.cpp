@@ -42,7 +42,7 @@ int64_t scaled_add_bytes(const ir::OpTypes& types, int /*num_threads*/) {
 }
 int64_t scaled_add_grad_bytes(const ir::OpTypes& types, int /*num_threads*/) {
   const ir::Shape& branch = types.inputs[1].shape;
-  return (BranchFactors::elements(branch) + 2 * Granules(branch).count() * branch.dim(-1)) * kFloatBytes;
+  return (BranchFactors::elements(branch) + 2 * share_elements(branch)) * kFloatBytes;
 }
 
 void scaled_add(const KernelCall& call, ThreadPool& pool) {
@@ -52,8 +52,7 @@ void scaled_add(const KernelCall& call, ThreadPool& pool) {
                 .residual = call.inputs[0],
                 .y = call.outputs[0],
                 .sets = {branch.shape().num_rows() / f.samples, f.zeros, f.product},
-                .shift = f.zeros,
-                .relu = false},
+                .shift = f.zeros},
                pool);
 }
 
@@ -65,17 +64,13 @@ void scaled_add_grad(const KernelCall& call, ThreadPool& pool) {
   const bool learns = call.outputs.size() > 1;
   float* shares = scratch + BranchFactors::elements(branch.shape());
   sum_channels({.dy = call.inputs[0],
-                .dy2 = {},
                 .x = branch,
-                .mask = {},
-                .dz = {},
                 .dx = call.outputs[0],
                 .sets = {granules.segment(), f.zeros, f.product},
                 .shift = nullptr,
                 .rstd = f.kept,
-                .relu = false,
                 .dw = learns ? shares : nullptr,
-                .db = shares + granules.count() * f.channels},
+                .db = shares + share_elements(branch.shape())},
                pool);
   if (learns) add_granules(shares, granules.count(), input_or_none(call, 4), call.outputs[1], f.row, pool);
 }

@@ -3,7 +3,7 @@
 #include "ops/accumulate.h"
 
 #include "ops/operands.h"
-#include "ops/philox.h"
+#include "ops/random_operand.h"
 #include "ops/rounding.h"
 #include "ops/update_rules.h"
 
@@ -19,11 +19,7 @@ Result<Types> infer_accumulate(const OpTypes& t) {
 }
 
 void reference_accumulate(RefContext& ctx) {
-  const auto word = [&](size_t i) {
-    return static_cast<uint32_t>(static_cast<int32_t>(ctx.inputs[1]->data[i]));
-  };
-  const RandomStream stream{word(0), word(1), word(2), word(3),
-                            static_cast<uint32_t>(ctx.op.attrs.i64("key"))};
+  const RandomStream stream = stream_of(*ctx.inputs[1], ctx.op.attrs);
   const bool has_acc = ctx.inputs.size() > 2 && ctx.inputs[2] != nullptr;
   for (size_t i = 0; i < ctx.outputs[0]->data.size(); ++i) {
     const double sum = (has_acc ? ctx.inputs[2]->data[i] : 0.0) + ctx.inputs[0]->data[i];

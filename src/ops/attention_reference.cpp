@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/philox.h"
+#include "ops/random_operand.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -80,11 +80,8 @@ Problem problem_of(const RefContext& ctx, const Extents& e, const std::array<Hea
             attrs.flag("causal"),
             attrs.i64("window")};
   if (doc + 1 < ctx.inputs.size() && ctx.inputs[doc + 1] != nullptr) {
-    const auto word = [&](size_t i) {
-      return static_cast<uint32_t>(static_cast<int32_t>(ctx.inputs[doc + 1]->data[i]));
-    };
     p.drop = attrs.f64("p");
-    p.stream = {word(0), word(1), word(2), word(3), static_cast<uint32_t>(attrs.i64("key"))};
+    p.stream = stream_of(*ctx.inputs[doc + 1], attrs);
   }
   return p;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ops/operands.h"
-#include "ops/philox.h"
+#include "ops/random_operand.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -91,11 +91,8 @@ Result<Types> infer_kept_samples(const OpTypes& t) {
 }
 
 void reference_kept_samples(RefContext& ctx) {
-  const auto word = [&](size_t i) {
-    return static_cast<uint32_t>(static_cast<int32_t>(ctx.inputs[0]->data[i]));
-  };
   const double p = ctx.op.attrs.f64("p");
-  RandomStream stream{word(0), word(1), word(2), word(3), static_cast<uint32_t>(ctx.op.attrs.i64("key"))};
+  RandomStream stream = stream_of(*ctx.inputs[0], ctx.op.attrs);
   for (double& kept : ctx.outputs[0]->data) {
     kept = uniform(random_words(stream, 0)[0]) >= p ? 1.0 / (1.0 - p) : 0.0;
     ++stream.sequence;

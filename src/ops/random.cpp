@@ -2,19 +2,10 @@
 #include <string>
 
 #include "ops/operands.h"
-#include "ops/philox.h"
+#include "ops/random_operand.h"
 
 namespace plimsoll::ops {
 namespace {
-
-uint32_t word_of(const RefTensor& random, size_t i) {
-  return static_cast<uint32_t>(static_cast<int32_t>(random.data[i]));
-}
-
-RandomStream stream_of(const RefTensor& random, const ir::Attrs& attrs) {
-  return {word_of(random, 0), word_of(random, 1), word_of(random, 2), word_of(random, 3),
-          static_cast<uint32_t>(attrs.i64("key"))};
-}
 
 Result<Types> infer_dropout(const OpTypes& t) {
   Operands in(t, 2, {"x", "random"});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ops/operands.h"
+#include "ops/random_operand.h"
 #include "ops/scaled_operand.h"
 
 namespace plimsoll::ops {
@@ -56,18 +57,10 @@ Result<Types> infer_quantize_operand(const OpTypes& t) {
   return in.results(std::move(types));
 }
 
-uint32_t random_word(const RefTensor& random, size_t i) {
-  return static_cast<uint32_t>(static_cast<int32_t>(random.data[i]));
-}
-
 OperandDraws draws_of(const RefContext& ctx) {
   const ir::Attrs& attrs = ctx.op.attrs;
   if (!attrs.flag("stochastic")) return {};
-  const RefTensor& random = *ctx.inputs[2];
-  return {ctx.inputs[0]->type.shape,
-          attrs.flag("transposed"),
-          {random_word(random, 0), random_word(random, 1), random_word(random, 2), random_word(random, 3),
-           static_cast<uint32_t>(attrs.i64("key"))}};
+  return {ctx.inputs[0]->type.shape, attrs.flag("transposed"), stream_of(*ctx.inputs[2], attrs)};
 }
 
 /// What is quantised, as f32.

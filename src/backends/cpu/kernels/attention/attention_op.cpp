@@ -4,6 +4,7 @@
 #include "backends/cpu/kernels/attention/attention.h"
 #include "backends/cpu/kernels/attention/attention_bf16.h"
 #include "backends/cpu/kernels/operands.h"
+#include "backends/cpu/kernels/random_operand.h"
 #include "backends/cpu/widened.h"
 #include "ops/philox.h"
 
@@ -30,12 +31,10 @@ AttentionDropout dropout_of(const KernelCall& call, size_t operand) {
   const TensorRef random = input_or_none(call, operand);
   if (!random) return {};
   const double p = call.op->attrs.f64("p");
-  const auto* words = random.as<const int32_t>();
-  const auto word = [&](int i) { return static_cast<uint32_t>(words[i]); };
   return {.on = true,
           .threshold = static_cast<uint32_t>(std::min<uint64_t>(ops::dropout_threshold(p), UINT32_MAX)),
           .inverse_keep = static_cast<float>(1.0 / (1.0 - p)),
-          .stream = {word(0), word(1), word(2), word(3), static_cast<uint32_t>(call.op->attrs.i64("key"))}};
+          .stream = stream_of(random, call.op->attrs)};
 }
 
 template <typename Element>

@@ -7,9 +7,9 @@
 //
 #include "backends/cpu/kernels/operands.h"
 #include "backends/cpu/kernels/optimizer/draws-inl.h"
+#include "backends/cpu/kernels/random_operand.h"
 #include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
-#include "ops/philox.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu::HWY_NAMESPACE {
@@ -47,10 +47,7 @@ HWY_EXPORT(accumulate_run);
 
 void accumulate(const KernelCall& call, ThreadPool& pool) {
   const TensorRef &g = call.inputs[0], acc = input_or_none(call, 2), &out = call.outputs[0];
-  const auto* random = call.inputs[1].as<const int32_t>();
-  const auto word = [&](int i) { return static_cast<uint32_t>(random[i]); };
-  const ops::RandomStream stream{word(0), word(1), word(2), word(3),
-                                 static_cast<uint32_t>(call.op->attrs.i64("key"))};
+  const ops::RandomStream stream = stream_of(call.inputs[1], call.op->attrs);
   for_blocks(pool, out.num_elements(), kBlockElements, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(accumulate_run)
     (stream, g.data, g.type.dtype, acc.as<const uint16_t>(), out.as<uint16_t>(), begin, end - begin);

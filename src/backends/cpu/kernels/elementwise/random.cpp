@@ -13,6 +13,7 @@
 #include "backends/cpu/kernels/elementwise/stored_runs.h"
 #include "backends/cpu/kernels/operands.h"
 #include "backends/cpu/kernels/philox-inl.h"
+#include "backends/cpu/kernels/random_operand.h"
 #include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/vector_math-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
@@ -161,22 +162,12 @@ HWY_EXPORT(normals_f32);
 HWY_EXPORT(normals_bf16);
 HWY_EXPORT(normals_f16);
 
-ops::RandomStream stream_of(const KernelCall& call, const TensorRef& random) {
-  const auto* r = random.as<const int32_t>();
-  ops::RandomStream s;
-  s.seed_low = static_cast<uint32_t>(r[0]);
-  s.seed_high = static_cast<uint32_t>(r[1]);
-  s.op_key = static_cast<uint32_t>(call.op->attrs.i64("key"));
-  return s;
-}
-
 // Sequence by sequence in blocks; a block's mask lies on the stack.
 void dropout(const KernelCall& call, ThreadPool& pool) {
   constexpr int64_t kBlock = 4096;
   const TensorRef& x = call.inputs[0];
   const StoredRuns<1> runs(call);
-  const int32_t* random = call.inputs[1].as<const int32_t>();
-  const ops::RandomStream base = stream_of(call, call.inputs[1]);
+  const ops::RandomStream base = stream_of(call.inputs[1], call.op->attrs);
   const double p = call.op->attrs.f64("p");
   const uint64_t threshold = ops::dropout_threshold(p);
   const float keep = static_cast<float>(1.0 - p);
@@ -186,8 +177,7 @@ void dropout(const KernelCall& call, ThreadPool& pool) {
                   n = std::min(kBlock, per_sequence - begin);
     alignas(64) std::array<float, kBlock> mask;
     ops::RandomStream s = base;
-    s.step = static_cast<uint32_t>(random[2]);
-    s.sequence = static_cast<uint32_t>(random[3]) + static_cast<uint32_t>(sequence);
+    s.sequence += static_cast<uint32_t>(sequence);
     if (threshold > UINT32_MAX)
       std::fill(mask.begin(), mask.end(), 0.0f);
     else
@@ -203,7 +193,8 @@ void dropout(const KernelCall& call, ThreadPool& pool) {
 }
 
 void random_normal(const KernelCall& call, ThreadPool& pool) {
-  const ops::RandomStream s = stream_of(call, call.inputs[0]);
+  ops::RandomStream s = stream_of(call.inputs[0], call.op->attrs);
+  s.step = s.sequence = 0;
   const auto mean = static_cast<float>(call.op->attrs.f64("mean")),
              std = static_cast<float>(call.op->attrs.f64("std"));
   const TensorRef& y = call.outputs[0];

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/kernels/elementwise/cast.h"
 #include "backends/cpu/kernels/gemm/linear.h"
+#include "backends/cpu/kernels/random_operand.h"
 #include "base/at.h"
 #include "ops/scaled_operand.h"
 
@@ -140,10 +141,7 @@ void quantize_tile(const OperandPlace& to, const numerics::TensorScale& tensor, 
 
 ops::OperandDraws draws_of(const KernelCall& call, const QuantizedOperand& operand) {
   if (!operand.form.stochastic) return {};
-  const auto* random = call.inputs[2].as<const uint32_t>();
-  return {operand.shape,
-          operand.transposed,
-          {random[0], random[1], random[2], random[3], static_cast<uint32_t>(call.op->attrs.i64("key"))}};
+  return {operand.shape, operand.transposed, stream_of(call.inputs[2], call.op->attrs)};
 }
 
 numerics::TensorScale scale_of(const QuantizedOperand& operand, const KernelCall& call, ThreadPool& pool) {

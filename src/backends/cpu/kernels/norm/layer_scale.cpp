@@ -4,7 +4,7 @@
 #include "backends/cpu/kernels/elementwise/cast.h"
 #include "backends/cpu/kernels/elementwise/reduce.h"
 #include "backends/cpu/kernels/norm/channels.h"
-#include "ops/philox.h"
+#include "backends/cpu/kernels/random_operand.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -67,7 +67,6 @@ void scaled_add_grad(const KernelCall& call, ThreadPool& pool) {
                 .x = branch,
                 .dx = call.outputs[0],
                 .sets = {granules.segment(), f.zeros, f.product},
-                .shift = nullptr,
                 .rstd = f.kept,
                 .dw = learns ? shares : nullptr,
                 .db = shares + share_elements(branch.shape())},
@@ -76,11 +75,9 @@ void scaled_add_grad(const KernelCall& call, ThreadPool& pool) {
 }
 
 void kept_samples(const KernelCall& call, ThreadPool& /*pool*/) {
-  const auto* random = call.inputs[0].as<const uint32_t>();
   const double p = call.op->attrs.f64("p");
   const auto kept = static_cast<float>(1.0 / (1.0 - p));
-  ops::RandomStream stream{random[0], random[1], random[2], random[3],
-                           static_cast<uint32_t>(call.op->attrs.i64("key"))};
+  ops::RandomStream stream = stream_of(call.inputs[0], call.op->attrs);
   float* y = call.outputs[0].as<float>();
   for (int64_t i = 0; i < call.outputs[0].num_elements(); ++i, ++stream.sequence)
     y[i] = ops::random_words(stream, 0)[0] >= ops::dropout_threshold(p) ? kept : 0.0F;

@@ -98,8 +98,7 @@ void for_windows(const Op& op, const Shape& image, Body body) {
       for (int64_t ow = 0; ow < cols.windows(); ++ow)
         for (int64_t c = 0; c < channels; ++c, ++y) {
           const PoolRange hs = rows.elements(oh), ws = cols.elements(ow);
-          const int64_t divisor =
-              op.attrs.flag(kSkipPadding) ? hs.count() * ws.count() : rows.kernel * cols.kernel;
+          const int64_t divisor = mean_divisor(rows, cols, op.attrs.flag(kSkipPadding), oh, ow);
           for (int64_t h = hs.begin; h < hs.end; ++h)
             for (int64_t w = ws.begin; w < ws.end; ++w)
               body(at(y), at(((n * image.dim(1) + h) * image.dim(2) + w) * channels + c),

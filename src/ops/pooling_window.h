@@ -33,6 +33,13 @@ struct PoolAxis {
   }
 };
 
+/// What the mean of window (row, col) is divided by: its positions, or the elements that are there.
+inline int64_t mean_divisor(const PoolAxis& rows, const PoolAxis& cols, bool skip_padding, int64_t row,
+                            int64_t col) {
+  if (!skip_padding) return rows.kernel * cols.kernel;
+  return rows.elements(row).count() * cols.elements(col).count();
+}
+
 /// The axis of height (0) or width (1) of an image of those attributes.
 inline PoolAxis pool_axis(const ir::Attrs& attrs, size_t axis, int64_t extent) {
   return {extent, attrs.ints("kernel")[axis], attrs.ints("stride")[axis], attrs.ints("padding")[axis]};

@@ -30,6 +30,10 @@ struct Pooling {
   bool skip_padding;
 };
 
+inline float divisor_of(const Pooling& a, int64_t oh, int64_t ow) {
+  return static_cast<float>(ops::mean_divisor(a.rows, a.cols, a.skip_padding, oh, ow));
+}
+
 }  // namespace
 }  // namespace plimsoll::cpu
 #endif
@@ -103,8 +107,7 @@ template <class T>
 HWY_INLINE void mean_of_window(const Pooling& a, const T* image, int64_t oh, int64_t ow, T* y) {
   const ops::PoolRange hs = a.rows.elements(oh), ws = a.cols.elements(ow);
   const int64_t width = a.cols.extent, channels = a.channels;
-  const V count =
-      set(static_cast<float>(a.skip_padding ? hs.count() * ws.count() : a.rows.kernel * a.cols.kernel));
+  const V count = set(divisor_of(a, oh, ow));
   vectors::for_vectors(channels, [=](int64_t c, auto part) HWY_ATTR {
     V sum = zero();
     for (int64_t h = hs.begin; h < hs.end; ++h)
@@ -138,11 +141,7 @@ HWY_INLINE void gather_windows(const Pooling& a, const T* dy, const uint8_t* ind
   const auto window = [&](int64_t oh, int64_t ow, int64_t c, V sum, auto part) HWY_ATTR {
     const int64_t i = (oh * per_row + ow) * channels + c;
     const V d = load(dy + i, part);
-    if (index == nullptr) {
-      const int64_t count = a.skip_padding ? a.rows.elements(oh).count() * a.cols.elements(ow).count()
-                                           : a.rows.kernel * a.cols.kernel;
-      return hn::Add(sum, hn::Div(d, set(static_cast<float>(count))));
-    }
+    if (index == nullptr) return hn::Add(sum, hn::Div(d, set(divisor_of(a, oh, ow))));
     const int64_t position = (h - a.rows.start(oh)) * a.cols.kernel + w - a.cols.start(ow);
     const auto is_here = hn::Eq(load_bytes(index + i, part), set(static_cast<float>(position)));
     return hn::Add(sum, hn::IfThenElseZero(is_here, d));

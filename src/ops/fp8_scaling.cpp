@@ -7,8 +7,6 @@
 namespace plimsoll::ops {
 namespace {
 
-constexpr float kMaxE4m3 = 448, kMaxE5m2 = 57344;
-
 Result<Types> infer_record_amax(const OpTypes& t) {
   const auto& slots = t.attrs.ints("slots");
   std::vector<std::string_view> names(1 + slots.size(), "amax");
@@ -63,9 +61,10 @@ void advance_scales(const ir::Attrs& attrs, std::span<float> history, std::span<
   const auto slots = static_cast<int64_t>(scales.size());
   for (int64_t slot = 0; slot < slots; ++slot) {
     const bool wide = attrs.flag("hybrid") && is_gradient_slot(slot, slots);
+    const auto format = wide ? numerics::Format::kE5m2 : numerics::Format::kE4m3;
     const std::span<float> own = history.subspan(at(slot));
-    scales[at(slot)] = numerics::next_delayed_scale(scaling, wide ? kMaxE5m2 : kMaxE4m3, own, scales.size(),
-                                                    scales[at(slot)]);
+    scales[at(slot)] = numerics::next_delayed_scale(scaling, static_cast<float>(numerics::info(format).max),
+                                                    own, scales.size(), scales[at(slot)]);
     numerics::roll_history(own, scales.size());
   }
 }

@@ -10,17 +10,9 @@ extern "C" __global__ void accumulate(const __grid_constant__ Accumulate a) {
   if (i >= a.n) return;
   const int n = a.n - i < 8 ? (int)(a.n - i) : 8;
   const bool vec = aligned16(a.g) && aligned16(a.acc) && aligned16(a.out);
-  float v[8] = {}, held[8] = {};
-  if (n == 8) {
-    load8(a.g, i, v, vec);
-    if (given(a.acc)) load8(a.acc, i, held, vec);
-  } else {
-#pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      if (e < n) v[e] = load(a.g, i + e);
-      if (e < n && given(a.acc)) held[e] = load(a.acc, i + e);
-    }
-  }
+  float v[8], held[8] = {};
+  load_part(a.g, i, n, v, vec);
+  if (given(a.acc)) load_part(a.acc, i, n, held, vec);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const uint4 words =
@@ -31,10 +23,7 @@ extern "C" __global__ void accumulate(const __grid_constant__ Accumulate a) {
       v[e] = drawn(given(a.acc) ? __fadd_rn(held[e], v[e]) : v[e], word_of(words, k), 0);
     }
   }
-  if (n == 8) return store8(a.out, i, v, vec);
-#pragma unroll
-  for (int e = 0; e < 8; ++e)
-    if (e < n) store(a.out, i + e, v[e]);
+  store_part(a.out, i, n, v, vec);
 }
 
 }  // namespace plimsoll::cuda

@@ -145,30 +145,20 @@ void vjp_conv2d(VjpContext& ctx) {
 
 // ---- extents and work
 
-ConvExtents forward_extents(const OpTypes& t) {
-  return conv_extents(t.inputs[0].shape, t.inputs[1].shape, t.outputs[0].shape, t.attrs);
-}
-ConvExtents input_grad_extents(const OpTypes& t) {
-  return conv_extents(t.outputs[0].shape, t.inputs[1].shape, t.inputs[0].shape, t.attrs);
-}
-ConvExtents weight_grad_extents(const OpTypes& t) {
-  return conv_extents(t.inputs[0].shape, t.outputs[0].shape, t.inputs[1].shape, t.attrs);
-}
-
 constexpr std::string_view kConvKey = "conv2d", kConvInputKey = "conv2d_input_grad",
                            kConvWeightKey = "conv2d_weight_grad";
 
-template <ConvExtents (*kExtents)(const OpTypes&)>
+template <ConvOp kOp>
 Cost cost_conv2d(const OpTypes& t) {
-  const ConvExtents e = kExtents(t);
+  const ConvExtents e = conv_extents(kOp, t);
   return cost_of(t, 2.0 * static_cast<double>(e.rows()) * static_cast<double>(e.out_channels) *
                         static_cast<double>(e.taps()));
 }
 
 /// As the product of [rows, taps] and [taps, results], whichever of the three is computed from the others.
-template <ConvExtents (*kExtents)(const OpTypes&), const std::string_view& kKey>
+template <ConvOp kOp, const std::string_view& kKey>
 WorkSize size_conv2d(const OpTypes& t, double) {
-  const ConvExtents e = kExtents(t);
+  const ConvExtents e = conv_extents(kOp, t);
   return {
       kKey,
       {static_cast<double>(e.rows()), static_cast<double>(e.out_channels), static_cast<double>(e.taps())}};
@@ -207,7 +197,7 @@ OpTypes reference_types(const RefContext& ctx) {
 void reference_conv2d(RefContext& ctx) {
   const auto x = operand_of(ctx, *ctx.inputs[0]), weight = operand_of(ctx, *ctx.inputs[1]);
   auto& y = ctx.outputs[0]->data;
-  for_products(forward_extents(reference_types(ctx)),
+  for_products(conv_extents(ConvOp::kForward, reference_types(ctx)),
                [&](size_t i, size_t k, size_t o) { y[o] += x[i] * weight[k]; });
   if (ctx.inputs.size() > 2 && ctx.inputs[2] != nullptr)
     for (size_t i = 0; i < y.size(); ++i) y[i] += ctx.inputs[2]->data[i % ctx.inputs[2]->data.size()];
@@ -216,7 +206,7 @@ void reference_conv2d(RefContext& ctx) {
 void reference_conv2d_input_grad(RefContext& ctx) {
   const auto dy = operand_of(ctx, *ctx.inputs[0]), weight = operand_of(ctx, *ctx.inputs[1]);
   auto& dx = ctx.outputs[0]->data;
-  for_products(input_grad_extents(reference_types(ctx)),
+  for_products(conv_extents(ConvOp::kInputGrad, reference_types(ctx)),
                [&](size_t i, size_t k, size_t o) { dx[i] += dy[o] * weight[k]; });
 }
 
@@ -224,7 +214,7 @@ void reference_conv2d_weight_grad(RefContext& ctx) {
   const auto x = operand_of(ctx, *ctx.inputs[0]), dy = operand_of(ctx, *ctx.inputs[1]);
   auto& dw = ctx.outputs[0]->data;
   if (ctx.inputs.size() > 2 && ctx.inputs[2] != nullptr) dw = ctx.inputs[2]->data;
-  for_products(weight_grad_extents(reference_types(ctx)),
+  for_products(conv_extents(ConvOp::kWeightGrad, reference_types(ctx)),
                [&](size_t i, size_t k, size_t o) { dw[k] += x[i] * dy[o]; });
 }
 
@@ -245,13 +235,13 @@ OpGroup conv2d_ops() {
        .summary = "convolution of images, plus bias",
        .work = {.kind = WorkKind::kProduct,
                 .keys = {kConvKey},
-                .size = size_conv2d<forward_extents, kConvKey>},
+                .size = size_conv2d<ConvOp::kForward, kConvKey>},
        .min_inputs = 2,
        .max_inputs = 3,
        .attrs = conv_attrs(),
        .infer = infer_conv2d,
        .vjp = vjp_conv2d,
-       .cost = cost_conv2d<forward_extents>,
+       .cost = cost_conv2d<ConvOp::kForward>,
        .reference = reference_conv2d,
        .autocast = kLowPrecision,
        .recompute = kCompute,
@@ -261,12 +251,12 @@ OpGroup conv2d_ops() {
        .summary = "gradient of a convolution's images",
        .work = {.kind = WorkKind::kProduct,
                 .keys = {kConvInputKey},
-                .size = size_conv2d<input_grad_extents, kConvInputKey>},
+                .size = size_conv2d<ConvOp::kInputGrad, kConvInputKey>},
        .min_inputs = 2,
        .max_inputs = 2,
        .attrs = conv_attrs({ints_attr("size")}),
        .infer = infer_conv2d_input_grad,
-       .cost = cost_conv2d<input_grad_extents>,
+       .cost = cost_conv2d<ConvOp::kInputGrad>,
        .reference = reference_conv2d_input_grad,
        .autocast = kLowPrecision,
        .recompute = kCompute,
@@ -276,12 +266,12 @@ OpGroup conv2d_ops() {
        .summary = "gradient of a convolution's weight",
        .work = {.kind = WorkKind::kProduct,
                 .keys = {kConvWeightKey},
-                .size = size_conv2d<weight_grad_extents, kConvWeightKey>},
+                .size = size_conv2d<ConvOp::kWeightGrad, kConvWeightKey>},
        .min_inputs = 2,
        .max_inputs = 3,
        .attrs = conv_attrs({ints_attr("kernel")}),
        .infer = infer_conv2d_weight_grad,
-       .cost = cost_conv2d<weight_grad_extents>,
+       .cost = cost_conv2d<ConvOp::kWeightGrad>,
        .reference = reference_conv2d_weight_grad,
        .autocast = kLowPrecision,
        .recompute = kCompute,
@@ -297,7 +287,11 @@ bool ConvExtents::is_product() const {
          how.padding == std::array<int64_t, 2>{0, 0};
 }
 
-ConvExtents conv_extents(const Shape& x, const Shape& weight, const Shape& y, const ir::Attrs& attrs) {
+ConvExtents conv_extents(ConvOp op, const Shape& first, const Shape& second, const Shape& result,
+                         const ir::Attrs& attrs) {
+  const Shape& x = op == ConvOp::kInputGrad ? result : first;
+  const Shape& weight = op == ConvOp::kWeightGrad ? result : second;
+  const Shape& y = op == ConvOp::kForward ? result : op == ConvOp::kInputGrad ? first : second;
   const auto pair = [&](std::string_view name) {
     const std::vector<int64_t>& given = attrs.ints(name);
     return std::array<int64_t, 2>{given[0], given[1]};
@@ -312,6 +306,10 @@ ConvExtents conv_extents(const Shape& x, const Shape& weight, const Shape& y, co
           .kernel_height = weight.dim(1),
           .kernel_width = weight.dim(2),
           .how = {pair("stride"), pair("padding"), pair("dilation"), attrs.i64("groups")}};
+}
+
+ConvExtents conv_extents(ConvOp op, const OpTypes& t) {
+  return conv_extents(op, t.inputs[0].shape, t.inputs[1].shape, t.outputs[0].shape, t.attrs);
 }
 
 ValueId conv2d(Builder& b, ValueId x, ValueId weight, ValueId bias, const Conv2d& how) {

@@ -52,8 +52,12 @@ struct ConvExtents {
   /// One channel of x for each result.
   [[nodiscard]] bool is_depthwise() const { return group_channels() == 1 && how.groups > 1; }
 };
-/// Of checked operands.
-ConvExtents conv_extents(const ir::Shape& x, const ir::Shape& weight, const ir::Shape& y,
+/// What an op of a convolution computes: y from (x, weight), the gradient of x from (dy, weight), or that of
+/// the weight from (x, dy). These are its first two operands.
+enum class ConvOp : uint8_t { kForward, kInputGrad, kWeightGrad };
+/// Of checked operands: the shapes of the op's first two and of its result.
+ConvExtents conv_extents(ConvOp op, const ir::Shape& first, const ir::Shape& second, const ir::Shape& result,
                          const ir::Attrs& attrs);
+ConvExtents conv_extents(ConvOp op, const ir::OpTypes& types);
 
 }  // namespace plimsoll::ops

@@ -8,12 +8,8 @@
 namespace plimsoll::cpu {
 namespace {
 
-ConvExtents forward_extents(const ir::OpTypes& t) {
-  return ops::conv_extents(t.inputs[0].shape, t.inputs[1].shape, t.outputs[0].shape, t.attrs);
-}
-
 int64_t conv2d_workspace_bytes(const ir::OpTypes& types, int num_threads) {
-  const ConvExtents e = forward_extents(types);
+  const ConvExtents e = ops::conv_extents(ConvOp::kForward, types);
   if (sums_directly(e)) return depthwise_bytes(e, num_threads);
   return gemm_workspace_bytes(e.rows(), e.group_outputs(), e.taps(), num_threads, product_types(types));
 }
@@ -21,7 +17,7 @@ int64_t conv2d_workspace_bytes(const ir::OpTypes& types, int num_threads) {
 void conv2d(const KernelCall& call, ThreadPool& pool) {
   const TensorRef &x = call.inputs[0], &weight = call.inputs[1], &y = call.outputs[0];
   const TensorRef bias = input_or_none(call, 2);
-  const ConvExtents e = ops::conv_extents(x.shape(), weight.shape(), y.shape(), call.op->attrs);
+  const ConvExtents e = extents_of(ConvOp::kForward, call);
   if (sums_directly(e))
     return depthwise(e, x, weight, bias, y, product_precision(call), pool, call.workspace);
   const int64_t n = e.group_outputs(), k = e.taps();
@@ -44,12 +40,8 @@ void conv2d(const KernelCall& call, ThreadPool& pool) {
   }
 }
 
-ConvExtents weight_grad_extents(const ir::OpTypes& t) {
-  return ops::conv_extents(t.inputs[0].shape, t.outputs[0].shape, t.inputs[1].shape, t.attrs);
-}
-
 int64_t conv2d_weight_grad_workspace_bytes(const ir::OpTypes& types, int num_threads) {
-  const ConvExtents e = weight_grad_extents(types);
+  const ConvExtents e = ops::conv_extents(ConvOp::kWeightGrad, types);
   if (sums_directly(e)) return depthwise_weight_bytes(e, num_threads);
   return gemm_workspace_bytes(e.group_outputs(), e.taps(), e.rows(), num_threads, product_types(types));
 }
@@ -58,7 +50,7 @@ int64_t conv2d_weight_grad_workspace_bytes(const ir::OpTypes& types, int num_thr
 void conv2d_weight_grad(const KernelCall& call, ThreadPool& pool) {
   const TensorRef &x = call.inputs[0], &dy = call.inputs[1], &dw = call.outputs[0];
   const TensorRef acc = input_or_none(call, 2);
-  const ConvExtents e = ops::conv_extents(x.shape(), dw.shape(), dy.shape(), call.op->attrs);
+  const ConvExtents e = extents_of(ConvOp::kWeightGrad, call);
   if (sums_directly(e))
     return depthwise_weight_grad(e, x, dy, acc, dw, product_precision(call), pool, call.workspace);
   if (acc && acc.data != dw.data) std::memcpy(dw.data, acc.data, static_cast<size_t>(dw.type.bytes().count));

@@ -200,14 +200,14 @@ class InputGrad {
 };
 
 int64_t workspace_bytes(const ir::OpTypes& t, int num_threads) {
-  const ConvExtents e = ops::conv_extents(t.outputs[0].shape, t.inputs[1].shape, t.inputs[0].shape, t.attrs);
+  const ConvExtents e = ops::conv_extents(ConvOp::kInputGrad, t);
   if (sums_directly(e)) return depthwise_bytes(e, num_threads);
   return InputGradScratch(e, t.inputs[1], product_types(t), num_threads).bytes();
 }
 
 void conv2d_input_grad(const KernelCall& call, ThreadPool& pool) {
   const TensorRef &dy = call.inputs[0], &weight = call.inputs[1], &dx = call.outputs[0];
-  const ConvExtents e = ops::conv_extents(dx.shape(), weight.shape(), dy.shape(), call.op->attrs);
+  const ConvExtents e = extents_of(ConvOp::kInputGrad, call);
   if (sums_directly(e))
     return depthwise_input_grad(e, dy, weight, dx, product_precision(call), pool, call.workspace);
   InputGrad(call, e, pool).run();

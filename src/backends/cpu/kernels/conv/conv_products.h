@@ -8,6 +8,12 @@
 namespace plimsoll::cpu {
 
 using ops::ConvExtents;
+using ops::ConvOp;
+
+inline ConvExtents extents_of(ConvOp op, const KernelCall& call) {
+  return ops::conv_extents(op, call.inputs[0].shape(), call.inputs[1].shape(), call.outputs[0].shape(),
+                           call.op->attrs);
+}
 
 /// The address of element `i`.
 inline std::byte* element_at(const TensorRef& ref, int64_t i) {

@@ -12,6 +12,7 @@ namespace plimsoll::cuda {
 namespace {
 
 using ops::ConvExtents;
+using ops::ConvOp;
 
 /// Patches that are in memory at once, where an image has no more.
 constexpr int64_t kPatchBytes = int64_t{64} << 20;
@@ -32,56 +33,46 @@ ConvShape shape_of(const ConvExtents& e) {
           .groups = groups};
 }
 
-enum class Wanted { kResult, kInput, kWeight };
-
-ConvExtents extents_of(Wanted wanted, const ir::Shape& a, const ir::Shape& b, const ir::Shape& out,
-                       const ir::Attrs& attrs) {
-  if (wanted == Wanted::kResult) return ops::conv_extents(a, b, out, attrs);
-  if (wanted == Wanted::kInput) return ops::conv_extents(out, b, a, attrs);
-  return ops::conv_extents(a, out, b, attrs);
-}
-
 /// Scratch: what cuBLASLt wants, the patches of some images, the operand that is no patches rounded, sums in
 /// f32.
 struct ConvScratch {
   int64_t images = 0;  ///< at a time
   bool sums_first = false;
-  std::byte *product = nullptr, *patches = nullptr, *other = nullptr;
+  std::byte *product = nullptr, *patches = nullptr, *other = nullptr, *weight = nullptr;
   float* sums = nullptr;
 
-  ConvScratch(Scratch& scratch, Wanted wanted, const ConvExtents& e, const ir::TensorType& a,
+  ConvScratch(Scratch& scratch, ConvOp op, const ConvExtents& e, const ir::TensorType& a,
               const ir::TensorType& b, ir::DType out, Precision precision) {
     if (e.how.groups > 1) return;
-    const int64_t size = wanted == Wanted::kInput ? 4 : ir::bits(ops::stored_dtype(precision)) / 8;
+    const int64_t size = op == ConvOp::kInputGrad ? 4 : ir::bits(ops::stored_dtype(precision)) / 8;
     const int64_t image_bytes = e.out_pixels() * e.taps() * size;
     images = std::clamp<int64_t>(kPatchBytes / image_bytes, 1, e.images);
-    sums_first = wanted == Wanted::kWeight ? out != ir::DType::kF32 : !is_direct(out, precision);
-    const ir::TensorType& multiplied = wanted == Wanted::kInput ? a : b;
+    sums_first = op == ConvOp::kWeightGrad ? out != ir::DType::kF32 : !is_direct(out, precision);
+    const ir::TensorType& multiplied = op == ConvOp::kInputGrad ? a : b;
     product = scratch.take<std::byte>(kProductWorkspace);
     patches = scratch.take<std::byte>(images * image_bytes);
     other = scratch.take<std::byte>(rounded_bytes(multiplied.dtype, multiplied.num_elements(), precision));
-    if (wanted == Wanted::kInput)
+    if (op == ConvOp::kInputGrad)
       weight = scratch.take<std::byte>(rounded_bytes(b.dtype, b.num_elements(), precision));
     else if (sums_first)
-      sums = scratch.take<float>(wanted == Wanted::kWeight ? e.out_channels * e.taps()
+      sums = scratch.take<float>(op == ConvOp::kWeightGrad ? e.out_channels * e.taps()
                                                            : images * e.out_pixels() * e.out_channels);
   }
-  std::byte* weight = nullptr;
 };
 
 /// One call: its operands in the terms of the convolution.
 class Convolution {
  public:
-  Convolution(Wanted wanted, const KernelCall& call, Stream& stream)
+  Convolution(ConvOp op, const KernelCall& call, Stream& stream)
       : a_(call.inputs[0]),
         b_(call.inputs[1]),
         third_(input_or_none(call, 2)),
         out_(call.outputs[0]),
-        e_(extents_of(wanted, a_.shape(), b_.shape(), out_.shape(), call.op->attrs)),
+        e_(ops::conv_extents(op, a_.shape(), b_.shape(), out_.shape(), call.op->attrs)),
         precision_(precision_of(call.op->attrs, a_.type.dtype, b_.type.dtype)),
         stream_(stream),
         memory_(call),
-        scratch_(memory_, wanted, e_, a_.type, b_.type, out_.type.dtype, precision_) {}
+        scratch_(memory_, op, e_, a_.type, b_.type, out_.type.dtype, precision_) {}
 
   Status result() {
     if (e_.how.groups > 1) return grouped(kGroupedConv, a_, b_, out_, false);
@@ -200,24 +191,23 @@ class Convolution {
   const ConvScratch scratch_;
 };
 
-template <Wanted kWanted>
+template <ConvOp kOp>
 int64_t workspace_bytes(const ir::OpTypes& t) {
-  const ConvExtents e =
-      extents_of(kWanted, t.inputs[0].shape, t.inputs[1].shape, t.outputs[0].shape, t.attrs);
+  const ConvExtents e = ops::conv_extents(kOp, t);
   Scratch scratch;
-  ConvScratch(scratch, kWanted, e, t.inputs[0], t.inputs[1], t.outputs[0].dtype,
+  ConvScratch(scratch, kOp, e, t.inputs[0], t.inputs[1], t.outputs[0].dtype,
               precision_of(t.attrs, t.inputs[0].dtype, t.inputs[1].dtype));
   return scratch.bytes();
 }
 
 Status conv2d(const KernelCall& call, Stream& stream) {
-  return Convolution(Wanted::kResult, call, stream).result();
+  return Convolution(ConvOp::kForward, call, stream).result();
 }
 Status conv2d_input_grad(const KernelCall& call, Stream& stream) {
-  return Convolution(Wanted::kInput, call, stream).input();
+  return Convolution(ConvOp::kInputGrad, call, stream).input();
 }
 Status conv2d_weight_grad(const KernelCall& call, Stream& stream) {
-  return Convolution(Wanted::kWeight, call, stream).weight();
+  return Convolution(ConvOp::kWeightGrad, call, stream).weight();
 }
 
 }  // namespace
@@ -226,15 +216,15 @@ std::span<const Kernel> conv2d_kernels() {
   static constexpr Kernel kernels[] = {
       {.op = "conv2d",
        .run = conv2d,
-       .workspace_bytes = workspace_bytes<Wanted::kResult>,
+       .workspace_bytes = workspace_bytes<ConvOp::kForward>,
        .accepts = accepts_product},
       {.op = "conv2d_input_grad",
        .run = conv2d_input_grad,
-       .workspace_bytes = workspace_bytes<Wanted::kInput>,
+       .workspace_bytes = workspace_bytes<ConvOp::kInputGrad>,
        .accepts = accepts_product},
       {.op = "conv2d_weight_grad",
        .run = conv2d_weight_grad,
-       .workspace_bytes = workspace_bytes<Wanted::kWeight>,
+       .workspace_bytes = workspace_bytes<ConvOp::kWeightGrad>,
        .accepts = accepts_product},
   };
   return kernels;

@@ -24,6 +24,9 @@ struct DepthwiseMap {
 
   [[nodiscard]] int64_t num_taps() const { return taps[0] * taps[1]; }
   [[nodiscard]] int64_t blocks() const { return ceil_div(channels, kChannels); }
+  [[nodiscard]] int64_t block_channels(int64_t block) const {
+    return std::min(kChannels, channels - block * kChannels);
+  }
   [[nodiscard]] int64_t plane_extent(size_t axis, int64_t results) const {
     return (results - 1) * step[axis] + (taps[axis] - 1) * spread[axis] + 1;
   }
@@ -75,9 +78,6 @@ struct DepthwiseTask {
         row(index % m.bands() * m.band()),
         rows(std::min(m.band(), m.result[0] - row)) {}
   [[nodiscard]] int64_t channel() const { return block * kChannels; }
-  [[nodiscard]] int64_t channels(const DepthwiseMap& m) const {
-    return std::min(kChannels, m.channels - channel());
-  }
 };
 
 /// Fills `plane` for the task, and says what is in it.
@@ -90,17 +90,13 @@ DepthwiseBand filled(const DepthwiseMap& m, const DepthwiseTask& t, const Tensor
                   .height = m.source[0],
                   .width = m.source[1],
                   .pixel = m.channels,
-                  .channels = t.channels(m),
+                  .channels = m.block_channels(t.block),
                   .spacing = m.spacing,
                   .first = {m.first[0] + t.row * m.step[0], m.first[1]},
                   .rows = m.plane_extent(0, t.rows),
                   .columns = columns,
                   .to = plane});
   return {plane, m.plane_extent(0, t.rows), columns, t.rows, m.result[1], m.taps, m.step, m.spread};
-}
-
-int64_t block_channels(const DepthwiseMap& m, int64_t block) {
-  return std::min(kChannels, m.channels - block * kChannels);
 }
 
 /// body(first, count) over the taps of a channel, which lie side by side in weights.
@@ -117,7 +113,7 @@ void arrange_weights(const DepthwiseMap& m, const TensorRef& weight, Precision p
   pool.run(m.blocks(), [&](int64_t block, int) {
     float* at = to + block * m.num_taps() * kChannels;
     std::fill_n(at, m.num_taps() * kChannels, 0.0F);
-    for (int64_t c = 0; c < block_channels(m, block); ++c)
+    for (int64_t c = 0; c < m.block_channels(block); ++c)
       for_tap_parts(m, [&](int64_t first, int64_t count) {
         float taps[kTapsAtOnce];
         depthwise_convert(element_at(weight, (block * kChannels + c) * m.num_taps() + first),
@@ -155,7 +151,7 @@ void map_images(const DepthwiseMap& m, const TensorRef& source, const TensorRef&
          .row = plane + m.plane_floats(),
          .to = element_at(result, ((t.image * m.result[0] + t.row) * m.result[1]) * m.channels + t.channel()),
          .pixel = m.channels,
-         .channels = t.channels(m),
+         .channels = m.block_channels(t.block),
          .dtype = result.type.dtype,
          .bias = bias ? biases + t.channel() : nullptr});
   });
@@ -188,7 +184,7 @@ void sum_image(const DepthwiseMap& m, int64_t image, int64_t block, const Tensor
                     .height = m.result[0],
                     .width = m.result[1],
                     .pixel = m.channels,
-                    .channels = t.channels(m),
+                    .channels = m.block_channels(t.block),
                     .first = {t.row, 0},
                     .rows = t.rows,
                     .columns = m.result[1],
@@ -244,7 +240,7 @@ void depthwise_weight_grad(const ConvExtents& e, const TensorRef& x, const Tenso
     });
   }
   pool.run(m.blocks(), [&](int64_t block, int) {
-    for (int64_t c = 0; c < block_channels(m, block); ++c)
+    for (int64_t c = 0; c < m.block_channels(block); ++c)
       for_tap_parts(m, [&](int64_t first, int64_t count) {
         float taps[kTapsAtOnce];
         for (int64_t t = 0; t < count; ++t)

@@ -1,12 +1,12 @@
 // The recipes of training in FP8 and FP4: in which scheme each operand of a product is held, and what is done
 // to it before. The formulas of the schemes themselves are those of blocks.h.
 //
-//   recipe    inputs and weights                gradients                          scales
-//   delayed   e4m3                              e5m2 (hybrid), e4m3                of the tensor, from past
-//   steps current   e4m3                              e5m2 (hybrid), e4m3                of the tensor block
-//   fp8-block-1x128, weights 128x128  fp8-block-1x128                    powers of two mxfp8     mxfp8 mxfp8
-//   powers of two nvfp4     nvfp4, weights nvfp4-16x16        nvfp4, rounded stochastically      of the block
-//   and the tensor
+//   recipe    inputs and weights                gradients                      scales
+//   delayed   e4m3                              e5m2 (hybrid), e4m3            of the tensor, from past steps
+//   current   e4m3                              e5m2 (hybrid), e4m3            of the tensor
+//   block     fp8-block-1x128, weights 128x128  fp8-block-1x128                powers of two
+//   mxfp8     mxfp8                             mxfp8                          powers of two
+//   nvfp4     nvfp4, weights nvfp4-16x16        nvfp4, rounded stochastically  of the block and the tensor
 //
 // Blocks of one row run along the axis that the product sums over, so an operand whose rows run along another
 // axis is quantised as its transpose. Source: Transformer Engine's documentation of its recipes; NVIDIA 2025,

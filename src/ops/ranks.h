@@ -1,8 +1,8 @@
 // Ops between the ranks of a run. A tensor that is summed over ranks is cut into pieces, one a rank; each
 // rank receives its piece of every rank, adds them in the order of ranks, and all gather the sums:
 //
-//   gradient [n] ─ exchange ─► [ranks, piece] ─ sum_ranks ─► [piece] ─ all_gather ─► [n], in the gradient's
-//   place loss [1]     ─ gather_ranks ─► [ranks, 1] ─ sum_ranks ─► [1]                      of small tensors
+//   gradient [n]  ─ exchange ─► [ranks, piece] ─ sum_ranks ─► [piece] ─ all_gather ─► [n], in its place
+//   small, loss   ─ gather_ranks ─► [ranks, n] ─ sum_ranks ─► [n]
 //
 // Which rank runs a program is not in it: all ranks have the same plan.
 #pragma once

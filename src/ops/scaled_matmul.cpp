@@ -29,7 +29,6 @@ bool names_scheme(Operands& in, const OpTypes& t, std::string_view attr) {
 }
 
 // ---- quantize_operand
-// --------------------------------------------------------------------------------------------
 
 Result<Types> infer_quantize_operand(const OpTypes& t) {
   Operands in(t, 1, {"x", "scales", "random"});
@@ -146,7 +145,6 @@ Cost cost_quantize_operand(const OpTypes& t) {
 }
 
 // ---- scaled_matmul
-// -----------------------------------------------------------------------------------------------
 
 /// Operand i and its scales are of a matrix of those rows and columns.
 void check_operand(Operands& in, const OpTypes& t, size_t i, Scheme scheme, int64_t cols) {

@@ -1,11 +1,10 @@
 // A plane is filled once, with borders and conversions, and stays in the second-level cache while its results
 // are computed, a vector of channels at a time:
 //
-//   plane     [vectors, rows + border, columns + border, lanes]: the rows of the kernel, one below the other,
-//   in the
+//   plane     [vectors, rows + border, columns + border, lanes]; the rows under the kernel lie in the
 //             first-level cache
-//   results   pixels j … j + 7 of a row: 8 sums in registers; for each tap a vector of the weight and 8 of
-//   the plane
+//   results   pixels j … j + 7 of a row: 8 sums in registers; for each tap a vector of the weight and
+//             8 of the plane
 #include "backends/cpu/kernels/conv/depthwise_band.h"
 
 #include <algorithm>

@@ -25,9 +25,9 @@ class RowSink {
 Result<ImageInfo> probe_jpeg(Bytes file);
 Result<ImageInfo> probe_png(Bytes file);
 
-/// Decode the file to `sink`, with at most the decode_bytes of `arena` that probing it gave. Errors:
-/// kBadData.
-Status decode_jpeg(Bytes file, RowSink& sink, Arena& arena);
+/// Decode the file to `sink`, with at most the decode_bytes of `arena` that probing it gave (`info`). Rows
+/// have info.width pixels. Errors: kBadData.
+Status decode_jpeg(Bytes file, const ImageInfo& info, RowSink& sink, Arena& arena);
 Status decode_png(Bytes file, const ImageInfo& info, Alpha alpha, RowSink& sink, Arena& arena);
 
 /// "what" as the error of a damaged or unsupported picture.

@@ -59,14 +59,14 @@ class Decompressor {
   Decompressor(const Decompressor&) = delete;
   Decompressor& operator=(const Decompressor&) = delete;
 
-  Status decode(Bytes file, RowSink& sink, Arena& arena) {
+  Status decode(Bytes file, const ImageInfo& expected, RowSink& sink, Arena& arena) {
     if (own_memory_ == nullptr) return bad_picture("libjpeg could not start: out of memory");
     const int64_t used = arena.used();
     memory_.arena = &arena;
     source_.next_input_byte = reinterpret_cast<const JOCTET*>(file.data());
     source_.bytes_in_buffer = file.size();
     why_ = nullptr;
-    const bool done = rows_to(sink);
+    const bool done = rows_to(sink, expected);
     Status status = done ? Status(Ok{}) : Status(error());
     reset();
     arena.rewind(used);
@@ -91,9 +91,13 @@ class Decompressor {
   }
 
   // False where libjpeg or a callback gave up.
-  bool rows_to(RowSink& sink) {
+  bool rows_to(RowSink& sink, const ImageInfo& expected) {
     if (setjmp(leave_) != 0) return false;
     jpeg_read_header(&info_, TRUE);
+    // libjpeg passes over markers without a length and bytes between segments, and may so find another frame
+    // header than probe_jpeg did. The sink's memory is for that one's rows.
+    if (info_.image_width != expected.width || info_.image_height != expected.height)
+      fail("the JPEG's header is damaged");
     const bool cmyk = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
     info_.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
     info_.dct_method = JDCT_ISLOW;
@@ -153,11 +157,11 @@ class Decompressor {
 
 }  // namespace
 
-Status decode_jpeg(Bytes file, RowSink& sink, Arena& arena) {
+Status decode_jpeg(Bytes file, const ImageInfo& info, RowSink& sink, Arena& arena) {
   // Decoding stops behind the last row that is needed; a file that is cut off is bad whichever that is.
   if (!has_end(file)) return bad_picture(kCutOff);
   thread_local Decompressor decompressor;
-  return decompressor.decode(file, sink, arena);
+  return decompressor.decode(file, info, sink, arena);
 }
 
 }  // namespace plimsoll::images

@@ -152,7 +152,7 @@ class Loader {
   }
   Status decode(RowSink& sink) {
     if (info_.format == Format::kPng) return decode_png(file_, info_, processor_.alpha, sink, arena_);
-    return decode_jpeg(file_, sink, arena_);
+    return decode_jpeg(file_, info_, sink, arena_);
   }
   // `rows` begins with the first input that y needs.
   void columns(const Geometry& geometry, const AxisWeights& y, const uint8_t* rows, int64_t stride,

@@ -142,6 +142,25 @@ TEST(Load, LessScratchThanItTakesIsAnError) {
   EXPECT_THAT(status.error().what, HasSubstr("needs more memory"));
 }
 
+// A marker without a length, and a comment that begins in what only the probe takes for its segment: the
+// probe and libjpeg find different frame headers.
+TEST(Load, AnotherFrameHeaderThanTheProbesIsAnError) {
+  using namespace std::string_literals;
+  std::string file = picture("usual.jpg");
+  constexpr size_t kFrameBytes = 19, kHeightAt = 5;
+  const size_t at = file.find("\xFF\xC0\x00\x11"s);
+  ASSERT_NE(at, file.npos);
+  const std::string frame = file.substr(at, kFrameBytes);
+  std::string smaller = frame;
+  smaller.replace(kHeightAt, 4, "\x00\x08\x00\x08"s);
+  file.erase(at, kFrameBytes);
+  file.insert(2, "\xFF\xD0\x00\x19"s + smaller + "\xFF\xFE\x00\x15"s + frame);
+  ASSERT_EQ(probe(bytes_of(file)).value().width, kPictureWidth);
+  const auto pixels = load_picture(file, unchanged());
+  ASSERT_FALSE(pixels.ok());
+  EXPECT_EQ(pixels.error().what, "the JPEG's header is damaged");
+}
+
 TEST(Load, PicturesOfAnotherSizeAreErrorsWhereNothingResizes) {
   const auto pixels = load_picture(picture("rgb.png"), unchanged(5, 5));
   ASSERT_FALSE(pixels.ok());

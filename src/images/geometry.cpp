@@ -77,14 +77,15 @@ int64_t most_crop_bytes(int64_t width, int64_t height, const Processor& processo
                         bool stored) {
   Geometry whole = geometry(Box{.width = width, .height = height}, processor);
   whole.vertical_first = false;
-  // A box that is resized by columns first is stored. From its condition height - H > 2 (width - W), and
-  // width >= ratio * height, follows how large it is at most, unless boxes may be higher than twice their
-  // width.
+  // A box that is resized by columns first is stored. From its condition height - H > 2 (width - W), in whole
+  // pixels, and width >= ratio * height before both are rounded, follows how large it is at most, unless
+  // boxes may be higher than twice their width.
   Box box{.width = width, .height = height};
-  const auto room = static_cast<double>(2 * processor.width - processor.height);
-  if (crop.ratio[0] > 0.5) {
-    const double most = std::max(room, 0.0) / (2 * crop.ratio[0] - 1);
-    box.height = std::min(height, static_cast<int64_t>(std::min(most, 1e9)) + 2);
+  const double ratio = crop.ratio[0];
+  if (ratio > 0.5) {
+    const double room = static_cast<double>(2 * processor.width - processor.height) + ratio;
+    const double most = std::max(room, 0.0) / (2 * ratio - 1);
+    box.height = std::min(height, static_cast<int64_t>(std::min(most, 1e9)) + 1);
   }
   box.width = std::clamp<int64_t>(
       processor.width + std::max<int64_t>(box.height - processor.height, 0) / 2 + 1, 1, width);

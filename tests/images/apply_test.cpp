@@ -135,6 +135,21 @@ TEST(Apply, CropsOfAnyRatioFitInTheScratchMemory) {
   }
 }
 
+// A ratio just above 1/2 allows boxes of many sizes that are resized by columns first, where rounding counts.
+TEST(Apply, TheLargestCropIsPlannedForRoundedBoxes) {
+  const Augmentation crop{.kind = Kind::kRandomResizedCrop, .scale = {0.11, 0.15}, .ratio = {0.52, 0.5201}};
+  constexpr int64_t kSide = 500;
+  const Processor processor = to_size(10, 10, Interpolation::kBilinear);
+  const int64_t planned = most_crop_bytes(kSide, kSide, processor, crop, /*stored=*/false);
+  int64_t most = 0;
+  for (int64_t sample = 0; sample < 5000; ++sample) {
+    const Geometry box = geometry(draw_crop({.seed = 2, .sample = sample}, crop, kSide, kSide), processor);
+    most = std::max(most, resize_bytes(box, processor.interpolation, /*stored=*/false));
+  }
+  EXPECT_LE(most, planned);
+  EXPECT_GT(most, planned / 2);
+}
+
 TEST(Apply, JitterFactorsAreUniform) {
   // White: brightness alone shows in the level.
   constexpr int64_t kDraws = 20'000;

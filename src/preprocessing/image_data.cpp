@@ -155,7 +155,9 @@ std::string ImagePreparation::path_of(const Source& source) const {
   CacheKey key;
   key.add(kImagesVersion);
   key.add(images::processor_json(images_.processor));
-  key.add(fmt::format("{} {}", images_.processor.max_pixels, config_.data.on_error));
+  // What a processor file does not say, and what decides which pictures fit and what reading them takes.
+  key.add(fmt::format("{} {} {} {}", images_.processor.max_pixels, name(images_.processor.orientation),
+                      name(images_.processor.backend), config_.data.on_error));
   key.add(io::to_yaml_flow(config_.data.images.augment.entries));
   // A list says what reading takes: another version of this program may take more.
   constexpr images::ImageInfo kPhoto = {.width = 4000, .height = 3000};

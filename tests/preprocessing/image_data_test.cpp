@@ -96,6 +96,17 @@ TEST_F(ImageDataTest, IsMadeAnewWhenAnImageChanges) {
   EXPECT_GT(after->reading_bytes, before->reading_bytes);
 }
 
+// A turned picture is held as a whole, so that a list made without orientations says too little.
+TEST_F(ImageDataTest, WhatDecidesOnReadingMakesAnotherList) {
+  const auto usual = prepare(config());
+  ASSERT_TRUE(usual);
+  for (const char* setting : {"data.images.orientation=ignore", "data.images.backend=torch"}) {
+    const auto other = prepare(config({setting}));
+    ASSERT_TRUE(other);
+    EXPECT_NE(other->train[0].paths, usual->train[0].paths) << setting;
+  }
+}
+
 TEST_F(ImageDataTest, TheFirstImagesAreOfAllClasses) {
   const auto data = prepare(config({"data.max_train_samples=2"}));
   ASSERT_TRUE(data) << data.error().message();

@@ -3,19 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "base/caught.h"
-#include "base/thread.h"
+#include "base/units.h"
 #include "corpora/reasons.h"
 #include "corpora/record_reader.h"
 #include "images/load.h"
 #include "io/checksum.h"
 #include "io/file.h"
+#include "io/parallel.h"
 
 namespace plimsoll::corpora {
 namespace {
@@ -29,7 +29,6 @@ struct Look {
   ImageFacts facts = {};
   images::ImageInfo info = {};
   std::optional<Error> error = {};
-  std::string_view reason = {};
 };
 
 Result<images::ImageInfo> probe_file(const io::ReadFile& file, std::vector<std::byte>& buffer,
@@ -51,47 +50,42 @@ Result<images::ImageInfo> probe_file(const io::ReadFile& file, std::vector<std::
 class Scan {
  public:
   Scan(ImageEntries& entries, const ScanImages& how)
-      : entries_(entries), how_(how), looks_(entries.images.size()) {}
+      : entries_(entries),
+        how_(how),
+        looks_(entries.images.size()),
+        buffers_(static_cast<size_t>(std::max(how.num_threads, 1))) {}
 
   Result<ScannedImages> operator()() {
-    {
-      std::vector<Thread> helpers;
-      for (int i = 1; i < how_.num_threads; ++i) {
-        auto thread = Thread::start("looking at images", [this] { work(/*first=*/false); });
-        if (!thread) break;  // it helps alone
-        helpers.push_back(std::move(*thread));
-      }
-      work(/*first=*/true);
-    }
-    if (stopped_) return interrupted();
+    const auto num_pieces =
+        static_cast<size_t>(ceil_div(static_cast<int64_t>(looks_.size()), int64_t{kImagesAtOnce}));
+    PLIMSOLL_TRY(io::in_parallel(num_pieces, how_.num_threads, [this](size_t piece, size_t thread) {
+      return look_at_piece(piece, thread);
+    }));
     return gather();
   }
 
  private:
-  /// `first`: the thread that may ask whether to stop.
-  void work(bool first) {
-    std::vector<std::byte> buffer;
-    const size_t count = looks_.size();
-    for (;;) {
-      if (first && is_asked(how_.stop)) stopped_ = true;
-      const size_t begin = next_.fetch_add(kImagesAtOnce);
-      if (begin >= count || stopped_ || begin > first_bad_) return;
-      for (size_t i = begin; i < std::min(count, begin + kImagesAtOnce); ++i) {
-        looks_[i] = look_at(entries_.images[i], buffer);
-        if (looks_[i].error && how_.on_error == OnError::kFail) note_bad(i);
-      }
-      if (first && how_.progress)
-        how_.progress(static_cast<int64_t>(std::min(count, begin)), static_cast<int64_t>(count));
+  Status look_at_piece(size_t piece, size_t thread) {
+    const size_t count = looks_.size(), begin = piece * kImagesAtOnce;
+    if (thread == 0) {  // the caller's
+      if (is_asked(how_.stop)) return interrupted();
+      if (how_.progress) how_.progress(static_cast<int64_t>(begin), static_cast<int64_t>(count));
     }
+    for (size_t i = begin; i < std::min(count, begin + kImagesAtOnce); ++i)
+      PLIMSOLL_TRY(look_at(i, buffers_[thread]));
+    return Ok{};
   }
 
-  void note_bad(size_t index) {
-    size_t known = first_bad_;
-    while (index < known && !first_bad_.compare_exchange_weak(known, index)) {
-    }
+  /// Errors: those that skip no image.
+  Status look_at(size_t index, std::vector<std::byte>& buffer) {
+    Look& look = looks_[index];
+    look = look_into(entries_.images[index], buffer);
+    if (look.error && (how_.on_error == OnError::kFail || look.error->code == ErrorCode::kIo))
+      return std::move(*look.error);
+    return Ok{};
   }
 
-  [[nodiscard]] Look look_at(const ImageEntry& image, std::vector<std::byte>& buffer) const {
+  [[nodiscard]] Look look_into(const ImageEntry& image, std::vector<std::byte>& buffer) const {
     Look look;
     auto info = caught([&]() -> Result<images::ImageInfo> {
       PLIMSOLL_ASSIGN(const io::ReadFile file, io::ReadFile::open(image.path));
@@ -119,9 +113,7 @@ class Scan {
     ScannedImages scanned;
     std::vector<ImageEntry> kept;
     for (size_t i = 0; i < looks_.size(); ++i) {
-      Look& look = looks_[i];
-      if (look.error && (how_.on_error == OnError::kFail || look.error->code == ErrorCode::kIo))
-        return std::move(*look.error);
+      const Look& look = looks_[i];
       if (look.error) {
         scanned.skipped.add(reason::kDamaged);
         continue;
@@ -152,9 +144,7 @@ class Scan {
   ImageEntries& entries_;
   const ScanImages& how_;
   std::vector<Look> looks_;
-  std::atomic<size_t> next_{0};
-  std::atomic<size_t> first_bad_{SIZE_MAX};
-  std::atomic<bool> stopped_{false};
+  std::vector<std::vector<std::byte>> buffers_;  ///< one for each thread
 };
 
 }  // namespace

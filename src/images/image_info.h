@@ -31,6 +31,9 @@ struct ImageInfo {
 /// lossless, hierarchical or arithmetic JPEG.
 Result<ImageInfo> probe(std::span<const std::byte> file);
 
+/// Whether it begins as a file of a format that is read.
+bool is_picture(std::span<const std::byte> file);
+
 /// The picture within what the processor takes: its pixels at most max_pixels; exactly the processor's size
 /// where nothing resizes or crops. Errors: kBadData.
 Status check_picture(const ImageInfo& info, const Processor& processor);

@@ -25,6 +25,9 @@ std::string_view other_format(Bytes file) {
   return {};
 }
 
+bool is_jpeg(Bytes file) { return starts_with(file, 0, "\xFF\xD8\xFF"); }
+bool is_png(Bytes file) { return starts_with(file, 0, "\x89PNG\r\n\x1A\n"); }
+
 Error not_a_picture(Bytes file) {
   if (file.empty()) return bad_picture("the file is empty");
   const std::string_view other = other_format(file);
@@ -39,10 +42,12 @@ Error bad_picture(std::string what, std::string hint) {
 }
 
 Result<ImageInfo> probe(std::span<const std::byte> file) {
-  if (starts_with(file, 0, "\xFF\xD8\xFF")) return probe_jpeg(file);
-  if (starts_with(file, 0, "\x89PNG\r\n\x1A\n")) return probe_png(file);
+  if (is_jpeg(file)) return probe_jpeg(file);
+  if (is_png(file)) return probe_png(file);
   return not_a_picture(file);
 }
+
+bool is_picture(std::span<const std::byte> file) { return is_jpeg(file) || is_png(file); }
 
 Status check_picture(const ImageInfo& info, const Processor& processor) {
   const int64_t pixels = info.width * info.height;

@@ -20,8 +20,9 @@
 namespace plimsoll::corpora {
 namespace {
 
-/// Headers are at the beginning; where metadata pushes them further back, the whole file is read.
+/// Headers are at the beginning; where metadata pushes them further back, more of the file is read.
 constexpr int64_t kHeadBytes = int64_t{64} << 10;
+constexpr int64_t kMostHeadBytes = int64_t{64} << 20;
 constexpr size_t kImagesAtOnce = 16;
 
 /// What one file is, or what is wrong with it.
@@ -38,8 +39,8 @@ Result<images::ImageInfo> probe_file(const io::ReadFile& file, std::vector<std::
   PLIMSOLL_TRY(file.read_at(0, buffer));
   head_checksum = io::checksum(std::span<const std::byte>(buffer));
   auto info = images::probe(buffer);
-  if (info || head == file.size_bytes()) return info;
-  buffer.resize(static_cast<size_t>(file.size_bytes()));
+  if (info || head == file.size_bytes() || !images::is_picture(buffer)) return info;
+  buffer.resize(static_cast<size_t>(std::min(file.size_bytes(), kMostHeadBytes)));
   PLIMSOLL_TRY(file.read_at(0, buffer));
   info = images::probe(buffer);
   buffer.resize(static_cast<size_t>(kHeadBytes));

@@ -78,6 +78,19 @@ TEST_F(ScanImagesTest, TooManyPixelsAreFoundByTheHeader) {
   EXPECT_THAT(scanned.error().where, HasSubstr("bomb.png"));
 }
 
+// More than memory holds, most of it a hole: no picture at all, and one whose pixels never begin.
+TEST_F(ScanImagesTest, AHugeFileIsNotReadWhole) {
+  for (const std::string& begin : {std::string("words"), png_of(3, 3, 0, 0, 0).substr(0, 33)}) {
+    entries_ = {};
+    add("huge.png", begin);
+    std::filesystem::resize_file(folder_.path("huge.png"), uintmax_t{1} << 40);
+    const auto scanned = scan_images(entries_, {.processor = processor_});
+    ASSERT_FALSE(scanned);
+    EXPECT_EQ(scanned.error().code, ErrorCode::kBadData) << scanned.error().message();
+    EXPECT_THAT(scanned.error().where, HasSubstr("huge.png"));
+  }
+}
+
 TEST_F(ScanImagesTest, StopsWhenAsked) {
   add("a.png", png_of(3, 3, 0, 0, 0));
   const auto scanned =

@@ -58,18 +58,6 @@ struct ImageDataset::State {
     return static_cast<int32_t>(label);
   }
 
-  /// The list was made from headers: a file that was written since must not need more than the plan has.
-  Status decode(std::span<const std::byte> content, const images::Draw& draw, std::span<uint8_t> pixels,
-                std::span<std::byte> scratch) const {
-    const images::Augmentations* const drawn =
-        options.augmentations.empty() ? nullptr : &options.augmentations;
-    PLIMSOLL_ASSIGN(const images::ImageInfo info, images::probe(content));
-    PLIMSOLL_TRY(images::check_picture(info, options.processor));
-    if (images::scratch_bytes(info, options.processor, drawn) > static_cast<int64_t>(scratch.size()))
-      return Error{ErrorCode::kBadData, "the image has changed since it was listed", {}, {}};
-    return images::load(content, options.processor, drawn == nullptr ? nullptr : &draw, pixels, scratch);
-  }
-
   /// Decodes the file that an entry of a list names.
   Status load(const ListedImage& image, const images::Draw& draw, std::span<uint8_t> pixels,
               std::span<std::byte> scratch) const {
@@ -80,7 +68,8 @@ struct ImageDataset::State {
       return Error{ErrorCode::kBadData, "the image has changed since the run began", path, "run again"};
     const std::span<std::byte> content = scratch.first(static_cast<size_t>(bytes));
     PLIMSOLL_TRY(file.read_at(0, content));
-    Status decoded = decode(content, draw, pixels, scratch.subspan(content.size()));
+    Status decoded = images::load(content, options.processor, options.augmentations.empty() ? nullptr : &draw,
+                                  pixels, scratch.subspan(content.size()));
     if (decoded) return Ok{};
     Error error = std::move(decoded).error();
     error.where = path;

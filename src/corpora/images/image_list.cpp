@@ -73,23 +73,23 @@ std::array<std::byte, kListHeaderBytes> header_of(int64_t entries, int64_t file_
   return header;
 }
 
-Status write_entries(datasets::shard::SequentialFile& file, std::span<const std::string> paths,
+Status write_entries(datasets::shard::SequentialFile& file, std::span<const ImageEntry> images,
                      std::span<const ImageFacts> facts) {
   datasets::shard::TableWriter table(kListEntryBytes, kListEntriesPerBlock);
   auto path_at = static_cast<uint64_t>(kListHeaderBytes) +
-                 static_cast<uint64_t>(layout_of(static_cast<int64_t>(paths.size())).size_bytes());
-  for (size_t i = 0; i < paths.size(); ++i) {
+                 static_cast<uint64_t>(layout_of(static_cast<int64_t>(images.size())).size_bytes());
+  for (size_t i = 0; i < images.size(); ++i) {
     if (table.full()) PLIMSOLL_TRY(file.append(table.take()));
     std::byte* const to = table.next();
     store_u64(to, path_at);
-    store_u32(to + 8, static_cast<uint32_t>(paths[i].size()));
+    store_u32(to + 8, static_cast<uint32_t>(images[i].path.size()));
     store_u32(to + 12, 0);
     store_u64(to + 16, static_cast<uint64_t>(facts[i].bytes));
     store_u64(to + 24, facts[i].head_checksum);
-    path_at += paths[i].size();
+    path_at += images[i].path.size();
   }
   PLIMSOLL_TRY(file.append(table.take()));
-  for (const std::string& path : paths) PLIMSOLL_TRY(file.append(std::as_bytes(std::span(path))));
+  for (const ImageEntry& image : images) PLIMSOLL_TRY(file.append(std::as_bytes(std::span(image.path))));
   return Ok{};
 }
 
@@ -109,18 +109,17 @@ std::string list_labels(const std::string& list_path) {
 Status write_image_list(const std::string& path, const ImageEntries& entries,
                         std::span<const ImageFacts> facts, const ImageListSummary& summary) {
   PLIMSOLL_CHECK(entries.images.size() == facts.size());
-  std::vector<std::string> paths;
   io::Checksum content;
   for (size_t i = 0; i < facts.size(); ++i) {
-    paths.push_back(entries.images[i].path);
-    if (paths.back().size() > static_cast<size_t>(ImageList::kMaxPathBytes))
-      return Error{ErrorCode::kBadData, "the path is too long", entries.images[i].path, "shorten it"};
-    content.add(entries.images[i].name);
+    const ImageEntry& image = entries.images[i];
+    if (image.path.size() > static_cast<size_t>(ImageList::kMaxPathBytes))
+      return Error{ErrorCode::kBadData, "the path is too long", image.path, "shorten it"};
+    content.add(image.name);
     content.add(std::as_bytes(std::span(&facts[i], 1)));
   }
   PLIMSOLL_ASSIGN(auto file,
                   datasets::shard::SequentialFile::create(path, static_cast<int64_t>(kListHeaderBytes)));
-  PLIMSOLL_TRY(write_entries(file, paths, facts));
+  PLIMSOLL_TRY(write_entries(file, entries.images, facts));
   PLIMSOLL_TRY(
       file.commit(header_of(static_cast<int64_t>(facts.size()), file.offset(), content.value(), summary)));
   return write_labels(list_labels(path), entries, content.value());

@@ -37,6 +37,8 @@ Result<io::ConfigJson> read_own_config(const std::string& path) {
   return models::from_timm(std::move(config));
 }
 
+constexpr const char* kNoneIsSkipped = "correct it: every image needs an answer, none is skipped";
+
 /// config.json of the model or, where it has one, of the adapter, which was written with its labels.
 Result<io::ConfigJson> classifier_config(const io::NamedModel& named) {
   const std::string of_adapter = named.adapter + "/config.json";
@@ -91,8 +93,7 @@ class ImagePrediction {
     });
     if (!done) {
       Error error = std::move(done).error();
-      if (error.hint == corpora::kSkipHint)
-        error.hint = "correct it: every image needs an answer, none is skipped";
+      if (error.hint == corpora::kSkipHint) error.hint = kNoneIsSkipped;
       return error;
     }
     PLIMSOLL_ASSIGN(corpora::ImageList list, corpora::ImageList::open(path));
@@ -160,7 +161,10 @@ class ImagePrediction {
   Status read(int64_t index, datasets::ExampleRow to) {
     for (size_t t = 0; t < to.size(); ++t) datasets::pad_example(prepared_->task->inputs()[t], to[t]);
     auto label = data_->read(index, 0, datasets::row_as<uint8_t>(to[0]), scratch_);
-    return label ? Status(Ok{}) : Status(std::move(label).error());
+    if (label) return Ok{};
+    Error error = std::move(label).error();
+    if (error.code == ErrorCode::kBadData) error.hint = kNoneIsSkipped;
+    return error;
   }
 
   Status add_line(int64_t index, std::span<const float> logits, PredictionLines& lines) {

@@ -100,6 +100,17 @@ TEST_F(PredictImages, ABadImageIsNamedAndNothingIsWritten) {
   EXPECT_FALSE(std::filesystem::exists(r.output));
 }
 
+TEST_F(PredictImages, AnImageThatIsDamagedWithinIsNamed) {
+  std::string damaged = corpora::png_of(5, 6, 200, 0, 0);
+  for (size_t i = damaged.size() - 24; i < damaged.size() - 12; ++i) damaged[i] = 'x';
+  telemetry::Sink nobody;
+  const Status done = Engine(nobody).predict(request(folder_.write("data/damaged.png", damaged)));
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::kBadData);
+  EXPECT_THAT(done.error().where, HasSubstr("damaged.png"));
+  EXPECT_THAT(done.error().hint, HasSubstr("none is skipped"));
+}
+
 TEST_F(PredictImages, StopsWhenAsked) {
   telemetry::Sink nobody;
   const Status done = Engine(nobody, [] { return "SIGTERM"; }).predict(request(folder_.path("data")));

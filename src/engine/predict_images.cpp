@@ -31,19 +31,13 @@
 namespace plimsoll::engine {
 namespace {
 
-/// In transformers' form, whichever form the file has.
-Result<io::ConfigJson> read_own_config(const std::string& path) {
-  PLIMSOLL_ASSIGN(io::ConfigJson config, io::read_config_json(path));
-  return models::from_timm(std::move(config));
-}
-
 constexpr const char* kNoneIsSkipped = "correct it: every image needs an answer, none is skipped";
 
 /// config.json of the model or, where it has one, of the adapter, which was written with its labels.
 Result<io::ConfigJson> classifier_config(const io::NamedModel& named) {
   const std::string of_adapter = named.adapter + "/config.json";
   const bool trained = !named.adapter.empty() && io::is_file(of_adapter);
-  return read_own_config(trained ? of_adapter : named.model + "/config.json");
+  return models::read_model_config(trained ? of_adapter : named.model + "/config.json");
 }
 
 class ImagePrediction {
@@ -194,7 +188,7 @@ class ImagePrediction {
 
 Result<bool> classifies_images(const PredictRequest& request) {
   PLIMSOLL_ASSIGN(const io::NamedModel named, io::find_named_model(request.model, request.adapter));
-  PLIMSOLL_ASSIGN(const io::ConfigJson model, read_own_config(named.model + "/config.json"));
+  PLIMSOLL_ASSIGN(const io::ConfigJson model, models::read_model_config(named.model + "/config.json"));
   return models::is_image_model(model);
 }
 

@@ -138,4 +138,9 @@ Result<io::ConfigJson> from_timm(io::ConfigJson config) {
   return own;
 }
 
+Result<io::ConfigJson> read_model_config(const std::string& path) {
+  PLIMSOLL_ASSIGN(io::ConfigJson config, io::read_config_json(path));
+  return from_timm(std::move(config));
+}
+
 }  // namespace plimsoll::models

@@ -15,6 +15,9 @@ namespace plimsoll::models {
 /// Model::other_name. Errors: kBadData for an architecture that is not known, or arguments that change it.
 Result<io::ConfigJson> from_timm(io::ConfigJson config);
 
+/// A model's config.json in transformers' form, whichever form the file has. Errors: as above, kIo.
+Result<io::ConfigJson> read_model_config(const std::string& path);
+
 /// How the beginning of a tensor's name is spelled elsewhere: # stands for a number, in `theirs` in the order
 /// of `ours`, + for the number and one.
 struct Renaming {

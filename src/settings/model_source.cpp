@@ -12,15 +12,10 @@
 namespace plimsoll::settings {
 namespace {
 
-Result<io::ConfigJson> read_own(const std::string& path) {
-  PLIMSOLL_ASSIGN(io::ConfigJson config, io::read_config_json(path));
-  return models::from_timm(std::move(config));
-}
-
 Result<io::ConfigJson> config_at(const std::string& path) {
   std::error_code code;
   const bool is_file = std::filesystem::exists(path, code) && !std::filesystem::is_directory(path, code);
-  if (is_file) return read_own(path);
+  if (is_file) return models::read_model_config(path);
   auto folder = io::find_whole_model(path);
   if (!folder) {
     Error error = std::move(folder).error();
@@ -28,7 +23,7 @@ Result<io::ConfigJson> config_at(const std::string& path) {
       error.hint += "; to plan without its files: model.preset=" + std::string(*preset);
     return error;
   }
-  return read_own(*folder + "/config.json");
+  return models::read_model_config(*folder + "/config.json");
 }
 
 Result<io::ConfigJson> base_config(const ModelSettings& model) {

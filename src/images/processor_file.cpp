@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "images/processor.h"
-#include "images/triple.h"
+#include "images/processor_fields.h"
 #include "io/model_config.h"
 
 namespace plimsoll::images {
@@ -36,8 +36,6 @@ constexpr ProcessorClass kClasses[] = {
     {"CLIP", false, 224, 224, Interpolation::kBicubic, kClipMean, kClipStd},
 };
 
-constexpr std::string_view kHint = "correct the file, or set data.images in the run file";
-
 class Reader {
  public:
   explicit Reader(const io::ConfigJson& file) : file_(file) {}
@@ -48,10 +46,7 @@ class Reader {
     PLIMSOLL_TRY(read_resize());
     PLIMSOLL_TRY(read_crop());
     PLIMSOLL_TRY(read_numbers());
-    if (Status status = check(processor_); !status) {
-      Error error = std::move(status).error();
-      return Error{ErrorCode::kBadData, std::move(error.what), file_.source(), std::string(kHint)};
-    }
+    PLIMSOLL_TRY(check_read(processor_, file_));
     return processor_;
   }
 
@@ -205,14 +200,14 @@ Tree size_tree(int64_t height, int64_t width) {
 Result<Processor> parse_processor(std::string_view text, std::string source) {
   PLIMSOLL_ASSIGN(const io::ConfigJson file, io::parse_config_json(text, std::move(source)));
   Result<Processor> processor = Reader(file).read();
-  if (!processor) processor.error().hint = kHint;
+  if (!processor) processor.error().hint = kProcessorHint;
   return processor;
 }
 
 Result<Processor> read_processor(const std::string& path) {
   PLIMSOLL_ASSIGN(const io::ConfigJson file, io::read_config_json(path));
   Result<Processor> processor = Reader(file).read();
-  if (!processor) processor.error().hint = kHint;
+  if (!processor) processor.error().hint = kProcessorHint;
   return processor;
 }
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "images/processor.h"
-#include "images/triple.h"
+#include "images/processor_fields.h"
 #include "io/model_config.h"
 
 namespace plimsoll::images {
@@ -44,7 +44,7 @@ Result<Processor> timm_processor(const io::Tree& pretrained_cfg, std::string sou
   } else if (mode != "squash") {
     return config.error("crop_mode", "center with a square input_size, or squash");
   }
-  PLIMSOLL_TRY(check(processor));
+  PLIMSOLL_TRY(check_read(processor, config));
   return processor;
 }
 

@@ -124,6 +124,15 @@ TEST(TimmProcessor, RefusesOtherCrops) {
   EXPECT_THAT(processor.error().what, HasSubstr("crop_mode"));
 }
 
+TEST(TimmProcessor, NumbersThatCannotBeAreTheFiles) {
+  const auto tree = io::parse_json(R"({"input_size": [3, 224, 224], "std": [0.5, 0, 0.5]})");
+  const auto processor = timm_processor(*tree, "config.json");
+  ASSERT_FALSE(processor.ok());
+  EXPECT_EQ(processor.error().code, ErrorCode::kBadData);
+  EXPECT_EQ(processor.error().where, "config.json");
+  EXPECT_THAT(processor.error().what, HasSubstr("std is not a number above 0"));
+}
+
 TEST(Processor, ChecksThatSizesGoTogether) {
   Processor processor = default_processor(32);
   EXPECT_TRUE(check(processor).ok());

@@ -1,12 +1,25 @@
-// Three numbers, one a channel, as processor files hold them.
+// What the readers of processor files have in common.
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
+#include <utility>
 
+#include "images/processor.h"
 #include "io/model_config.h"
 
 namespace plimsoll::images {
+
+inline constexpr std::string_view kProcessorHint = "correct the file, or set data.images in the run file";
+
+/// `check` of what was read. Errors: kBadData with the file.
+inline Status check_read(const Processor& processor, const io::ConfigJson& config) {
+  Status status = check(processor);
+  if (status) return status;
+  return Error{ErrorCode::kBadData, std::move(status).error().what, config.source(),
+               std::string(kProcessorHint)};
+}
 
 /// A list of three numbers, or one number for all three; `if_missing` where the field is missing or null.
 /// Errors: kBadData.

@@ -8,6 +8,7 @@
 
 #include "base/at.h"
 #include "base/check.h"
+#include "base/units.h"
 
 namespace plimsoll::images {
 
@@ -15,9 +16,7 @@ namespace plimsoll::images {
 inline constexpr int64_t kArenaAlignment = 64;
 
 /// What a piece of so many bytes takes of an arena.
-constexpr int64_t arena_piece(int64_t bytes) {
-  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-}
+constexpr int64_t arena_piece(int64_t bytes) { return round_up(bytes, kArenaAlignment); }
 
 class Arena {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/units.h"
 #include "images/decode.h"
 #include "images/exif.h"
 
@@ -65,8 +66,6 @@ Result<Frame> parse_frame(int marker, Bytes body) {
   return frame;
 }
 
-int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
 // What libjpeg allocates for a picture, from above: rows of samples for upsampling and colour conversion; for
 // several scans the coefficients of the whole picture; tables and small structures.
 int64_t jpeg_bytes(const Frame& frame, bool several_scans) {
@@ -75,13 +74,13 @@ int64_t jpeg_bytes(const Frame& frame, bool several_scans) {
   constexpr int64_t kTables = 64 << 10;  // Huffman tables (8 of 1.5 kB), colour tables, controllers
   constexpr int64_t kPointer = 8;
   int64_t bytes = kTables;
-  const int64_t mcus_x = (frame.width + 8 * frame.max_h - 1) / (8 * frame.max_h);
-  const int64_t mcus_y = (frame.height + 8 * frame.max_v - 1) / (8 * frame.max_v);
+  const int64_t mcus_x = ceil_div(frame.width, 8 * frame.max_h);
+  const int64_t mcus_y = ceil_div(frame.height, 8 * frame.max_v);
   for (int i = 0; i < frame.num_components; ++i) {
     const auto [h, v] = frame.components[at(i)];
-    const int64_t row_bytes = rounded_up(mcus_x * h * 8, 64);
+    const int64_t row_bytes = round_up(mcus_x * h * 8, 64);
     bytes += arena_piece(v * kRowGroups * (row_bytes + 4 * kPointer));
-    bytes += arena_piece(frame.max_v * (rounded_up(frame.width + frame.max_h, 64) + kPointer));
+    bytes += arena_piece(frame.max_v * (round_up(frame.width + frame.max_h, 64) + kPointer));
     if (several_scans)
       bytes += arena_piece(mcus_y * v * kPointer) + arena_piece(mcus_y * v * mcus_x * h * kBlock);
   }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/units.h"
+
 namespace plimsoll::images {
 namespace {
 
@@ -57,14 +59,10 @@ double support_of(const AxisRange& range, Interpolation interpolation) {
   return filter_of(interpolation).support * std::max(scale_of(range), 1.0);
 }
 
-int64_t rounded_up_to_taps(int64_t count) {
-  return (count + kTapsTogether - 1) / kTapsTogether * kTapsTogether;
-}
-
 // Zeros behind the last weights of a window make it a multiple of what is computed together.
 int64_t most_weights(const AxisRange& range, Interpolation interpolation) {
   if (interpolation == Interpolation::kNearest) return kTapsTogether;
-  return rounded_up_to_taps(static_cast<int64_t>(std::ceil(support_of(range, interpolation))) * 2 + 1);
+  return round_up(static_cast<int64_t>(std::ceil(support_of(range, interpolation))) * 2 + 1, kTapsTogether);
 }
 
 // Pillow adds the scale up from output to output; torch multiplies, in single precision (nearest-exact).

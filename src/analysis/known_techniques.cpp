@@ -229,6 +229,7 @@ class List {
   }
 
   void add_data() {
+    if (!base_.task->unit().by_length) return;
     const int64_t length = config_.data.sequence_length;
     if (length >= 4)
       add(kData, fmt::format("sequences of {} tokens", length / 2),

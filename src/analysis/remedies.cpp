@@ -106,15 +106,17 @@ void add_adapters(const settings::RunConfig& config, std::vector<Candidate>& lis
   list.push_back({std::move(lora), "trains adapters beside 4-bit weights"});
 }
 
-/// In the order to try them. `couples`: the model takes statistics of its micro-batches.
+/// In the order to try them. `prepared`: the run as it is planned.
 std::vector<Candidate> candidates(const settings::RunConfig& config, strategy::Purpose purpose,
-                                  bool couples) {
+                                  const strategy::Prepared& prepared) {
   const bool trains = purpose == strategy::Purpose::kTrain;
   std::vector<Candidate> list;
-  add_same_bits(config, trains, couples, list);
+  add_same_bits(config, trains, prepared.model->couples_micro_batch(), list);
   add_narrower(config.training, trains, list);
-  if (trains && couples) list.push_back({{{"model.norm_statistics", "frozen"}}, kFrozenNorms});
+  if (trains && prepared.report.batch_norms > 0)
+    list.push_back({{{"model.norm_statistics", "frozen"}}, kFrozenNorms});
   if (trains) add_adapters(config, list);
+  if (!prepared.task->unit().by_length) return list;
   for (int64_t length = config.data.sequence_length / 2; length >= kLeastLength; length /= 2)
     list.push_back({{{"data.sequence_length", std::to_string(length)}}, kShorter});
   return list;
@@ -133,11 +135,11 @@ class Search {
  public:
   /// `base`: what all remedies say beside their own; `bounded`: what the plan has too much of.
   Search(const strategy::Variants& variants, strategy::SettingTexts base, planner::Bounded bounded,
-         strategy::Purpose purpose, bool couples)
+         strategy::Purpose purpose, const strategy::Prepared& prepared)
       : variants_(variants),
         base_(std::move(base)),
         bounded_(bounded),
-        list_(candidates(variants.config(), purpose, couples)) {}
+        list_(candidates(variants.config(), purpose, prepared)) {}
 
   std::vector<planner::Remedy> operator()() {
     std::vector<planner::Remedy> found;
@@ -239,8 +241,7 @@ void add_remedies(const settings::RunConfig& config, const runtime::Target& targ
   strategy::PrepareOptions planning = options;
   planning.memory = prepared.memory;
   const strategy::Variants variants(config, target, planning, std::move(cache));
-  prepared.report.remedies =
-      Search(variants, {}, over->bounded, options.purpose, prepared.model->couples_micro_batch())();
+  prepared.report.remedies = Search(variants, {}, over->bounded, options.purpose, prepared)();
 }
 
 void add_remedies_within(int64_t budget_bytes, const settings::RunConfig& config,
@@ -252,9 +253,8 @@ void add_remedies_within(int64_t budget_bytes, const settings::RunConfig& config
   report.budgets = {{"memory.budget", planner::Bounded::kProcess, budget_bytes, true}};
   report.why = {};
   const strategy::Variants variants(config, target, options);
-  report.remedies =
-      Search(variants, {{"memory.budget", std::to_string(budget_bytes)}}, planner::Bounded::kProcess,
-             options.purpose, prepared.model->couples_micro_batch())();
+  report.remedies = Search(variants, {{"memory.budget", std::to_string(budget_bytes)}},
+                           planner::Bounded::kProcess, options.purpose, prepared)();
 }
 
 }  // namespace plimsoll::analysis

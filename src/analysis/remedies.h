@@ -8,9 +8,9 @@
 namespace plimsoll::analysis {
 
 /// Fills prepared.report.remedies, in the order to try: what leaves the bits, then narrower numbers, then
-/// shorter sequences; each that does by itself, and where none does, the first of them together that do,
-/// without those that are not needed then. A remedy's peak is that of the pool whose budget the plan exceeds.
-/// Nothing where the plan fits, or where no setting that is known helps.
+/// shorter sequences where examples have a length; each that does by itself, and where none does, the first
+/// of them together that do, without those that are not needed then. A remedy's peak is that of the pool
+/// whose budget the plan exceeds. Nothing where the plan fits, or where no setting that is known helps.
 void add_remedies(const settings::RunConfig& config, const runtime::Target& target,
                   const strategy::PrepareOptions& options, strategy::Prepared& prepared,
                   strategy::PlanCache cache = {});

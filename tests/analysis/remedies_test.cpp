@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/planned_run.h"
+#include "analysis/techniques.h"
 #include "planner/report/budget.h"
 #include "strategy/run_device.h"
 
@@ -93,6 +94,20 @@ TEST(Remedies, AnEvaluationIsTrainedNothing) {
   EXPECT_FALSE(prepared->report.remedies.empty());
   EXPECT_THAT(texts(*prepared), Not(HasSubstr("optimizer")));
   EXPECT_THAT(texts(*prepared), Not(HasSubstr("moments")));
+}
+
+TEST(Remedies, ImagesHaveNoLength) {
+  std::vector<std::string> run = {
+      "model.config={model_type: vit, image_size: 32, patch_size: 4, hidden_size: 32, intermediate_size: 64, "
+      "num_hidden_layers: 4, num_attention_heads: 2}",
+      "training.global_batch_size=8"};
+  run.push_back("memory.budget=" + std::to_string(least(run) - 20'000));
+  PlannedRun c(run);
+  ASSERT_FALSE(c.prepared().report.fits);
+  EXPECT_THAT(texts(c.prepared()), HasSubstr("training.precision=bf16"));
+  EXPECT_THAT(texts(c.prepared()), Not(HasSubstr("data.")));
+  for (const Technique& technique : known_techniques(c.config, c.prepared()))
+    EXPECT_NE(technique.group, TechniqueGroup::kData) << technique.name;
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ std::string optimizer_in_backward_line(const PlanReport& r) {
 std::string remedy_lines(const PlanReport& r) {
   if (r.fits) return {};
   if (r.remedies.empty())
-    return "No setting was found that makes it fit: even 16 bits and shorter sequences together need more\n";
+    return "No setting was found that makes it fit: even all settings that were tried together need more\n";
   std::string out = "Settings that would make it fit, each planned, in the order to try:\n";
   for (const Remedy& remedy : r.remedies)
     out += fmt::format("  {}\n      peak {}{}; {}\n", remedy.text(), bytes_text(remedy.peak_bytes),

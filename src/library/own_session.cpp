@@ -15,6 +15,7 @@
 #include "planner/programs/step_programs.h"
 #include "settings/param_groups.h"
 #include "strategy/run_device.h"
+#include "training/gradient_sum.h"
 #include "training/initialise.h"
 
 namespace plimsoll::library {
@@ -211,12 +212,8 @@ Status OwnSession::read_gradient(std::string_view name, std::span<float> values)
   const auto found = std::ranges::find(all, parameter->name, &planner::GradientStates::parameter);
   if (found == all.end()) return invalid(fmt::format("{} is frozen and has no gradient", name));
   std::ranges::fill(values, 0.0F);
-  std::vector<float> use(values.size());
+  PLIMSOLL_TRY(training::read_sum(*session_, found->accumulators, 0, values));
   const float scale = scaler_[ops::kScale];
-  for (size_t u = 0; u < found->accumulators.size(); ++u) {
-    PLIMSOLL_TRY(session_->read(found->accumulators[u], std::as_writable_bytes(std::span(use))));
-    for (size_t i = 0; i < use.size(); ++i) values[i] = u == 0 ? use[i] : values[i] + use[i];
-  }
   if (scale != 1.0F)
     for (float& value : values) value /= scale;
   return Ok{};

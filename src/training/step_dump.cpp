@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "checkpoints/tensor_files.h"
 #include "numerics/blocks.h"
 #include "ops/loss_scale.h"
+#include "training/gradient_sum.h"
 
 namespace plimsoll::training {
 namespace {
@@ -65,24 +65,6 @@ size_t add_quantized(const passes::SessionPlan& session, std::vector<io::Safeten
   return first;
 }
 
-/// Elements of an accumulator from `first` on onto `sum`, or in its place.
-Status add_accumulator(const runtime::Session& session, const std::string& state, int64_t first,
-                       std::span<float> sum, bool begins) {
-  const bool is_f32 = session.type(state).dtype == ir::DType::kF32;
-  const int64_t width = is_f32 ? 4 : 2, count = static_cast<int64_t>(sum.size());
-  return session.read_pieces(
-      state, first * width, count * width, [&](std::span<const std::byte> piece, int64_t at) -> Status {
-        const auto* f32 = reinterpret_cast<const float*>(piece.data());
-        const auto* bf16 = reinterpret_cast<const uint16_t*>(piece.data());
-        float* const to = sum.data() + at / width;
-        for (size_t i = 0; i < piece.size() / static_cast<size_t>(width); ++i) {
-          const float g = is_f32 ? f32[i] : std::bit_cast<float>(static_cast<uint32_t>(bf16[i]) << 16);
-          to[i] = begins ? g : to[i] + g;
-        }
-        return Ok{};
-      });
-}
-
 Status write_views(const models::Model& model, const runtime::Session& session, io::SafetensorsWriter& writer,
                    size_t index) {
   return checkpoints::for_each_view(
@@ -114,21 +96,12 @@ struct Sum {
   Status operator()(int64_t offset, int64_t bytes, const runtime::TakePiece& take) const {
     const auto chunk = static_cast<int64_t>(scratch.size() / 64 * 64);
     for (int64_t begin = 0; begin < bytes; begin += chunk) {
-      const int64_t count = std::min(chunk, bytes - begin) / 4;
-      PLIMSOLL_TRY(add(offset + begin, count));
-      auto* const sum = reinterpret_cast<float*>(scratch.data());
-      for (int64_t i = 0; scale != 1 && i < count; ++i) sum[i] *= scale;
-      PLIMSOLL_TRY(take(scratch.first(static_cast<size_t>(count) * 4), begin));
+      const auto count = static_cast<size_t>(std::min(chunk, bytes - begin) / 4);
+      const std::span sum(reinterpret_cast<float*>(scratch.data()), count);
+      PLIMSOLL_TRY(read_sum(session, accumulators, (offset + begin) / 4, sum));
+      for (size_t i = 0; scale != 1 && i < count; ++i) sum[i] *= scale;
+      PLIMSOLL_TRY(take(std::as_bytes(sum), begin));
     }
-    return Ok{};
-  }
-
- private:
-  [[nodiscard]] Status add(int64_t offset, int64_t count) const {
-    auto* const sum = reinterpret_cast<float*>(scratch.data());
-    for (size_t use = 0; use < accumulators.size(); ++use)
-      PLIMSOLL_TRY(add_accumulator(session, accumulators[use], offset / 4, {sum, static_cast<size_t>(count)},
-                                   use == 0));
     return Ok{};
   }
 };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "library/c_model.h"
@@ -123,6 +124,28 @@ TEST(OwnSession, PartsAreAveraged) {
     EXPECT_NEAR(gradient[i], (gradient_one[i] + gradient_two[i]) / 2, 1e-6F) << i;
   session.gradients(parts, 2);
   EXPECT_EQ(session.read("out.weight", 21, "gradient"), gradient);
+}
+
+/// To the spacing of bf16's numbers, as each part is rounded onto the sum.
+TEST(OwnSession, GradientsAreReadFromAccumulatorsInBf16) {
+  CBuilder b, c;
+  mlp(b);
+  mlp(c);
+  const CPlan plain(b, kSgd), narrow(c, R"({"training": {"optimizer": "sgd", "learning_rate": 0.1,
+                                            "state": {"accumulators": "bf16"}}, "runtime": {"threads": 2}})");
+  ASSERT_EQ(narrow.failed.code, PLS_OK) << narrow.failed.message;
+  CSession one(plain, R"({"seed": 3})"), two(narrow, R"({"seed": 3})");
+  CBatch batch;
+  mlp_batch(batch, 12);
+  one.gradients(batch, 2);
+  two.gradients(batch, 2);
+  const std::vector<float> exact = one.read("out.weight", 21, "gradient"),
+                           rounded = two.read("out.weight", 21, "gradient");
+  ASSERT_EQ(two.failed.code, PLS_OK) << two.failed.message;
+  float largest = 0;
+  for (const float g : exact) largest = std::max(largest, std::fabs(g));
+  for (size_t i = 0; i < 21; ++i) EXPECT_NEAR(rounded[i], exact[i], 2 * largest / 128) << i;
+  EXPECT_NE(rounded, exact);
 }
 
 TEST(OwnSession, LooksChangeNothing) {

@@ -135,6 +135,9 @@ Result<OwnSettings> parse_own_settings(std::string_view text, const Trace& trace
   config.is_embedded = true;
   for (const std::string& precision : trace.scopes().precisions())
     config.training.precision_overrides.emplace_back(autocast_part(precision), precision_of(precision));
+  if (config.training.ema_decay)
+    return invalid("training.ema_decay: a session keeps no averages of its parameters",
+                   "leave it out, and average what the session's parameters are after each step");
   PLIMSOLL_TRY(set_loss_scale(scale, own));
   set_sizes(trace, config);
   config.memory.optimizer_in_backward = settings::OptimizerInBackward::kFalse;

@@ -148,6 +148,14 @@ TEST(OwnSession, GradientsAreReadFromAccumulatorsInBf16) {
   EXPECT_NE(rounded, exact);
 }
 
+TEST(OwnSession, KeepsNoAverages) {
+  CBuilder b;
+  mlp(b);
+  const CPlan plan(b, R"({"training": {"ema_decay": 0.99}})");
+  EXPECT_EQ(plan.failed.code, PLS_INVALID_ARGUMENT);
+  EXPECT_NE(plan.failed.message.find("training.ema_decay"), std::string::npos) << plan.failed.message;
+}
+
 TEST(OwnSession, LooksChangeNothing) {
   CBuilder b, c;
   mlp(b, 6, false, 0.5);

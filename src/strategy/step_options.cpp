@@ -31,6 +31,9 @@ planner::StepOptions run_options(const RunScope& scope, const settings::BatchSpl
     options.logits = dumps_steps(config) && config.dumps("logits");
   }
   options.optimizer = optimizer_options(config);
+  // A single micro-batch has accumulators for a dump alone, which changes no bit.
+  if (split.grad_accum_steps == 1 && !config.is_embedded)
+    options.optimizer.state.accumulators = ir::DType::kF32;
   options.decay_all = config.training.weight_decay_scope == settings::DecayScope::kAll;
   settings::set_precision(config.training, options.pipeline);
   options.pipeline.fp8.dumps = dumps_steps(config) && config.dumps("quantized");

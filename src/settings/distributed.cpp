@@ -32,6 +32,9 @@ std::vector<Error> check_distributed(const RunConfig& config) {
     refuse(several + "training.fp8.recipe is " + recipe +
                ", whose scales come from a whole tensor: ranks do not share them in this version",
            "set training.fp8.recipe=mxfp8 or block");
+  if (config.training.state.accumulators != StateWord::kFp32)
+    refuse(several + "training.state.accumulators is bf16: ranks exchange sums in fp32 in this version",
+           "set training.state.accumulators=fp32, or train with one rank");
   if (!config.debug.dump_dir.empty())
     refuse(several + "debug.dump_dir asks for dumps, which are one rank's", "dump a run of one rank");
   if (config.memory.offload.text != "auto" && config.memory.offload.text != "none")

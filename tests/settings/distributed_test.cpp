@@ -34,6 +34,7 @@ TEST(Distributed, WhatRanksCannotHaveIsRefused) {
   EXPECT_THAT(refusal_of_ranks({"memory.optimizer_in_backward=true", "training.max_grad_norm=0"}),
               HasSubstr("the ranks add their gradients first"));
   EXPECT_THAT(refusal_of_ranks({"training.precision=fp8"}), HasSubstr("training.fp8.recipe is delayed"));
+  EXPECT_THAT(refusal_of_ranks({"training.state.accumulators=bf16"}), HasSubstr("accumulators is bf16"));
   EXPECT_TRUE(parse_ranks({"distributed.ranks=2", "training.precision=fp8", "training.fp8.recipe=mxfp8"}));
   EXPECT_THAT(refusal_of_ranks({"training.global_batch_size=auto"}), HasSubstr("global_batch_size is auto"));
   EXPECT_TRUE(parse_ranks({"debug.dump_dir=dump", "distributed.ranks=1"})) << "one rank may have all";

@@ -18,7 +18,6 @@
 #include "models/linear.h"
 #include "models/timm.h"
 #include "ops/conv2d.h"
-#include "ops/layer_scale.h"
 #include "ops/ops.h"
 #include "ops/pooling.h"
 
@@ -167,9 +166,7 @@ class ConvNext final : public ImageModel {
                       {.weight = name + "pwconv2.weight", .bias = name + "pwconv2.bias"}};
     branch = gelu_mlp(b, *this, mlp, branch, c_.gelu, forward.noise());
     const ValueId gamma = c_.layer_scale > 0 ? read_parameter(b, name + "layer_scale_parameter") : ValueId{};
-    const ValueId kept = kept_images(b, forward, x, drop_path);
-    return gamma.valid() || kept.valid() ? ops::scaled_add(b, x, branch, gamma, kept)
-                                         : ops::add(b, x, branch);
+    return add_branch(b, forward, x, branch, gamma, drop_path);
   }
 
   ConvNextConfig c_;

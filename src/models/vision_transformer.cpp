@@ -17,7 +17,6 @@
 #include "models/blocks/position_grid.h"
 #include "models/linear.h"
 #include "ops/conv2d.h"
-#include "ops/layer_scale.h"
 #include "ops/ops.h"
 
 namespace plimsoll::models {
@@ -213,9 +212,8 @@ class VisionTransformer final : public ImageModel {
   ValueId joined(Builder& b, const ImageForward& forward, ValueId x, ValueId branch,
                  const std::string& scale) const {
     branch = dropout(b, forward, branch, c_.hidden_dropout);
-    if (!c_.layer_scale && c_.drop_path == 0) return ops::add(b, x, branch);
     const ValueId gamma = c_.layer_scale ? read_parameter(b, scale) : ValueId{};
-    return ops::scaled_add(b, x, branch, gamma, kept_images(b, forward, x, c_.drop_path));
+    return add_branch(b, forward, x, branch, gamma, c_.drop_path);
   }
 
   [[nodiscard]] AttentionSpec attention_of(int64_t index) const {

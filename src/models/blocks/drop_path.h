@@ -6,8 +6,9 @@
 
 namespace plimsoll::models {
 
-/// f32[N] for the images of x [N, …], 0 with probability p, else 1 / (1 - p), keyed by the builder's scope;
-/// absent where no branch is left out.
-[[nodiscard]] ir::ValueId kept_images(ir::Builder& b, const ImageForward& forward, ir::ValueId x, double p);
+/// x + gamma * branch for x [N, …], without a scale where `gamma` is absent. In training the branch of an
+/// image is left out with probability p, keyed by the builder's scope, and divided by 1 - p otherwise.
+[[nodiscard]] ir::ValueId add_branch(ir::Builder& b, const ImageForward& forward, ir::ValueId x,
+                                     ir::ValueId branch, ir::ValueId gamma, double p);
 
 }  // namespace plimsoll::models

@@ -82,15 +82,14 @@ Result<FinalWeights> FinalWeights::create(const models::Model& model, const pass
     const std::string average = optimizers::average_name(p.name);
     const bool is_averaged = session.find_state(average) != nullptr;
     weights.plain_ = weights.plain_ && p.dtype == format.dtype && !is_averaged;
-    const std::string master = is_averaged ? average : optimizers::master_name(p.name);
-    const bool from_master =
-        is_averaged || (p.dtype != format.dtype && session.find_state(master) != nullptr);
-    const ir::DType stored = from_master ? ir::DType::kF32 : p.dtype;
+    const std::string exact = is_averaged ? average : optimizers::master_name(p.name);
+    const bool from_exact = is_averaged || (p.dtype != format.dtype && session.find_state(exact) != nullptr);
+    const ir::DType stored = from_exact ? ir::DType::kF32 : p.dtype;
     const int64_t bytes = ir::bits(stored) / 8, row = p.shape.num_elements() / p.shape.dim(0);
     for (const models::ParameterView& view : p.views)
       tensors.push_back(
           {{view.name, safetensors_name(format.dtype), extents_of(view.file_shape())},
-           {from_master ? master : p.name, view.row * row * bytes, view.shape.num_elements() * bytes},
+           {from_exact ? exact : p.name, view.row * row * bytes, view.shape.num_elements() * bytes},
            stored,
            format.dtype,
            file_order(view)});

@@ -30,8 +30,8 @@ FinalFormat final_format(const settings::RunConfig& config, const io::ConfigJson
 class FinalWeights {
  public:
   /// Averages stand in place of what they average. What is rounded is rounded to nearest even, from the fp32
-  /// masters where there are any. A tensor larger
-  /// than a file has one of its own. Errors: as SafetensorsLayout::create.
+  /// masters where there are any. A tensor larger than a file has one of its own. Errors: as
+  /// SafetensorsLayout::create.
   static Result<FinalWeights> create(const models::Model& model, const passes::SessionPlan& session,
                                      const FinalFormat& format);
   /// Whether this is a checkpoint's model.safetensors: what the parameters are kept in, in one file.

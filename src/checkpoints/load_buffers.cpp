@@ -22,7 +22,6 @@ Status load_buffer(const BufferSource& source, runtime::Session& session) {
   if (source.buffer->is_count) return session.write(source.buffer->name, stored);
   std::vector<float> values(static_cast<size_t>(source.buffer->shape.num_elements()));
   const io::FloatFormat format = *io::float_format(tensor.dtype);
-  if (format == io::FloatFormat::kF32) return session.write(source.buffer->name, stored);
   io::convert_to_f32(format, stored.data(), values.data(), std::ssize(values));
   return session.write(source.buffer->name, std::as_bytes(std::span(values)));
 }

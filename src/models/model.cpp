@@ -16,7 +16,7 @@ ir::Shape ParameterView::file_shape() const {
     case FileForm::kFilters:
       return {shape.dim(0), shape.dim(3), shape.dim(1), shape.dim(2)};
     case FileForm::kAxisBefore:
-      return shape.rank() == 1 ? ir::Shape{1, shape.dim(0)} : ir::Shape{1, shape.dim(0), shape.dim(1)};
+      return {1, shape.dim(0), shape.dim(1)};
     case FileForm::kAsStored:
       break;
   }

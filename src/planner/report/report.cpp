@@ -370,14 +370,14 @@ std::string norm_lines(const PlanReport& r) {
   std::string out;
   if (r.batch_norms > 0)
     out += fmt::format(
-        "BatchNorm: {} layer{} take statistics of the micro-batch. Its size, {}, is part of\n"
+        "BatchNorm: {} layer{} statistics of the micro-batch. Its size, {}, is part of\n"
         "  what is trained: the planner does not split it. Recomputation, offload,\n"
         "  training.precision=bf16, model.norm_statistics=frozen and models with GroupNorm\n"
         "  or LayerNorm need less memory.\n",
-        r.batch_norms, r.batch_norms == 1 ? "" : "s", r.micro_batch_size);
+        r.batch_norms, r.batch_norms == 1 ? " takes" : "s take", r.micro_batch_size);
   if (r.frozen_norms > 0)
-    out += fmt::format("BatchNorm: {} layer{} use their running statistics, which stay as they are\n",
-                       r.frozen_norms, r.frozen_norms == 1 ? "" : "s");
+    out += fmt::format("BatchNorm: {} layer{} running statistics, which stay as they are\n", r.frozen_norms,
+                       r.frozen_norms == 1 ? " uses its" : "s use their");
   return out;
 }
 

@@ -37,8 +37,7 @@ std::string rates_text(const PlanReport& report) {
   if (report.rates == "uncalibrated") return "built-in rates, within a factor of 2";
   if (report.rates != "data sheet") return report.rates + " rates";
   return "data sheet rates times an efficiency per kind of op, measured on an H100, but expected for "
-         "attention "
-         "in 16 bits";
+         "attention in 16 bits";
 }
 
 }  // namespace plimsoll::planner

@@ -150,7 +150,9 @@ class List {
                is_bf16 ? "" : "rounded stochastically");
     add_format("gradients in bf16", {{"training.precision", "bf16"}, {"training.state.gradients", "bf16"}},
                "accumulators stay as they are");
-    add_format("accumulators in bf16", {{"training.state.accumulators", "bf16"}}, "rounded stochastically");
+    if (config_.training.state.accumulators == settings::StateWord::kFp32)
+      add_format("accumulators in bf16", narrow_accumulators(config_.training, base_.split),
+                 "rounded stochastically");
     add_format("weights in bf16, fp32 masters",
                {{"training.precision", "bf16"},
                 {"training.state.weights", "bf16"},
@@ -248,6 +250,14 @@ class List {
 };
 
 }  // namespace
+
+strategy::SettingTexts narrow_accumulators(const settings::TrainingSettings& training,
+                                           const settings::BatchSplit& split) {
+  strategy::SettingTexts settings = {{"training.state.accumulators", "bf16"}};
+  if (!settings::fixed_batch_split(training))
+    settings.emplace_back("training.micro_batch_size", std::to_string(split.micro_batch_size));
+  return settings;
+}
 
 std::vector<Technique> known_techniques(const settings::RunConfig& config, const strategy::Prepared& base) {
   return List(config, base)();

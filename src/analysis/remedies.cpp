@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/techniques.h"
 #include "planner/report/budget.h"
 #include "settings/named_profile.h"
 #include "settings/settings.h"
@@ -52,7 +53,8 @@ void add_same_bits(const settings::RunConfig& config, bool trains, bool couples,
 }
 
 /// Narrower numbers. What turns out to change nothing, such as moments where there are none, is not offered.
-void add_narrower(const settings::TrainingSettings& t, bool trains, std::vector<Candidate>& list) {
+void add_narrower(const settings::TrainingSettings& t, const settings::BatchSplit& split, bool trains,
+                  std::vector<Candidate>& list) {
   if (t.precision == settings::Precision::kFp32 || t.precision == settings::Precision::kTf32)
     list.push_back({{{"training.precision", "bf16"}}, kNarrow});
   if (!trains) {
@@ -64,7 +66,7 @@ void add_narrower(const settings::TrainingSettings& t, bool trains, std::vector<
   if (t.state.moments == settings::StateWord::kFp32 && !has_codes)
     list.push_back({{{"training.state.moments", "bf16"}}, kNarrow});
   if (t.state.accumulators == settings::StateWord::kFp32)
-    list.push_back({{{"training.state.accumulators", "bf16"}}, kNarrow});
+    list.push_back({narrow_accumulators(t, split), kNarrow});
   if (t.optimizer == "adamw")
     list.push_back({{{"training.optimizer", "adamw_8bit"}}, "changes the results: 8-bit moments"});
   if (t.state.weights == settings::StateWord::kFp32) {
@@ -112,7 +114,7 @@ std::vector<Candidate> candidates(const settings::RunConfig& config, strategy::P
   const bool trains = purpose == strategy::Purpose::kTrain;
   std::vector<Candidate> list;
   add_same_bits(config, trains, prepared.model->couples_micro_batch(), list);
-  add_narrower(config.training, trains, list);
+  add_narrower(config.training, prepared.split, trains, list);
   if (trains && prepared.report.batch_norms > 0)
     list.push_back({{{"model.norm_statistics", "frozen"}}, kFrozenNorms});
   if (trains) add_adapters(config, list);

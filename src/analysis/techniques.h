@@ -50,6 +50,10 @@ int64_t main_peak_bytes(const planner::PlanReport& report);
 const char* main_budget(const planner::PlanReport& report);
 int64_t main_budget_bytes(const planner::PlanReport& report);
 
+/// Accumulators of bf16 with the micro-batches that `split` has: with them no search chooses their size.
+strategy::SettingTexts narrow_accumulators(const settings::TrainingSettings& training,
+                                           const settings::BatchSplit& split);
+
 /// How many of all are planned.
 using PlanProgress = std::function<void(size_t done, size_t total)>;
 

@@ -180,8 +180,8 @@ class Model {
   /// Where each BatchNorm layer takes its statistics from in training; nothing: frozen where neither its
   /// weight nor its bias is trained. After `divide`.
   void set_norm_statistics(std::optional<NormStatistics> asked);
-  /// Whether a step depends on which examples a micro-batch holds: a layer takes its statistics from them, or
-  /// operands in FP8 their scales.
+  /// Whether a step depends on the size of a micro-batch: a layer takes its statistics from it, or the run's
+  /// settings say so (settings::micro_batch_dependence).
   [[nodiscard]] bool couples_micro_batch() const;
   void couple_micro_batch() { scales_by_micro_batch_ = true; }
   /// Fields of the config file that were passed over, for a message.

@@ -1,6 +1,8 @@
 // Passes the precision settings of the run file to the passes, and asks them for what only they know.
 #pragma once
 
+#include <string>
+
 #include "base/result.h"
 #include "passes/pipeline.h"
 #include "planner/programs/step_programs.h"
@@ -14,8 +16,9 @@ void set_precision(const TrainingSettings& training, passes::PipelineOptions& op
 /// training.fp8 as the passes take it.
 passes::Fp8Settings fp8_settings(const TrainingSettings& training);
 
-/// Whether scales of FP8 come from the tensors of a micro-batch, whose size is part of what is trained then.
-bool scales_by_micro_batch(const RunConfig& config);
+/// Why results depend on the size of a micro-batch, which is then part of what is trained; empty: no setting
+/// makes them.
+std::string micro_batch_dependence(const RunConfig& config);
 
 /// How the loss scale moves; a static one neither grows nor falls.
 ops::LossScaling loss_scaling(const LossScaleSettings& scale);

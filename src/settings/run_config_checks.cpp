@@ -288,11 +288,11 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(check_param_groups(config.training));
   add(check_loss_scale(config.training.loss_scale));
   add(check_state(config.training, config.notes));
-  if (scales_by_micro_batch(config))
-    config.notes.push_back(fmt::format(
-        "training.fp8.recipe {} takes scales from the tensors of a micro-batch: its size is part of "
-        "what is trained, and no search chooses it; set training.micro_batch_size",
-        config.training.fp8.recipe));
+  if (const std::string why = micro_batch_dependence(config);
+      !why.empty() && !fixed_batch_split(config.training))
+    config.notes.push_back(why +
+                           ": its size is part of what is trained, and no search chooses it; set "
+                           "training.micro_batch_size, or the whole batch is computed at once");
   add(check_optimizer_in_backward(config));
   add(check_offload(config));
   for (std::string& note : offload_notes(config)) config.notes.push_back(std::move(note));

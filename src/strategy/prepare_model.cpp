@@ -177,7 +177,7 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
   if (lora) PLIMSOLL_TRY(add_adapters_of(config.lora, *lora, model_config, *model));
   PLIMSOLL_TRY(models::select(*model, settings::selection_of(config.training)));
   PLIMSOLL_TRY(settle_norm_statistics(config, *model));
-  if (settings::scales_by_micro_batch(config)) model->couple_micro_batch();
+  if (!settings::micro_batch_dependence(config).empty()) model->couple_micro_batch();
   model->keep_in(settings::state_choice(config.training).weights);
   PLIMSOLL_TRY(keep_in_few_bits(config, model_config, options.purpose == Purpose::kTrain, *model));
   PLIMSOLL_ASSIGN(std::unique_ptr<tasks::Task> task,

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "strategy/small_run.h"
+
 namespace plimsoll::strategy {
 namespace {
 
@@ -36,6 +38,18 @@ TEST(SplitChoices, OfManyADozenIsLookedAt) {
   }
   training.global_batch_size = 48;
   EXPECT_EQ(spread_splits(candidate_splits(training, false)).size(), 10U) << "few are all looked at";
+}
+
+TEST(SplitChoices, NoneIsLeftWhereResultsDependOnTheMicroBatch) {
+  const auto size_under = [](std::vector<std::string> overrides) {
+    overrides.emplace_back("memory.budget=1MiB");
+    return SmallRun(overrides).scope().prepared.split.micro_batch_size;
+  };
+  EXPECT_LT(size_under({}), 4) << "nothing fits, and a part of the batch needs less";
+  for (const char* coupled : {"training.state.accumulators=bf16", "training.fp8.recipe=current"}) {
+    EXPECT_EQ(size_under({coupled, "training.precision=fp8"}), 4) << coupled;
+    EXPECT_EQ(size_under({coupled, "training.precision=fp8", "training.micro_batch_size=2"}), 2) << coupled;
+  }
 }
 
 TEST(SplitChoices, ALargerPartIsWorthItWhereItGainsMoreThanTheMargin) {

@@ -98,6 +98,23 @@ TEST_F(TrainerStart, AnotherRunsCheckpointIsRefused) {
   EXPECT_EQ(t.error->code, ErrorCode::kInvalidArgument);
 }
 
+/// Of accumulators in bf16 each micro-batch's gradients are rounded onto the sum.
+TEST_F(TrainerStart, AnotherMicroBatchIsAnotherRunWhereResultsDependOnIt) {
+  const auto split = [&](const char* accumulators, int size) {
+    return run_.config({"output.save_steps=1", std::string("training.state.accumulators=") + accumulators,
+                        "training.micro_batch_size=" + std::to_string(size)},
+                       accumulators);
+  };
+  train(split("fp32", 2), 1);
+  EXPECT_TRUE(TinyTrainer(split("fp32", 1), options()).trainer);
+  train(split("bf16", 2), 1);
+  EXPECT_TRUE(TinyTrainer(split("bf16", 2), options()).trainer);
+  const TinyTrainer other(split("bf16", 1), options());
+  ASSERT_FALSE(other.trainer);
+  EXPECT_EQ(other.error->code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(other.error->message(), HasSubstr("training.micro_batch_size is 1, but the checkpoint"));
+}
+
 TEST_F(TrainerStart, AFolderInTheWayOfALaterCheckpointIsSaidAtOnce) {
   std::filesystem::create_directories(run_.path("out/checkpoint-2/theirs"));
   const TinyTrainer t(run_.config({"output.save_steps=1"}), options("never"));

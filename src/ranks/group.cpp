@@ -23,6 +23,8 @@ namespace {
 
 constexpr int kPollMilliseconds = 100;
 constexpr double kBeatSeconds = 0.5;
+/// Within which a rank that has connected introduces itself; who does not keeps the others waiting.
+constexpr double kHelloSeconds = 10;
 /// That a process has to end by itself behind a lost rank: together with finding it out, within two.
 constexpr double kLeaveSeconds = 1.0;
 /// A rank that takes so many times a step's planned time for one is taken to hang.
@@ -103,7 +105,7 @@ Status Group::meet_all() {
 }
 
 Status Group::introduce(Connection connection) {
-  auto said = connection.wait_for_next(options_.start_seconds);
+  auto said = connection.wait_for_next(std::min(options_.start_seconds, kHelloSeconds));
   if (!said || said->kind != MessageKind::kHello) return Ok{};  // a stranger, or one who has gone already
   const Hello hello = Hello::parse(said->text);
   std::string wrong;

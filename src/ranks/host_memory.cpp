@@ -77,6 +77,12 @@ Result<std::unique_ptr<HostMemory>> HostMemory::open(int rank, int ranks, const 
   if (memory->fd_ < 0)
     return Error{ErrorCode::kIo, fmt::format("cannot open {}: {}", place, std::strerror(errno)),
                  "memory between ranks", "run the ranks as one user, in one container"};
+  struct stat found = {};
+  const bool is_block = ::fstat(memory->fd_, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 0 &&
+                        found.st_size >= static_cast<off_t>(Block::bytes_for(ranks));
+  if (!is_block)  // it is written to, and a file with a name is somebody's
+    return Error{ErrorCode::kIo, fmt::format("{} is no memory that ranks share", place),
+                 "memory between ranks", "set distributed.address to where rank 0 listens"};
   PLIMSOLL_TRY(memory->map(memory->fd_));
   return memory;
 }

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -79,6 +80,18 @@ Result<Connection> make_socket(const Address& address) {
   return made;
 }
 
+/// Any user's process may take a name of the machine, or connect to one.
+bool is_of_this_user(const Connection& connection) {
+  int family = 0;
+  socklen_t size = sizeof family;
+  if (::getsockopt(connection.fd(), SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) return false;
+  if (family != AF_UNIX) return true;
+  ucred other = {};
+  size = sizeof other;
+  return ::getsockopt(connection.fd(), SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 &&
+         other.uid == ::geteuid();
+}
+
 const sockaddr* place_of(const Address& address) { return reinterpret_cast<const sockaddr*>(&address.bytes); }
 
 }  // namespace
@@ -93,18 +106,28 @@ Result<Connection> listen_for_ranks(const Launch& launch) {
 }
 
 Result<std::optional<Connection>> accept_rank(const Connection& listener, double seconds) {
-  pollfd readable{listener.fd(), POLLIN, 0};
-  if (::poll(&readable, 1, static_cast<int>(1e3 * seconds)) <= 0) return std::optional<Connection>();
-  Connection accepted(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!accepted.is_open()) return cannot_meet("rank 0 cannot take a connection");
-  return std::optional(std::move(accepted));
+  for (const double end = now_seconds() + seconds;;) {
+    pollfd readable{listener.fd(), POLLIN, 0};
+    const int ready = ::poll(&readable, 1, static_cast<int>(1e3 * std::max(0.0, end - now_seconds())));
+    if (ready < 0 && errno == EINTR)
+      return Error{ErrorCode::kInterrupted, "stopped by a signal before all ranks had come",
+                   "the ranks' meeting place", "start all ranks again"};
+    if (ready <= 0) return std::optional<Connection>();
+    Connection accepted(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!accepted.is_open()) return cannot_meet("rank 0 cannot take a connection");
+    if (is_of_this_user(accepted)) return std::optional(std::move(accepted));
+  }
 }
 
 Result<Connection> connect_to_first(const Launch& launch, double seconds) {
   PLIMSOLL_ASSIGN(const Address address, address_of(launch));
   for (const double end = now_seconds() + seconds;;) {
     PLIMSOLL_ASSIGN(Connection made, make_socket(address));
-    if (::connect(made.fd(), place_of(address), address.size) == 0) return made;
+    if (::connect(made.fd(), place_of(address), address.size) == 0) {
+      if (is_of_this_user(made)) return made;
+      return Error{ErrorCode::kIo, "a process of another user listens where rank 0 should",
+                   "the ranks' meeting place", "set distributed.address"};
+    }
     if (now_seconds() >= end)
       return Error{ErrorCode::kIo, fmt::format("rank 0 has not come within {:.0f} s", seconds),
                    fmt::format("rank {} of {}", launch.rank, launch.ranks), "start all ranks together"};

@@ -20,6 +20,14 @@ struct Header {
 /// A run's settings are the longest text.
 constexpr uint32_t kMostBytes = 16 << 20;
 
+/// Of the first message in what has come; nothing where less than that has.
+std::optional<Header> first_header(const std::string& buffer) {
+  Header header;
+  if (buffer.size() < sizeof header) return std::nullopt;
+  std::memcpy(&header, buffer.data(), sizeof header);
+  return header;
+}
+
 Error gone() { return {ErrorCode::kIo, "the other rank has closed the connection"}; }
 
 }  // namespace
@@ -56,27 +64,24 @@ Status Connection::send(MessageKind kind, std::string_view text) {
 bool Connection::receive() {
   std::array<char, 16384> bytes;
   for (;;) {
-    const ssize_t n = ::recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (n > 0) {
-      buffer_.append(bytes.data(), static_cast<size_t>(n));
-      continue;
+    if (const auto header = first_header(buffer_)) {
+      if (header->bytes > kMostBytes) return false;
+      // What follows waits in the socket, so that nobody fills the memory.
+      if (buffer_.size() >= sizeof *header + header->bytes) return true;
     }
-    if (n < 0 && errno == EINTR) continue;
-    if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) return false;
-    Header header;
-    if (buffer_.size() < sizeof header) return true;
-    std::memcpy(&header, buffer_.data(), sizeof header);
-    return header.bytes <= kMostBytes;
+    const ssize_t n = ::recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (n > 0)
+      buffer_.append(bytes.data(), static_cast<size_t>(n));
+    else if (n == 0 || errno != EINTR)
+      return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
   }
 }
 
 std::optional<Message> Connection::next() {
-  Header header;
-  if (buffer_.size() < sizeof header) return std::nullopt;
-  std::memcpy(&header, buffer_.data(), sizeof header);
-  if (buffer_.size() < sizeof header + header.bytes) return std::nullopt;
-  Message message{static_cast<MessageKind>(header.kind), buffer_.substr(sizeof header, header.bytes)};
-  buffer_.erase(0, sizeof header + header.bytes);
+  const auto header = first_header(buffer_);
+  if (!header || buffer_.size() < sizeof *header + header->bytes) return std::nullopt;
+  Message message{static_cast<MessageKind>(header->kind), buffer_.substr(sizeof *header, header->bytes)};
+  buffer_.erase(0, sizeof *header + header->bytes);
   return message;
 }
 

@@ -3,6 +3,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <future>
 
 #include "base/process.h"
 #include "ranks/error_text.h"
@@ -147,6 +159,111 @@ TEST(Group, StrangersAreRefused) {
   EXPECT_THAT(refusal(1, 2, "b").what, HasSubstr("rank 1 runs build b, rank 0 build a"));
   EXPECT_THAT(refusal(1, 3, "a").what, HasSubstr("of 3 ranks, rank 0 of 2"));
   EXPECT_EQ(refusal(1, 3, "a").code, ErrorCode::kBadData);
+}
+
+TEST(Group, ASignalEndsTheMeeting) {
+  struct sigaction action = {}, before = {};
+  action.sa_handler = [](int) {};
+  ::sigaction(SIGUSR2, &action, &before);
+  std::atomic<bool> ended{false};
+  std::thread first([&] {
+    const auto group = Group::join(fixtures::launch_of(fixtures::some_job(), 0, 2), {.start_seconds = 60});
+    ended = true;
+    ASSERT_FALSE(group);
+    EXPECT_EQ(group.error().code, ErrorCode::kInterrupted) << group.error().message();
+  });
+  while (!ended) {
+    ::pthread_kill(first.native_handle(), SIGUSR2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  first.join();
+  ::sigaction(SIGUSR2, &before, nullptr);
+}
+
+/// Runs it as a process of another user, with the address of a job of this one's. False: there can be none.
+bool as_another_user(const std::string& job, const std::function<void(int socket, const sockaddr_un&)>& work,
+                     const std::function<void()>& meanwhile) {
+  constexpr uid_t kNobody = 65534;
+  constexpr int kRefused = 77;
+  if (::geteuid() != 0) return false;
+  sockaddr_un address = {};
+  const std::string name = "plimsoll.0." + job;
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(kNobody) != 0) ::_exit(kRefused);
+    work(::socket(AF_UNIX, SOCK_STREAM, 0), address);
+    ::_exit(0);
+  }
+  meanwhile();
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return !(WIFEXITED(status) && WEXITSTATUS(status) == kRefused);
+}
+
+socklen_t bytes_of(const std::string& job) {
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + std::strlen("plimsoll.0.") +
+                                job.size());
+}
+
+TEST(Group, AnotherUsersProcessIsNoRank) {
+  const std::string job = fixtures::some_job();
+  const auto introduce = [&](int socket, const sockaddr_un& first) {
+    while (::connect(socket, reinterpret_cast<const sockaddr*>(&first), bytes_of(job)) != 0) ::usleep(1000);
+    Connection connection(socket);
+    (void)connection.send(MessageKind::kHello, "1 2 4711 b -");
+    (void)connection.wait_for_next(10);
+  };
+  const bool could = as_another_user(job, introduce, [&] {
+    const auto first = Group::join(fixtures::launch_of(job, 0, 2), {.start_seconds = 1, .build = "-"});
+    ASSERT_FALSE(first);
+    EXPECT_THAT(first.error().what, HasSubstr("rank 1 of 2 has not come"));
+  });
+  if (!could) GTEST_SKIP() << "root alone can be another user";
+}
+
+TEST(Group, AnotherUsersProcessIsNotRankZero) {
+  const std::string job = fixtures::some_job();
+  const auto squat = [&](int socket, const sockaddr_un& first) {
+    ::bind(socket, reinterpret_cast<const sockaddr*>(&first), bytes_of(job));
+    ::listen(socket, 1);
+    Connection connection(::accept(socket, nullptr, nullptr));
+    (void)connection.wait_for_next(10);
+  };
+  std::string said;
+  const bool could = as_another_user(job, squat, [&] {
+    const auto other = Group::join(fixtures::launch_of(job, 1, 2), {.start_seconds = 5, .build = "-"});
+    ASSERT_FALSE(other);
+    said = other.error().what;
+  });
+  if (!could) GTEST_SKIP() << "root alone can be another user";
+  EXPECT_THAT(said, HasSubstr("a process of another user listens"));
+}
+
+/// Both ends of a connection.
+std::array<Connection, 2> connected() {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  return {Connection(ends[0]), Connection(ends[1])};
+}
+
+TEST(Connection, NobodyFillsTheMemory) {
+  for (const uint32_t claimed : {~uint32_t{0}, uint32_t{8}}) {  // a message without an end, and many small
+    auto [here, there] = connected();
+    std::atomic<bool> stop{false};
+    std::thread pump([&, fd = there.fd()] {
+      std::vector<uint32_t> words(4096);
+      for (size_t i = 0; i < words.size(); i += 4) words[i] = claimed;
+      for (const std::span<const uint32_t> all(words); !stop;)
+        if (::send(fd, all.data(), all.size_bytes(), MSG_NOSIGNAL) < 0) return;
+    });
+    EXPECT_EQ(here.receive(), claimed == 8);
+    EXPECT_EQ(here.next().has_value(), claimed == 8);
+    stop = true;
+    here.close();
+    pump.join();
+  }
 }
 
 TEST(ErrorText, KeepsAllParts) {

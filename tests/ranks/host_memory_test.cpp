@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <numeric>
+#include <thread>
 
 #include "ranks/group_ranks.h"
 
@@ -79,6 +84,17 @@ TEST(HostMemory, CountsWaits) {
     const double waited = group.take_wait_seconds();
     EXPECT_EQ(waited > 0.1, group.rank() == 0) << waited;
   });
+}
+
+TEST(HostMemory, AFileThatSomebodyNamesIsNotWrittenTo) {
+  const auto path =
+      std::filesystem::temp_directory_path() / ("plimsoll-host-memory-" + std::to_string(::getpid()));
+  const std::string content(4096, 'x');
+  std::ofstream(path) << content;
+  EXPECT_FALSE(HostMemory::open(1, 2, path.string(), [] { return Status(Ok{}); }));
+  std::ifstream file(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), content);
+  std::filesystem::remove(path);
 }
 
 TEST(HostMemory, NobodyWaitsForARankThatFailed) {

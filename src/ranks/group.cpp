@@ -180,8 +180,11 @@ Status Group::start_watching() {
 
 void Group::watch() {
   double beat_at = 0;
-  for (const auto& peer : peers_)  // what came with the introduction
+  for (const auto& peer : peers_) {
+    if (rank() == 0) peer->heard_at = now_seconds();  // the others give signs of life from the start
+    // What came with the introduction.
     while (const std::optional<Message> message = peer->connection.next()) take(*peer, *message);
+  }
   while (!leaving_) {
     std::vector<pollfd> readable;
     for (const auto& peer : peers_)
@@ -267,7 +270,8 @@ void Group::look_for_silence() {
   const double now = now_seconds(), deadline = deadline_;
   for (const auto& peer : peers_) {
     if (peer->has_left || peer->heard_at == 0) continue;  // rank 0 may still be making ready
-    const bool hangs = peer->phase == Phase::kComputing && now - peer->moved_at > deadline;
+    // By its own signs of life: a rank that gives none has not told whether it moves.
+    const bool hangs = peer->phase == Phase::kComputing && peer->heard_at - peer->moved_at > deadline;
     if (now - peer->heard_at > deadline)
       lose(*peer, fmt::format("gave no sign of life for {:.0f} s", deadline));
     else if (rank() == 0 && hangs)

@@ -114,6 +114,39 @@ TEST(Group, ARankThatHangsWithinAStepIsNamed) {
   hanging.join();
 }
 
+/// What rank 0 says of a rank that introduces itself, does so much and then nothing until it is given up.
+std::string verdict(const std::function<void(Connection&)>& does) {
+  const std::string job = fixtures::some_job();
+  std::promise<void> given_up;
+  std::thread other([&] {
+    auto connection = connect_to_first(fixtures::launch_of(job, 1, 2), 10);
+    ASSERT_TRUE(connection);
+    ASSERT_TRUE(connection->send(MessageKind::kHello, "1 2 4711 b -"));
+    does(*connection);
+    given_up.get_future().wait();
+  });
+  auto first = Group::join(fixtures::launch_of(job, 0, 2), {.deadline_seconds = 1, .build = "-"});
+  EXPECT_TRUE(first && (*first)->start_watching());
+  const auto texts = first ? (*first)->collect("") : Result<std::vector<std::string>>(first.error());
+  given_up.set_value();
+  other.join();
+  return texts ? "" : texts.error().what;
+}
+
+TEST(Group, ARankThatIsSilentFromTheStartIsNamed) {
+  EXPECT_THAT(verdict([](Connection&) {}), HasSubstr("gave no sign of life for 1 s in step 0"));
+}
+
+TEST(Group, ARankThatStopsWithinAStepIsSilentAndDoesNotHang) {
+  EXPECT_THAT(verdict([](Connection& connection) {
+                for (int beat = 0; beat < 2; ++beat) {
+                  EXPECT_TRUE(connection.send(MessageKind::kBeat, "3 1 5"));
+                  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+                }
+              }),
+              HasSubstr("gave no sign of life for 1 s in step 3"));
+}
+
 TEST(Group, ARankThatEndsIsNamedAtOnce) {
   const std::string job = fixtures::some_job();
   std::thread ending([&] {

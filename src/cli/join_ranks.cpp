@@ -32,12 +32,12 @@ double deadline_seconds() {
 
 void end_process(const Error& error) { ::_exit(report(error)); }
 
-Result<std::optional<ranks::Launch>> find_launch(const RunArguments& arguments) {
-  PLIMSOLL_ASSIGN(std::optional<ranks::Launch> found, ranks::detect_launch(&std::getenv, ::getppid()));
-  // Read once without a word: what there is to say, rank 0 says.
+/// `found`: what the environment says.
+Result<std::optional<ranks::Launch>> find_launch(const RunArguments& arguments,
+                                                 std::optional<ranks::Launch> found) {
   const auto config =
       settings::load_run_config(arguments.file, arguments.overrides, settings::RunUse::kTraining);
-  if (!config && found) return found->rank == 0 ? config.error() : Error{config.error().code, ""};
+  if (!config && found) return config.error();
   if (!config) return found;  // load_run tells
   const settings::DistributedSettings& d = config->distributed;
   if (d.launcher == "none") return std::optional<ranks::Launch>();
@@ -59,8 +59,11 @@ Result<std::optional<ranks::Launch>> find_launch(const RunArguments& arguments) 
   return found;
 }
 
-/// A number of threads that was given stays.
-Status add_threads(const ranks::Launch& launch, RunArguments& arguments) {
+/// Adds to the overrides what follows from a rank's place. A number of threads that was given stays.
+Status add_place(const ranks::Launch& launch, RunArguments& arguments) {
+  PLIMSOLL_TRY(ranks::check_launch(launch));
+  arguments.overrides.push_back(fmt::format("distributed.ranks={}", launch.ranks));
+  arguments.overrides.push_back(fmt::format("distributed.rank={}", launch.rank));
   PLIMSOLL_ASSIGN(
       const settings::RunConfig config,
       settings::load_run_config(arguments.file, arguments.overrides, settings::RunUse::kTraining));
@@ -73,17 +76,20 @@ Status add_threads(const ranks::Launch& launch, RunArguments& arguments) {
 }  // namespace
 
 Result<std::unique_ptr<ranks::Group>> join_ranks(RunArguments& arguments) {
-  PLIMSOLL_ASSIGN(const std::optional<ranks::Launch> launch, find_launch(arguments));
-  if (!launch) return std::unique_ptr<ranks::Group>();
-  PLIMSOLL_TRY(ranks::check_launch(*launch));
-  arguments.overrides.push_back(fmt::format("distributed.ranks={}", launch->ranks));
-  arguments.overrides.push_back(fmt::format("distributed.rank={}", launch->rank));
-  PLIMSOLL_TRY(add_threads(*launch, arguments));
+  PLIMSOLL_ASSIGN(const std::optional<ranks::Launch> found, ranks::detect_launch(&std::getenv, ::getppid()));
+  // All ranks read one run file: what is wrong with it, rank 0 says.
+  const auto told = [&](const Error& error) {
+    return found && found->rank > 0 ? Error{error.code, ""} : error;
+  };
+  const auto launch = find_launch(arguments, found);
+  if (!launch) return told(launch.error());
+  if (!*launch) return std::unique_ptr<ranks::Group>();
+  if (const Status added = add_place(**launch, arguments); !added) return told(added.error());
   auto group = ranks::Group::join(
-      *launch, {.deadline_seconds = deadline_seconds(), .build = build(), .end_process = end_process});
-  if (group && launch->rank == 0)
-    note(
-        fmt::format("{} ranks, started by {}: each has a part of every step", launch->ranks, launch->source));
+      **launch, {.deadline_seconds = deadline_seconds(), .build = build(), .end_process = end_process});
+  if (group && (*launch)->rank == 0)
+    note(fmt::format("{} ranks, started by {}: each has a part of every step", (*launch)->ranks,
+                     (*launch)->source));
   return group;
 }
 

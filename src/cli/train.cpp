@@ -84,9 +84,10 @@ Command add_train(Parser app) {
     arguments->overrides.insert(arguments->overrides.end(), resume_with->begin(), resume_with->end());
     const StopSignals signals(/*outlive_readers=*/true);
     PLIMSOLL_ASSIGN(const std::unique_ptr<ranks::Group> group, join_ranks(*arguments));
-    PLIMSOLL_ASSIGN(settings::RunConfig config,
-                    load_run(*arguments, settings::RunUse::kTraining, group && group->rank() > 0));
-    PLIMSOLL_ASSIGN(config, with_chosen_batch(config, /*shows=*/false, arguments->json));
+    auto loaded = load_run(*arguments, settings::RunUse::kTraining, group && group->rank() > 0);
+    if (!loaded) return group ? group->fail(loaded.error()) : loaded.error();
+    PLIMSOLL_ASSIGN(const settings::RunConfig config,
+                    with_chosen_batch(*loaded, /*shows=*/false, arguments->json));
     const ReportSignal report_signal;
     Progress progress;
     Console console(arguments->json);

@@ -353,6 +353,13 @@ Error Group::fail(const Error& error) {
   for (const auto& peer : peers_)
     if (!send(*peer, MessageKind::kFailed, error_text(rank() == 0 ? Error{error.code, ""} : error)))
       told = false;
+  if (rank() != 0 && !told) {
+    // Rank 0 has gone. The watch finds out whether it has told of an error before.
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::duration<double>(kLeaveSeconds),
+                      [&] { return failure_.has_value(); });
+    told = failure_ && is_told(*failure_);
+  }
   leave();
   return told ? Error{error.code, ""} : error;
 }

@@ -9,13 +9,8 @@ Status follow(Trainer& trainer, RollCall& roll_call, const Stop& stop) {
     PLIMSOLL_TRY(roll_call.report(report));
     PLIMSOLL_ASSIGN(const RankDecision decision, roll_call.decide(RankDecision::kStep));
     if (decision == RankDecision::kFinish) return Ok{};
-    auto event = trainer.step();
-    if (!event) {
-      // Rank 0 has the same loss, and says so.
-      if (event.error().code == ErrorCode::kDiverged) return Error{ErrorCode::kDiverged, ""};
-      return event.error();
-    }
-    report = trainer.report_of(*event);
+    PLIMSOLL_ASSIGN(const StepEvent event, trainer.step());
+    report = trainer.report_of(event);
   }
 }
 

@@ -131,11 +131,17 @@ TEST_F(Ranks, WhatIsNotThereIsRefusedByName) {
 }
 
 TEST_F(Ranks, AnErrorIsToldOnce) {
-  const Outcome run = train(3, " data.train=missing.txt");
-  EXPECT_EQ(run.exit_code, 65) << run.err;
-  const size_t first = run.err.find("error: ");
-  ASSERT_NE(first, std::string::npos) << run.err;
-  EXPECT_EQ(run.err.find("error: ", first + 1), std::string::npos) << run.err;
+  for (const auto& [more, code] : std::vector<std::pair<std::string, int>>{
+           {" data.train=missing.txt", 65},
+           {" runtime.device=cuda", 2},              // what ranks cannot have
+           {" lora.adapter=missing", 65},            // found by all, once they have met
+           {" training.learning_rate=1e20", 76}}) {  // after the same step
+    const Outcome run = train(3, more);
+    EXPECT_EQ(run.exit_code, code) << run.err;
+    const size_t first = run.err.find("error: ");
+    ASSERT_NE(first, std::string::npos) << more << "\n" << run.err;
+    EXPECT_EQ(run.err.find("error: ", first + 1), std::string::npos) << run.err;
+  }
 }
 
 /// Two ranks that a launcher of another name has started, the second with `more`; exit codes and rank 0's

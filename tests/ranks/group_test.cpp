@@ -63,6 +63,15 @@ TEST(Group, AnErrorIsEverybodysAndToldOnce) {
     });
 }
 
+TEST(Group, OfRanksThatFailAlikeRankZeroTells) {
+  for (int i = 0; i < 5; ++i)
+    fixtures::with_ranks(3, [](Group& group) {
+      const Error mine = group.fail({ErrorCode::kDiverged, "the loss is nan"});
+      EXPECT_EQ(mine.code, ErrorCode::kDiverged);
+      EXPECT_EQ(mine.what, group.rank() == 0 ? "the loss is nan" : "") << group.rank();
+    });
+}
+
 TEST(Group, ARankThatLeavesInOrderIsNoLoss) {
   fixtures::with_ranks(2, [](Group& group) {
     ASSERT_TRUE(group.share("end"));

@@ -56,6 +56,7 @@ Result<std::optional<ranks::Launch>> find_launch(const RunArguments& arguments,
         ErrorCode::kInvalidArgument,
         fmt::format("distributed.ranks is {}, and {} has started {}", *d.ranks, found->source, found->ranks),
         "distributed.ranks", "leave it out: the launcher says how many there are"};
+  if (found) found->address = d.address;
   return found;
 }
 

@@ -173,6 +173,12 @@ TEST_F(Ranks, VariablesOfALauncherDo) {
   EXPECT_TRUE(folder_.read("apart/final/model.safetensors") == launched);
 }
 
+TEST_F(Ranks, MeetWhereTheRunFileSays) {
+  const Outcome run = folder_.run("train run.yaml distributed.address=nowhere", "RANK=0 WORLD_SIZE=2");
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("'nowhere' is no address"));
+}
+
 TEST_F(Ranks, OtherSettingsOnOneAreFoundBeforeTheFirstStep) {
   const TwoRanks both = started_apart(folder_, "output.dir=apart", " training.learning_rate=1.0e-3");
   EXPECT_EQ(both.first, 65);

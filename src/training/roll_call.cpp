@@ -34,6 +34,15 @@ std::string difference(const std::string& first, const std::string& other, int r
   }
 }
 
+/// The slowest, and the lower one of two medians: of two ranks one may be slow.
+RankTimes times_of(std::vector<double> seconds) {
+  const auto slowest = std::ranges::max_element(seconds);
+  RankTimes times{slowest - seconds.begin(), *slowest, 0};
+  std::ranges::sort(seconds);
+  times.median_seconds = seconds[(seconds.size() - 1) / 2];
+  return times;
+}
+
 }  // namespace
 
 Status compare_reports(const RankReport& first, const RankReport& other, int rank) {
@@ -99,10 +108,7 @@ void RollCall::note_times(const std::vector<RankReport>& reports) {
   sums_.resize(seconds.size(), 0.0);
   for (size_t rank = 0; rank < seconds.size(); ++rank) sums_[rank] += seconds[rank];
   ++summed_;
-  const auto slowest = std::ranges::max_element(seconds);
-  times_ = RankTimes{slowest - seconds.begin(), *slowest, 0};
-  std::ranges::sort(seconds);
-  times_->median_seconds = seconds[(seconds.size() - 1) / 2];
+  times_ = times_of(std::move(seconds));
 }
 
 std::optional<std::string> RollCall::slow_rank() {
@@ -111,14 +117,12 @@ std::optional<std::string> RollCall::slow_rank() {
   for (double& mean : means) mean /= static_cast<double>(summed_);
   sums_.clear();
   summed_ = 0;
-  const auto slowest = std::ranges::max_element(means);
-  const auto rank = slowest - means.begin();
-  const double seconds = *slowest;
-  std::ranges::sort(means);
-  const double median = means[(means.size() - 1) / 2];
-  if (seconds < kSlowFactor * median || seconds - median < kLeastSeconds) return std::nullopt;
-  return fmt::format("rank {} is slow: {:.3g} s of compute a step, the median of the ranks is {:.3g} s", rank,
-                     seconds, median);
+  const RankTimes t = times_of(std::move(means));
+  if (t.slowest_seconds < kSlowFactor * t.median_seconds ||
+      t.slowest_seconds - t.median_seconds < kLeastSeconds)
+    return std::nullopt;
+  return fmt::format("rank {} is slow: {:.3g} s of compute a step, the median of the ranks is {:.3g} s",
+                     t.slowest, t.slowest_seconds, t.median_seconds);
 }
 
 }  // namespace plimsoll::training

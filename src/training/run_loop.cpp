@@ -29,8 +29,8 @@ double RunLoop::MeanLoss::add(double loss, bool filter) {
 
 Status RunLoop::operator()() {
   const bool finished = trainer_.is_finished();
-  // A signal may have come before the evaluation of the step that the run stopped after.
   PLIMSOLL_TRY(call_roll(nullptr));
+  // A signal may have come before the evaluation of the step that the run stopped after.
   PLIMSOLL_TRY(evaluate_if_due());
   while (!trainer_.is_finished()) {
     if (is_asked_to_stop()) return stop();

@@ -121,8 +121,7 @@ Status outcome(const std::vector<Rank>& ranks) {
       code = rank.code;
   if (code == 0) return Ok{};
   if (const auto error = error_of_exit(code)) return Error{*error, ""};
-  return Error{ErrorCode::kIo,
-               code < 0 ? "a signal ended every rank" : fmt::format("a rank ended with {}", code),
+  return Error{ErrorCode::kIo, code < 0 ? "a signal ended a rank" : fmt::format("a rank ended with {}", code),
                "plimsoll launch", "see what the ranks printed"};
 }
 

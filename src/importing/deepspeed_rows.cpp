@@ -4,7 +4,8 @@
 namespace plimsoll::importing {
 namespace {
 
-constexpr std::string_view kZero = "a run is one process: nothing is sharded, memory.budget bounds it";
+constexpr std::string_view kZero =
+    "nothing is sharded: each rank keeps the whole training state, memory.budget bounds it";
 constexpr std::string_view kLog = "Plimsoll decides what it prints and logs";
 constexpr std::string_view kMachine = "it is how several processes and their disks work together";
 

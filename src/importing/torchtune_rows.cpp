@@ -4,7 +4,7 @@
 namespace plimsoll::importing {
 namespace {
 
-constexpr std::string_view kProcess = "a run is one process";
+constexpr std::string_view kRanks = "ranks are data parallel, and nothing is sharded (plimsoll launch)";
 constexpr std::string_view kMemory = "the planner decides it within memory.budget; the result is the same";
 
 constexpr Row kTorchtuneRows[] = {
@@ -107,13 +107,13 @@ constexpr Row kTorchtuneRows[] = {
     {"activation_offloading_use_streams", "", Rule::kHarmless, "*", kMemory},
     {"ac_mode", "", Rule::kHarmless, "*", kMemory},
     {"ac_option", "", Rule::kHarmless, "*", kMemory},
-    {"fsdp_cpu_offload", "", Rule::kHarmless, "*", kProcess},
-    {"fsdp_reshard_after_forward", "", Rule::kHarmless, "*", kProcess},
-    {"custom_sharded_layers", "", Rule::kHarmless, "*", kProcess},
-    {"tensor_parallel_dim", "", Rule::kHarmless, "*", kProcess},
-    {"tensor_parallel_plan.*", "", Rule::kHarmless, "*", kProcess},
-    {"data_parallel_shard_dim", "", Rule::kHarmless, "*", kProcess},
-    {"data_parallel_replicate_dim", "", Rule::kHarmless, "*", kProcess},
+    {"fsdp_cpu_offload", "", Rule::kHarmless, "*", kRanks},
+    {"fsdp_reshard_after_forward", "", Rule::kHarmless, "*", kRanks},
+    {"custom_sharded_layers", "", Rule::kHarmless, "*", kRanks},
+    {"tensor_parallel_dim", "", Rule::kHarmless, "*", kRanks},
+    {"tensor_parallel_plan.*", "", Rule::kHarmless, "*", kRanks},
+    {"data_parallel_shard_dim", "", Rule::kHarmless, "*", kRanks},
+    {"data_parallel_replicate_dim", "", Rule::kHarmless, "*", kRanks},
     {"enable_async_checkpointing", "", Rule::kHarmless, "*", "checkpoints are written beside the next step"},
     {"cudnn_deterministic_mode", "", Rule::kHarmless, "*", "every run is deterministic"},
     {"metric_logger.*", "", Rule::kHarmless, "*", "train --json writes each step"},

@@ -55,7 +55,7 @@ constexpr Row kTrlRows[] = {
     {"model_init_kwargs.revision", "", Rule::kHarmless, "main|null", "it is the default",
      "download that revision, and give its folder as model.path"},
     {"gradient_checkpointing_use_reentrant", "", Rule::kHarmless, "*", "the result is the same"},
-    {"ignore_bias_buffers", "", Rule::kHarmless, "*", "a run is one process"},
+    {"ignore_bias_buffers", "", Rule::kHarmless, "*", "ranks send each other gradients alone"},
     {"formatting_func", "", Rule::kNoEqual, "", "prepare the texts in their final form"},
     // PEFT and quantization: of LoRA where use_peft is true, settle_trainer.
     {"use_peft", "lora.r", Rule::kLater},

@@ -86,7 +86,7 @@ constexpr HarmlessKey kKeys[] = {
     {"ddp_timeout", kAny, kProcess},
     {"local_rank", kAny, kProcess},
     {"_n_gpu", kAny, kProcess},
-    {"average_tokens_across_devices", kAny, kProcess},
+    {"average_tokens_across_devices", kAny, "the loss is the mean over all loss tokens of a step"},
     {"fsdp", kNone, kProcess, "leave it out: each rank keeps whole copies, and memory.budget bounds it"},
     {"fsdp_config", kAny, kProcess},
     {"fsdp_min_num_params", kAny, kProcess},
@@ -158,7 +158,7 @@ constexpr HarmlessKey kKeys[] = {
     {"greater_is_better", "null", "training.metric_for_best_model knows it", "leave it out"},
     {"save_safetensors", "true|null", kCheckpoints, "leave it out: pickles are not written"},
     {"save_only_model", kOff, kCheckpoints, "leave it out: a checkpoint holds all that a resume needs"},
-    {"save_on_each_node", kAny, kProcess},
+    {"save_on_each_node", kAny, "rank 0 alone saves"},
     {"restore_callback_states_from_checkpoint", kAny, kCheckpoints},
     {"enable_jit_checkpoint", kAny, "a signal saves before it stops the run"},
 };

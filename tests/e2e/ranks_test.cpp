@@ -204,7 +204,7 @@ class RunningRanks : public Ranks {
       ::_exit(127);
     }
     // Until it trains.
-    for (int i = 0; i < 600 && folder_.read("out.txt").find("\"event\": \"step\"") == std::string::npos; ++i)
+    for (int i = 0; i < 2400 && folder_.read("out.txt").find("\"event\": \"step\"") == std::string::npos; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ASSERT_THAT(folder_.read("out.txt"), HasSubstr("\"event\": \"step\"")) << folder_.read("err.txt");
   }
@@ -235,7 +235,14 @@ class RunningRanks : public Ranks {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
   }
-  [[nodiscard]] static bool is_gone(pid_t pid) { return ::kill(pid, 0) != 0; }
+  /// Whoever inherits a process that has ended may leave it a zombie.
+  [[nodiscard]] static bool is_gone(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string stat;
+    std::getline(file, stat);
+    const size_t name_end = stat.rfind(") ");
+    return name_end == std::string::npos || stat[name_end + 2] == 'Z';
+  }
 
   pid_t launcher_ = 0;
 };

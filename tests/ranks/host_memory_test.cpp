@@ -79,7 +79,7 @@ TEST(HostMemory, ThroughSlotsWhereTheKernelRefuses) {
 TEST(HostMemory, CountsWaits) {
   fixtures::with_ranks(2, [](Group& group) {
     (void)group.take_wait_seconds();
-    if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
     check_gather(group, 10, 20);
     const double waited = group.take_wait_seconds();
     EXPECT_EQ(waited > 0.1, group.rank() == 0) << waited;

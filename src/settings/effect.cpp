@@ -22,6 +22,14 @@ std::string other_text(const OnlyWith& needs, const RunConfig& config) {
   return setting_text(other, has_effect(other, config) ? config : RunConfig{});
 }
 
+/// What takes the setting's effect away: what it goes by, or what that one goes by in its turn.
+const OnlyWith& cause(const Setting& setting, const RunConfig& config) {
+  const OnlyWith& needs = setting.only_with;
+  if (!needs.needs_effect) return needs;
+  const Setting& other = *find_setting(needs.path);
+  return has_effect(other, config) ? needs : cause(other, config);
+}
+
 bool is_default(const Setting& setting, const RunConfig& config) {
   return setting_text(setting, config) == setting_text(setting, RunConfig{});
 }
@@ -30,7 +38,7 @@ bool is_default(const Setting& setting, const RunConfig& config) {
 bool is_off(const std::string& text) { return is_one_of(text, {"0", "null", "false", "none", "auto", "[]"}); }
 
 Error refused(const Setting& setting, const RunConfig& config, const std::string& where) {
-  const OnlyWith& needs = setting.only_with;
+  const OnlyWith& needs = cause(setting, config);
   std::string set = fmt::format("{}={}", needs.path, needs.values.empty() ? "…" : needs.values.front());
   return {ErrorCode::kInvalidArgument,
           fmt::format("{} is {}, which has no effect with {} {}", setting.path, setting_text(setting, config),
@@ -43,7 +51,8 @@ Error refused(const Setting& setting, const RunConfig& config, const std::string
 class IdleNotes {
  public:
   void add(const Setting& setting, const RunConfig& config) {
-    const std::string with = setting.only_with.path + " " + other_text(setting.only_with, config);
+    const OnlyWith& needs = cause(setting, config);
+    const std::string with = needs.path + " " + other_text(needs, config);
     const auto line =
         std::find_if(lines_.begin(), lines_.end(), [&](const auto& l) { return l.first == with; });
     if (line == lines_.end())
@@ -85,6 +94,7 @@ bool is_in(const Setting& setting, std::string_view section) {
 bool has_effect(const Setting& setting, const RunConfig& config) {
   const OnlyWith& needs = setting.only_with;
   if (needs.path.empty()) return true;
+  if (needs.needs_effect && !has_effect(*find_setting(needs.path), config)) return false;
   const std::string text = other_text(needs, config);
   if (needs.values.empty()) return text != "null";
   return is_one_of(text, needs.values) ||
@@ -108,7 +118,7 @@ std::vector<Error> settle_idle(RunConfig& config, GivenSettings& given, Idle idl
     const auto place = given.find(setting.path);
     if (place == given.end() || setting.field == nullptr || has_effect(setting, config)) continue;
     if (idle == Idle::kPassed) passed.push_back(&setting);
-    const auto choice = given.find(setting.only_with.path);
+    const auto choice = given.find(cause(setting, config).path);
     const bool is_later = choice != given.end() && choice->second.document > place->second.document;
     if (is_default(setting, config)) {
       if (!is_off(setting_text(setting, config))) notes.add(setting, config);

@@ -48,6 +48,8 @@ struct OnlyWith {
   bool or_overrides = false;             ///< training.precision: or one of training.precision_overrides
   /// Without effect it is told of instead of refused: files carry it for runs with and without one.
   bool is_noted = false;
+  /// Where that other setting has no effect itself, neither has this one; otherwise its default counts there.
+  bool needs_effect = false;
 };
 
 /// One setting.

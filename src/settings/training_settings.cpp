@@ -99,8 +99,13 @@ void add_training(std::vector<Setting>& list) {
   takes_only(list, "training.optimizer", {optimizers.begin(), optimizers.end()});
   only_with(list, {"training.residual_in_fp32"}, {"training.precision", {"bf16", "fp16", "fp8"}});
   only_with(list, {"training.fp8."}, {.path = "training.precision", .values = {"fp8"}, .or_overrides = true});
-  only_with(list, {"training.fp8.stochastic_rounding", "training.fp8.hadamard"},
-            {.path = "training.fp8.recipe", .values = {"nvfp4"}});
+  only_with(list, {"training.fp8.keep_last_layers"}, {"training.precision", {"fp8"}});
+  const auto with_recipe = [](const Words& recipes) {
+    return OnlyWith{.path = "training.fp8.recipe", .values = recipes, .needs_effect = true};
+  };
+  only_with(list, {"training.fp8.margin", "training.fp8.amax_"}, with_recipe({"delayed"}));
+  only_with(list, {"training.fp8.fp8_format"}, with_recipe({"delayed", "current"}));
+  only_with(list, {"training.fp8.stochastic_rounding", "training.fp8.hadamard"}, with_recipe({"nvfp4"}));
   only_with(list, {"training.loss_scale."},
             {.path = "training.precision", .values = {"fp16"}, .or_overrides = true, .is_noted = true});
 }

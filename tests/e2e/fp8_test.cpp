@@ -40,7 +40,7 @@ TEST_P(Fp8Run, HasTheSameBitsHoweverItIsRun) {
   const Result whole = train_fp8("runtime.threads=1 memory.recompute=none" + split + recipe());
   ASSERT_GT(whole.model.size(), 50'000U);
   for (const char* how : {"runtime.threads=3 debug.poison=true memory.recompute=none",
-                          "memory.recompute=full", "debug.dump_dir=dump"}) {
+                          "memory.recompute=full", "debug.dump_dir=dump debug.dump=[quantized]"}) {
     const Result other = train_fp8(how + split + recipe());
     EXPECT_EQ(whole.events, other.events) << how;
     EXPECT_TRUE(whole.model == other.model) << how;
@@ -120,8 +120,12 @@ TEST(Fp8, RefusesWhatDoesNotFit) {
   const Outcome beside = folder.run("plan run.yaml training.precision=bf16 training.fp8.recipe=block");
   EXPECT_EQ(beside.exit_code, 2);
   EXPECT_THAT(beside.err, HasSubstr("which has no effect with training.precision bf16"));
-  const Outcome transform = folder.run("plan run.yaml training.fp8={recipe: block, hadamard: true}");
+  const Outcome transform = folder.run("plan run.yaml 'training.fp8={recipe: block, hadamard: true}'");
   EXPECT_EQ(transform.exit_code, 2);
+  EXPECT_THAT(transform.err, HasSubstr("which has no effect with training.fp8.recipe block"));
+  const Outcome margin = folder.run("plan run.yaml 'training.fp8={recipe: block, margin: 1}'");
+  EXPECT_EQ(margin.exit_code, 2);
+  EXPECT_THAT(margin.err, HasSubstr("training.fp8.margin is 1, which has no effect with training.fp8.recipe"));
 }
 
 }  // namespace

@@ -80,6 +80,22 @@ TEST(SettleIdle, RefusesWhatWouldDoNothing) {
       {{"training.precision=fp8", "training.fp8.hadamard=false"},
        "training.fp8.hadamard is false, which has no effect with training.fp8.recipe delayed",
        "training.fp8.recipe=nvfp4"},
+      {{"training.precision=fp8", "training.fp8.recipe=mxfp8", "training.fp8.margin=1"},
+       "training.fp8.margin is 1, which has no effect with training.fp8.recipe mxfp8",
+       "training.fp8.recipe=delayed"},
+      {{"training.precision=fp8", "training.fp8={recipe: current, amax_history_len: 16}"},
+       "training.fp8.amax_history_len is 16, which has no effect with training.fp8.recipe current",
+       "training.fp8.recipe=delayed"},
+      {{"training.precision=fp8", "training.fp8={recipe: current, amax_compute_algo: most_recent}"},
+       "training.fp8.amax_compute_algo is most_recent",
+       "training.fp8.recipe=delayed"},
+      {{"training.precision=fp8", "training.fp8={recipe: nvfp4, fp8_format: e4m3}"},
+       "training.fp8.fp8_format is e4m3, which has no effect with training.fp8.recipe nvfp4",
+       "training.fp8.recipe=delayed"},
+      {{"training.precision=bf16", "training.precision_overrides={down_proj: fp8}",
+        "training.fp8.keep_last_layers=0.5"},
+       "training.fp8.keep_last_layers is 0.5, which has no effect with training.precision bf16",
+       "training.precision=fp8"},
       {{"lr_scheduler_kwargs.gamma=0.5"},
        "training.lr_scheduler_kwargs.gamma is 0.5, which has no effect with training.lr_scheduler cosine",
        "leave it out, or set training.lr_scheduler=step"},
@@ -128,6 +144,33 @@ TEST(SettleIdle, TellsOfWhatHoldsAnyway) {
                    "training.lr_scheduler=constant", "warmup_steps=0"})
           ->notes,
       IsEmpty());
+}
+
+/// What a recipe reads has an effect with it, however FP8 comes in.
+TEST(SettleIdle, KeepsWhatTheRecipeReads) {
+  const std::string overridden = "training.precision_overrides={down_proj: fp8}";
+  for (const std::string precision : {"training.precision=fp8", "training.precision=bf16"}) {
+    const auto delayed =
+        parse_small({precision, overridden, "training.fp8={margin: 1, amax_history_len: 4}"});
+    ASSERT_TRUE(delayed) << delayed.error().message();
+    EXPECT_THAT(delayed->notes, IsEmpty());
+    EXPECT_EQ(delayed->training.fp8.margin, 1);
+    const auto current =
+        parse_small({precision, overridden, "training.fp8={recipe: current, fp8_format: e4m3}"});
+    ASSERT_TRUE(current) << current.error().message();
+    EXPECT_EQ(current->training.fp8.fp8_format, "e4m3");
+  }
+  EXPECT_TRUE(parse_small({"training.precision=fp8", "training.fp8={recipe: nvfp4, hadamard: false}"}));
+}
+
+/// A later choice of precision takes the effect from the recipe and from what the recipe reads.
+TEST(SettleIdle, TellsOfARecipeThatALaterPrecisionTookTheEffectFrom) {
+  const std::string file = "precision: fp8\nfp8: {recipe: delayed, margin: 1}\n";
+  const auto run = parse_small({"training.precision=bf16"}, file);
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_THAT(run->notes, ElementsAre("training.fp8.recipe, training.fp8.margin have no effect with "
+                                      "training.precision bf16"));
+  EXPECT_EQ(run->training.fp8.margin, 0);
 }
 
 /// A later choice takes the effect away from what stands before it; the setting is as if it were not given.

@@ -170,9 +170,12 @@ class ScaledRun {
 
   void store(const ResultBlock& c) {
     for_row_blocks(pool_, c.rows, c.columns, [&](int64_t begin, int64_t end) {
+      alignas(64) float bias[kMostLines];
+      if (bias_) load_bias(c, bias);
       for (int64_t r = begin; r < end; ++r) {
         float* const row = sum_ + r * c.columns;
-        if (bias_) add_bias(c, row);
+        if (bias_)
+          for (int64_t j = 0; j < c.columns; ++j) row[j] += bias[j];
         std::byte* const to = call_.outputs[0].data + ((c.i + r) * p_.n + c.j) * ir::bits(p_.out) / 8;
         if (p_.out == ir::DType::kF32)
           std::copy_n(row, c.columns, reinterpret_cast<float*>(to));
@@ -182,14 +185,12 @@ class ScaledRun {
     });
   }
 
-  void add_bias(const ResultBlock& c, float* row) const {
-    alignas(64) float bias[kMostLines];
+  void load_bias(const ResultBlock& c, float* bias) const {
     const std::byte* from = bias_.data + c.j * ir::bits(bias_.type.dtype) / 8;
     if (bias_.type.dtype == ir::DType::kF32)
       std::copy_n(reinterpret_cast<const float*>(from), c.columns, bias);
     else
       widen(from, bias_.type.dtype, bias, c.columns);
-    for (int64_t j = 0; j < c.columns; ++j) row[j] += bias[j];
   }
 
   const KernelCall& call_;

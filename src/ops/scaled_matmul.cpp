@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/granules.h"
 #include "ops/operands.h"
 #include "ops/random_operand.h"
 #include "ops/scaled_operand.h"
@@ -20,10 +21,10 @@ using numerics::Scheme;
 using numerics::TensorScale;
 
 bool names_scheme(Operands& in, const OpTypes& t, std::string_view attr) {
+  using enum numerics::Format;
   const auto scheme = numerics::find_scheme(t.attrs.str(attr));
-  const bool fits = scheme && numerics::info(*scheme).scales != numerics::Format::kNf4 &&
-                    (numerics::info(numerics::info(*scheme).codes).stored_bits <= 8) &&
-                    *scheme != Scheme::kNf4 && *scheme != Scheme::kInt8Block256;
+  const numerics::Format codes = scheme ? numerics::info(*scheme).codes : kFp32;
+  const bool fits = codes == kE4m3 || codes == kE5m2 || codes == kE2m1;
   in.require(fits, fmt::format("{} must be a scheme of FP8 or FP4", attr));
   return fits;
 }
@@ -149,8 +150,7 @@ Cost cost_quantize_operand(const OpTypes& t) {
 /// Operand i and its scales are of a matrix of those rows and columns.
 void check_operand(Operands& in, const OpTypes& t, size_t i, Scheme scheme, int64_t cols) {
   const Shape& codes = t.inputs[i].shape;
-  Shape matrix = codes;
-  matrix.set_dim(-1, cols);
+  const Shape matrix = with_last(codes, cols);
   in.require(t.inputs[i].dtype == DType::kU8 && codes == codes_type(scheme, matrix).shape,
              "codes are not of the inner and outer extents", {i});
   in.require(t.inputs[i + 1] == scales_type(scheme, matrix), "scales are not those of the codes", {i, i + 1});
@@ -165,6 +165,8 @@ Result<Types> infer_scaled_matmul(const OpTypes& t) {
   const bool a_across = t.attrs.flag("a_across"), b_across = t.attrs.flag("b_across");
   in.require(inner > 0 && columns > 0, "inner and columns must be positive");
   in.require(numerics::is_nvfp4(a) == numerics::is_nvfp4(b), "nvfp4 is multiplied with nvfp4");
+  in.require(numerics::info(a).has_tensor_scale == numerics::info(b).has_tensor_scale,
+             "a scale of the tensor is multiplied with another one");
   in.require(!a_across || numerics::info(numerics::info(a).codes).stored_bits == 8,
              "codes of 4 bits do not lie across");
   check_precision(in, t);

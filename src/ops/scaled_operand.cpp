@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "ops/granules.h"
+#include "ops/operands.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -15,12 +16,6 @@ using numerics::Format;
 using numerics::Scheme;
 
 bool is_of_tensor(Scheme scheme) { return numerics::info(scheme).block_rows == 0; }
-
-/// Of a matrix's last axis, the leading ones as they are.
-ir::Shape with_columns(ir::Shape shape, int64_t cols) {
-  shape.set_dim(-1, cols);
-  return shape;
-}
 
 }  // namespace
 
@@ -43,14 +38,14 @@ ir::Shape quantized_matrix(const ir::Shape& x, bool transposed) {
 }
 
 ir::TensorType codes_type(Scheme scheme, const ir::Shape& matrix) {
-  return {ir::DType::kU8, with_columns(matrix, numerics::code_row_bytes(scheme, matrix.dim(-1)))};
+  return {ir::DType::kU8, with_last(matrix, numerics::code_row_bytes(scheme, matrix.dim(-1)))};
 }
 
 ir::TensorType scales_type(Scheme scheme, const ir::Shape& matrix) {
   if (is_of_tensor(scheme)) return {ir::DType::kF32, ir::Shape{1}};
   const int64_t cols = numerics::scale_cols(scheme, matrix.dim(-1));
   const ir::DType dtype = numerics::scale_bytes(scheme) == 4 ? ir::DType::kF32 : ir::DType::kU8;
-  if (numerics::info(scheme).block_rows == 1) return {dtype, with_columns(matrix, cols)};
+  if (numerics::info(scheme).block_rows == 1) return {dtype, with_last(matrix, cols)};
   return {dtype, ir::Shape{numerics::scale_rows(scheme, matrix.num_rows()), cols}};
 }
 

@@ -51,6 +51,10 @@ TEST(ScaledMatmul, SaysWhatDoesNotFit) {
   EXPECT_EQ(refused(attrs, {codes, scales, codes, scales}), "");
   EXPECT_NE(refused(narrow, {codes, scales, codes, scales}).find("codes are not"), std::string::npos);
   EXPECT_NE(refused(mixed, {codes, scales, codes, scales}).find("nvfp4 is multiplied"), std::string::npos);
+  Attrs of_tensor = attrs;
+  of_tensor.set("a_scheme", std::string("e4m3"));
+  EXPECT_NE(refused(of_tensor, {codes, {DType::kF32, {1}}, codes, scales}).find("scale of the tensor"),
+            std::string::npos);
   EXPECT_NE(refused(attrs, {codes, {DType::kU8, {2, 2}}, codes, scales}).find("scales are not"),
             std::string::npos);
 }

@@ -100,16 +100,6 @@ passes::Fp8Settings fp8_settings(const TrainingSettings& training) {
           .random_state = std::string(planner::kRandomState)};
 }
 
-std::string micro_batch_dependence(const RunConfig& config) {
-  const std::string& recipe = config.training.fp8.recipe;
-  if (config.computes_in(Precision::kFp8) && (recipe == "current" || recipe == "nvfp4"))
-    return fmt::format("training.fp8.recipe {} takes scales from the tensors of a micro-batch", recipe);
-  if (config.training.state.accumulators != StateWord::kFp32)
-    return fmt::format("training.state.accumulators {} rounds the sum of gradients after each micro-batch",
-                       word(config.training.state.accumulators));
-  return {};
-}
-
 void set_precision(const TrainingSettings& training, passes::PipelineOptions& options) {
   options.precision = pass_precision(training.precision);
   options.short_residual = !training.residual_in_fp32;

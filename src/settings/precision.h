@@ -16,10 +16,6 @@ void set_precision(const TrainingSettings& training, passes::PipelineOptions& op
 /// training.fp8 as the passes take it.
 passes::Fp8Settings fp8_settings(const TrainingSettings& training);
 
-/// Why results depend on the size of a micro-batch, which is then part of what is trained; empty: no setting
-/// makes them.
-std::string micro_batch_dependence(const RunConfig& config);
-
 /// How the loss scale moves; a static one neither grows nor falls.
 ops::LossScaling loss_scaling(const LossScaleSettings& scale);
 

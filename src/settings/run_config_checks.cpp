@@ -15,11 +15,11 @@
 #include "settings/best_model.h"
 #include "settings/distributed.h"
 #include "settings/lora_settings.h"
+#include "settings/micro_batch.h"
 #include "settings/named_profile.h"
 #include "settings/offload.h"
 #include "settings/optimizer_in_backward.h"
 #include "settings/param_groups.h"
-#include "settings/precision.h"
 #include "settings/quantization.h"
 #include "settings/schedule.h"
 #include "settings/state_settings.h"
@@ -288,11 +288,7 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(check_param_groups(config.training));
   add(check_loss_scale(config.training.loss_scale));
   add(check_state(config.training, config.notes));
-  if (const std::string why = micro_batch_dependence(config);
-      !why.empty() && !fixed_batch_split(config.training))
-    config.notes.push_back(why +
-                           ": its size is part of what is trained, and no search chooses it; set "
-                           "training.micro_batch_size, or the whole batch is computed at once");
+  if (std::string note = micro_batch_note(config); !note.empty()) config.notes.push_back(std::move(note));
   add(check_optimizer_in_backward(config));
   add(check_offload(config));
   for (std::string& note : offload_notes(config)) config.notes.push_back(std::move(note));

@@ -18,6 +18,7 @@
 #include "preprocessing/labelled_data.h"
 #include "preprocessing/run_task.h"
 #include "settings/lora_settings.h"
+#include "settings/micro_batch.h"
 #include "settings/param_groups.h"
 #include "settings/precision.h"
 #include "settings/quantization.h"

@@ -40,22 +40,6 @@ TEST(CheckBudgets, AsksForTheUnit) {
   EXPECT_TRUE(read_with({"memory.budget=6000000000"})->notes.empty());
 }
 
-TEST(CheckRun, SaysThatTheMicroBatchIsTakenAsItIsGiven) {
-  const auto notes = [](std::vector<std::string> overrides) {
-    const auto run = read_with(overrides);
-    EXPECT_TRUE(run) << run.error().message();
-    return run ? run->notes : std::vector<std::string>();
-  };
-  const auto says = [](const char* setting) {
-    return testing::Contains(testing::AllOf(HasSubstr(setting), HasSubstr("no search chooses it")));
-  };
-  const std::string accumulators = "training.state.accumulators=bf16", fp8 = "training.precision=fp8";
-  EXPECT_THAT(notes({accumulators}), says("training.state.accumulators bf16"));
-  EXPECT_THAT(notes({fp8, "training.fp8.recipe=current"}), says("training.fp8.recipe current"));
-  EXPECT_THAT(notes({accumulators, "training.micro_batch_size=1"}), testing::Not(says("")));
-  EXPECT_THAT(notes({fp8, "training.fp8.recipe=block"}), testing::Not(says("")));
-}
-
 TEST(WrongValues, AreMeantWithoutQuotes) {
   const auto quoted = read_with({"training.learning_rate='3e-4'"});
   ASSERT_FALSE(quoted);

@@ -1,0 +1,18 @@
+// Settings that make results depend on the size of a micro-batch.
+#pragma once
+
+#include <string>
+
+#include "settings/run_config.h"
+
+namespace plimsoll::settings {
+
+/// Why results depend on the size of a micro-batch, which is then part of what is trained; empty: no setting
+/// makes them.
+std::string micro_batch_dependence(const RunConfig& config);
+
+/// What to tell the user where results depend on that size and no setting gives it: micro_batch_dependence, and
+/// FP8 blocks along tokens that span sequences, where the planner still chooses the size. Else empty.
+std::string micro_batch_note(const RunConfig& config);
+
+}  // namespace plimsoll::settings

@@ -4,7 +4,7 @@
 //   gradient [n]  ─ exchange ─► [ranks, piece] ─ sum_ranks ─► [piece] ─ all_gather ─► [n], in its place
 //   small, loss   ─ gather_ranks ─► [ranks, n] ─ sum_ranks ─► [n]
 //
-// Which rank runs a program is not in it: all ranks have the same plan.
+// A program does not depend on the rank that runs it: all ranks have the same plan.
 #pragma once
 
 #include <cstdint>

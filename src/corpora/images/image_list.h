@@ -2,8 +2,8 @@
 // position, so that memory does not grow with the data. Its labels lie beside it as a label file.
 //
 //   header | entries in blocks | paths
-//   entry:  offset of the path u64 | bytes of the path u32 | 0 u32 | bytes of the file u64 | checksum of its
-//   beginning u64
+//   entry:  offset of the path u64 | bytes of the path u32 | 0 u32 | bytes of the file u64 |
+//           checksum of the file's beginning u64
 #pragma once
 
 #include <cstddef>

@@ -14,6 +14,7 @@ namespace plimsoll::e2e {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 
 /// Pictures of two classes, red and blue ones of changing sizes and shades.
 void write_images(const Folder& folder, const std::string& name, int each) {
@@ -74,6 +75,7 @@ TEST(Images, TheSameBitsComeOfAResume) {
   const Result whole = train_images(augmented);
   ASSERT_EQ(folder.run("train run.yaml training.max_steps=4 output.save_steps=4 " + augmented).exit_code, 0);
   const Result rest = result_of(folder, folder.run("train run.yaml output.save_steps=4 --json " + augmented));
+  EXPECT_THAT(rest.events, StartsWith("{\"event\": \"step\", \"step\": 5,"));
   EXPECT_TRUE(rest.model == whole.model);
 }
 
@@ -146,9 +148,11 @@ TEST(Images, WhatIsWrongIsNamed) {
   EXPECT_EQ(unknown.exit_code, 65);
   EXPECT_THAT(unknown.err, HasSubstr("'green'"));
   const Outcome size = folder.run("plan run.yaml data.images.size=17");
-  EXPECT_EQ(size.exit_code, 2) << size.err;
+  EXPECT_EQ(size.exit_code, 2);
+  EXPECT_THAT(size.err, HasSubstr("17 x 17"));
   const Outcome idle = folder.run("plan run.yaml \"model={preset: gpt2}\" data.images.size=17");
   EXPECT_EQ(idle.exit_code, 2);
+  EXPECT_THAT(idle.err, HasSubstr("data.images.size"));
 }
 
 TEST(Images, APlanKnowsWhatReadingTakes) {

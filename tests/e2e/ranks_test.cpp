@@ -269,7 +269,6 @@ TEST_F(RunningRanks, ALostRankIsNamedAndAllEnd) {
     EXPECT_LT(seconds, 4) << "two seconds, on a busy machine";
     EXPECT_THAT(folder_.read("err.txt"), HasSubstr("rank " + std::to_string(lost) + " (host "));
     for (const pid_t pid : pids) EXPECT_TRUE(is_gone(pid)) << "rank left behind";
-    // What was saved is whole: the run goes on from it.
     std::filesystem::remove_all(folder_.path("out"));
   }
 }

@@ -66,8 +66,10 @@ TEST_P(RecordedPicture, CutOffAnywhereIsAnError) {
       EXPECT_EQ(*pixels, *whole) << size;
     }
   }
-  // PNG's last chunk, its checksums and what follows it hold no pixels.
-  EXPECT_GE(errors, static_cast<int64_t>(file.size()) - 700);
+  // What may be missing: a JPEG's end marker, a PNG's checksums behind its pixels, an animation's other
+  // frames.
+  const size_t pixels_end = file.starts_with("\x89PNG") ? file.rfind("IDAT") : file.size() - 4;
+  EXPECT_GE(errors, static_cast<int64_t>(pixels_end));
 }
 
 // Pictures before it leave nothing behind, damaged ones neither.

@@ -143,7 +143,7 @@ TEST(Fp8Recipes, FormsOfOperands) {
   EXPECT_FALSE(find_fp8_recipe("mxfp4"));
 }
 
-/// Codes are neighbours of the scaled number, scales the nearest ones, and the mean over draws is the number.
+/// Scales are those of rounding to nearest, and the mean over draws is the number.
 TEST(Fp8Recipes, StochasticRoundingKeepsTheMean) {
   constexpr size_t kCols = 48, kDraws = 4000;
   const std::vector<float> x = numbers("small", 5, kCols);

@@ -33,6 +33,8 @@ TEST(Distributed, WhatRanksCannotHaveIsRefused) {
   EXPECT_THAT(refusal_of_ranks({"memory.offload={optimizer: disk}"}), HasSubstr("memory.offload"));
   EXPECT_THAT(refusal_of_ranks({"memory.optimizer_in_backward=true", "training.max_grad_norm=0"}),
               HasSubstr("the ranks add their gradients first"));
+  EXPECT_THAT(refusal_of_ranks({"training.state.accumulators=bf16"}),
+              HasSubstr("training.state.accumulators is bf16"));
   EXPECT_THAT(refusal_of_ranks({"training.precision=fp8"}), HasSubstr("training.fp8.recipe is delayed"));
   EXPECT_THAT(refusal_of_ranks({"training.state.accumulators=bf16"}), HasSubstr("accumulators is bf16"));
   EXPECT_TRUE(parse_ranks({"distributed.ranks=2", "training.precision=fp8", "training.fp8.recipe=mxfp8"}));

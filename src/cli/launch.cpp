@@ -111,7 +111,7 @@ void watch(std::vector<Rank>& ranks, const BlockedSignals& signals) {
   }
 }
 
-/// What the ranks ended with: rank 0's code where it has one of its own, else another's. They have said why.
+/// The exit code of rank 0 if it is not 0, else that of another rank; the ranks have printed why.
 Status outcome(const std::vector<Rank>& ranks) {
   int code = 0;
   for (const Rank& rank : ranks)

@@ -82,10 +82,11 @@ class ConvNext final : public ImageModel {
   Status take_images(int64_t height, int64_t width) override {
     const int64_t halved = int64_t{1} << (c_.sizes.size() - 1);
     if (height >= c_.patch.height * halved && width >= c_.patch.width * halved) return Ok{};
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("images of {} x {} pixels leave the model's last stage none", height, width),
-                 "data.images.size",
-                 fmt::format("{} x {} is the least", c_.patch.height * halved, c_.patch.width * halved)};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("images of {} x {} pixels are too small for the model's last stage", height, width),
+        "data.images.size",
+        fmt::format("use at least {} x {}", c_.patch.height * halved, c_.patch.width * halved)};
   }
 
   ValueId logits(Builder& b, const ImageForward& forward) const override {

@@ -8,7 +8,7 @@ namespace plimsoll::models {
 
 Status ImageModel::take_images(int64_t height, int64_t width) {
   if (height > 0 && width > 0) return Ok{};
-  return Error{ErrorCode::kInvalidArgument, fmt::format("images of {} x {} pixels have none", height, width)};
+  return Error{ErrorCode::kInvalidArgument, fmt::format("images of {} x {} pixels are empty", height, width)};
 }
 
 void ImageModel::add_vector(const std::string& name, int64_t size, const FirstValues& first) {

@@ -44,7 +44,7 @@ Result<Types> infer_quantize_operand(const OpTypes& t) {
              {0});
   in.require(
       !form.stochastic || (form.scheme == Scheme::kNvfp4 && t.has(2) && t.attrs.find("key") != nullptr),
-      "stochastic wants nvfp4, random and a key");
+      "stochastic needs nvfp4, random and a key");
   const Granules tokens(t.inputs[0].shape);
   in.require(!form.stochastic || !t.attrs.flag("transposed") || tokens.segment() == tokens.rows() ||
                  tokens.segment() % numerics::kHadamardRun == 0,
@@ -177,7 +177,7 @@ Result<Types> infer_scaled_matmul(const OpTypes& t) {
   in.require(!a_across || codes.num_rows() == inner, "inner dimensions differ", {0});
   in.require(t.inputs[2].shape.num_rows() == (b_across ? inner : columns), "inner dimensions differ", {2});
   for (const size_t i : {size_t{6}, size_t{7}}) in.shaped(i, Shape{1}).same_dtype(i, DType::kF32);
-  in.require(!numerics::is_nvfp4(a) || (t.has(6) && t.has(7)), "nvfp4 wants both amax");
+  in.require(!numerics::is_nvfp4(a) || (t.has(6) && t.has(7)), "nvfp4 needs both amax");
   const Shape shape = a_across ? Shape{codes.dim(-1), columns} : with_last(codes, columns);
   const DType dtype = out_dtype(in, t, DType::kF32);
   in.shaped(4, Shape{columns}).shaped(5, shape).same_dtype(5, DType::kF32);

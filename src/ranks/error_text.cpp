@@ -15,7 +15,7 @@ std::string error_text(const Error& error) {
 Error parse_error(std::string_view text) {
   const int code = text.empty() ? -1 : text.front() - 'A';
   if (code < 0 || code > static_cast<int>(ErrorCode::kInternal))
-    return {ErrorCode::kInternal, "a rank failed with what is no error"};
+    return {ErrorCode::kInternal, "a rank failed, and its error cannot be read"};
   text.remove_prefix(1);
   std::array<std::string, 3> parts;
   for (std::string& part : parts) {

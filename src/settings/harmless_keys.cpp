@@ -16,7 +16,7 @@ constexpr std::string_view kNone = "null|\"\"|[]|{}";
 
 // What the notes and hints below say of several names.
 constexpr std::string_view kHub = "nothing is uploaded";
-constexpr std::string_view kProcess = "plimsoll launch and distributed decide it";
+constexpr std::string_view kProcess = "the launcher and distributed.* decide it";
 constexpr std::string_view kKernels = "it chooses kernels, and here they are compiled already";
 constexpr std::string_view kEvaluation = "evaluation is planned here";
 constexpr std::string_view kColumns = "the columns of an example are known by their names";

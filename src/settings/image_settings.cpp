@@ -35,19 +35,19 @@ void add_image_settings(std::vector<Setting>& list) {
             {"auto", "bilinear", "bicubic", "lanczos", "nearest"}));
   add(plain(PLIMSOLL_FIELD(data.images.crop), kWhat, "center: cut size x size out of the middle",
             {"auto", "center", "none"}));
-  add(number(PLIMSOLL_FIELD(data.images.rescale), kWhat, "factor of the pixels' values, usually 1/255", 0,
-             1e3, "auto"));
+  add(number(PLIMSOLL_FIELD(data.images.rescale), kWhat, "factor that multiplies the pixels, usually 1/255",
+             0, 1e3, "auto"));
   add(number(PLIMSOLL_FIELD(data.images.mean), kWhat,
              "mean of each channel, subtracted after rescaling; empty: auto", -1e3, 1e3));
   add(above(PLIMSOLL_FIELD(data.images.std), kWhat,
-            "standard deviation of each channel, which divides; empty: auto", 0, 1e3));
+            "standard deviation of each channel, the divisor; empty: auto", 0, 1e3));
   add(plain(PLIMSOLL_FIELD(data.images.orientation), kWhat,
             "exif: turn photos as their EXIF orientation says; auto: exif", {"auto", "exif", "ignore"}));
   add(plain(PLIMSOLL_FIELD(data.images.alpha), kWhat,
             "transparent pixels: drop the alpha channel, or blend with white; auto: drop",
             {"auto", "drop", "white"}));
   add(number(PLIMSOLL_FIELD(data.images.max_pixels), kWhat,
-             "larger images are errors, by their headers; auto: 178956970, as in Pillow", 1, 0x1p31, "auto"));
+             "images with more pixels are refused; auto: 178956970, as in Pillow", 1, 0x1p31, "auto"));
   add(plain(PLIMSOLL_FIELD(data.images.backend), kWhat,
             "resize as Pillow does, or as torchvision does with tensors; auto: pil",
             {"auto", "pil", "torch"}));

@@ -60,7 +60,7 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(choice(PLIMSOLL_CHOICE(model.init), kWhat,
              "initial weights; auto: pretrained with a path, random otherwise"));
   add(choice(PLIMSOLL_CHOICE(model.norm_statistics), kWhat,
-             "BatchNorm in training: statistics of the micro-batch or running ones; auto: by freeze"));
+             "BatchNorm in training: batch or running statistics; auto: running if the layer is frozen"));
   add(plain(PLIMSOLL_FIELD(data.train), kContent,
             "training data: .jsonl, .csv, .parquet, .txt, .npy, .bin, shards; folders of images"));
   add(plain(PLIMSOLL_FIELD(data.eval), kHow,
@@ -152,7 +152,7 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
 
 void add_distributed(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
-  add(choice(PLIMSOLL_CHOICE(distributed.mode), kHow, "what ranks hold; ddp: each the whole training state"));
+  add(choice(PLIMSOLL_CHOICE(distributed.mode), kHow, "what each rank holds; ddp: the whole training state"));
   add(plain(PLIMSOLL_FIELD(distributed.transport), kHow,
             "how ranks exchange gradients; shm: ranks of one machine", {"auto", "shm", "mpi", "nccl"}));
   add(plain(PLIMSOLL_FIELD(distributed.launcher), kHow,
@@ -162,9 +162,9 @@ void add_distributed(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(distributed.rank), kHow, "rank of this process; auto: the launcher's", 0, 65535,
              "auto"));
   add(plain(PLIMSOLL_FIELD(distributed.address), kHow,
-            "where rank 0 listens, as host:port; empty: as the launcher has it"));
+            "where rank 0 listens, as host:port; empty: the launcher's"));
   add(planned("distributed.reduction", kHow,
-              "ordered: gradients are added in the order of ranks; library: as a library likes",
+              "ordered: gradients are added in the order of ranks; library: in the library's order",
               "leave it out: ordered", {"ordered"}));
   takes_only(list, "distributed.mode", {"auto", "ddp"}, "train with distributed.mode=ddp");
   takes_only(list, "distributed.transport", {"auto", "shm"}, "start the ranks on one machine");

@@ -53,8 +53,9 @@ Status compare_reports(const RankReport& first, const RankReport& other, int ran
                                 other.plan, rank),
                     rank);
   if (other.step != first.step)
-    return disagree(
-        fmt::format("rank 0 is behind step {}, rank {} behind step {}", first.step, rank, other.step), rank);
+    return disagree(fmt::format("steps differ: rank 0 has finished step {}, rank {} step {}", first.step,
+                                rank, other.step),
+                    rank);
   if (other.targets != first.targets || other.length != first.length)
     return disagree(
         fmt::format("the data of step {} differs: {} targets in sequences of {} on rank 0, {} of {} "

@@ -52,7 +52,7 @@ TEST(RollCall, DisagreementsNameBothValues) {
   EXPECT_THAT(disagreement(other), HasSubstr("fedcba9876543210 on rank 0, 0000000000000001 on rank 3"));
   other = some_report();
   other.step = 11;
-  EXPECT_THAT(disagreement(other), HasSubstr("rank 3 behind step 11"));
+  EXPECT_THAT(disagreement(other), HasSubstr("rank 0 has finished step 12, rank 3 step 11"));
   other = some_report();
   other.targets = 4000;
   EXPECT_THAT(disagreement(other),

@@ -134,7 +134,7 @@ Result<ImageList> ImageList::open(const std::string& path) {
   using enum ListWord;
   const auto word = [&](ListWord which) { return load_u64(header.data() + place_in_header(which)); };
   if (std::memcmp(header.data(), kListMagic.data(), kListMagic.size()) != 0 || word(kVersion) != kListVersion)
-    return damaged_list(path, "it is none, or of another version");
+    return damaged_list(path, "it is no list of images, or of another version");
   if (io::checksum(std::span(header).first(place_in_header(kChecksum))) != word(kChecksum))
     return damaged_list(path, "its header does not match its checksum");
   constexpr uint64_t kMost = uint64_t{1} << 40;
@@ -157,7 +157,8 @@ Result<ListedImage> ImageList::read(int64_t index, std::span<std::byte> scratch)
                                                                       "images", scratch.first(for_block)));
   const std::byte* const entry = block.data() + index % table_.entries_per_block * table_.entry_bytes;
   const size_t path_bytes = load_u32(entry + 8);
-  if (path_bytes > static_cast<size_t>(kMaxPathBytes)) return damaged_list(file_.path(), "an entry is none");
+  if (path_bytes > static_cast<size_t>(kMaxPathBytes))
+    return damaged_list(file_.path(), "an entry cannot be read");
   const std::span<std::byte> path = scratch.subspan(for_block, path_bytes);
   PLIMSOLL_TRY(file_.read_at(static_cast<int64_t>(load_u64(entry)), path));
   return ListedImage{{reinterpret_cast<const char*>(path.data()), path.size()},

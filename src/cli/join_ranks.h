@@ -1,4 +1,4 @@
-// A training as one of several ranks, where a launcher has started this process so.
+// Joins the ranks of a training if a launcher has started this process as one of them.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Starts and ends the ranks of a run together. Rank 0 makes everything ready - data, weights, the checkpoint
-// to resume from - and then calls the others, which find all that lying there and plan with the same figures.
+// Starts and ends the ranks of a run together. Rank 0 prepares everything - data, weights, the checkpoint
+// to resume from - and then calls the other ranks, which read the results and plan with the same figures.
 #pragma once
 
 #include "engine/engine.h"

@@ -1,5 +1,5 @@
-// Gradients whose accumulators are bf16: a sum whose rounding is right on average, so that many micro-batches
-// do not lose what is small beside the sum.
+// Accumulates gradients in bf16 with stochastic rounding: the expected sum is exact, so many micro-batches do
+// not lose terms that are small beside the sum.
 #include "ops/accumulate.h"
 
 #include "ops/operands.h"

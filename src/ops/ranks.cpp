@@ -1,5 +1,5 @@
-// The reference is that of a run whose ranks all hold the same and of which this one is the first; so is a
-// device that has no other rank to talk to.
+// The references compute what rank 0 gets if all ranks hold the same values. A device without a connection to
+// other ranks does the same.
 #include "ops/ranks.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Ops between ranks on the CPU: what of their operands goes through the device's communicator.
+// Ops between ranks on the CPU: which bytes of their operands go through the device's communicator.
 #pragma once
 
 #include "backends/cpu/kernel.h"

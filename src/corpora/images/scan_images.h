@@ -1,5 +1,5 @@
-// Looks into the file of every image before a run begins: what cannot be decoded is found by its header, and
-// how much memory decoding takes is known when the plan is made.
+// Reads the header of every image before a run begins: it finds the files that cannot be decoded, and the
+// memory that decoding takes, which the plan counts.
 #pragma once
 
 #include <cstdint>

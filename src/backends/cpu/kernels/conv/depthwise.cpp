@@ -1,5 +1,5 @@
 // Cuts depthwise convolutions into tasks: an image, a block of channels, rows of results. The scratch of a
-// task is a plane (depthwise_band.h); what all share are the weights, taps outside and channels side by side.
+// task is a plane (depthwise_band.h). All tasks share the weights, which are arranged [taps, channels].
 #include "backends/cpu/kernels/conv/depthwise.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Convolutions with a channel of x for each result: no product to speak of, so each result is summed
-// directly, channels side by side in vectors.
+// Depthwise convolutions: a result reads one channel of x, too few terms for a matrix product, so it is
+// summed directly, with channels side by side in vectors.
 #pragma once
 
 #include <span>

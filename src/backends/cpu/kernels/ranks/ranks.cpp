@@ -1,5 +1,5 @@
-// Ops between ranks: the sum, and where the bytes of the others lie. A device without a communicator is one
-// whose ranks all hold the same, as the ops' references have it.
+// Ops between ranks: the sum, and the exchange of bytes through the device's communicator. A device without
+// one computes what rank 0 gets if all ranks hold the same values, as the ops' references do.
 #include "ops/ranks.h"
 
 #include <cstring>

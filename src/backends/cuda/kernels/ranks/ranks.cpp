@@ -1,6 +1,6 @@
-// Ops between ranks on a card. The sum is what it is on the CPU, addition by addition. What talks to other
-// ranks has no transport here: a card by itself is one whose ranks all hold the same, as the ops' references
-// have it.
+// Ops between ranks on a card. The sum does the additions of the CPU's kernel in the same order. The ops that
+// exchange bytes have no transport on cards: they compute what rank 0 gets if all ranks hold the same values,
+// as the ops' references do.
 #include "ops/ranks.h"
 
 #include <algorithm>

@@ -158,7 +158,7 @@ Command add_launch(Parser app) {
         command.add_option("--ranks", arguments.ranks, "processes that share each step")
             .range(1, 4096)
             .required();
-        command.add_option("command", arguments.command, "what each rank runs, behind --: train RUN.yaml …")
+        command.add_option("command", arguments.command, "what each rank runs, after --: train RUN.yaml …")
             .type_name("-- train RUN.yaml");
         command.footer(
             std::string("example: plimsoll launch --ranks 2 -- train run.yaml training.max_steps=100\n"

@@ -1,4 +1,4 @@
-// What the readers of processor files have in common.
+// Reads fields that all forms of processor files share.
 #pragma once
 
 #include <array>

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-
 namespace plimsoll::numerics {
 
 std::string_view name(Fp8Recipe recipe) { return kFp8Recipes[static_cast<size_t>(recipe)]; }

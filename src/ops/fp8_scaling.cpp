@@ -58,8 +58,6 @@ void raise_amax(std::span<float> history, std::span<const int64_t> slots, std::s
 
 void advance_scales(const ir::Attrs& attrs, std::span<float> history, std::span<float> scales) {
   const numerics::DelayedScaling scaling{attrs.i64("margin"), attrs.flag("most_recent")};
-  const auto largest = [](numerics::Format format) { return static_cast<float>(numerics::info(format).max); };
-  const float e4m3 = largest(numerics::Format::kE4m3), e5m2 = largest(numerics::Format::kE5m2);
   const auto slots = static_cast<int64_t>(scales.size());
   for (int64_t slot = 0; slot < slots; ++slot) {
     const bool wide = attrs.flag("hybrid") && is_gradient_slot(slot, slots);

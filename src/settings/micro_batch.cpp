@@ -34,7 +34,8 @@ std::string micro_batch_note(const RunConfig& config) {
   if (fixed_batch_split(config.training)) return {};
   if (const std::string why = micro_batch_dependence(config); !why.empty())
     return why +
-           ": its size is part of what is trained, and no search chooses it; set training.micro_batch_size, or "
+           ": its size is part of what is trained, and no search chooses it; set training.micro_batch_size, "
+           "or "
            "the whole batch is computed at once";
   if (!config.computes_in(Precision::kFp8)) return {};
   const std::string& recipe = config.training.fp8.recipe;

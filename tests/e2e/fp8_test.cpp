@@ -126,7 +126,8 @@ TEST(Fp8, RefusesWhatDoesNotFit) {
   EXPECT_THAT(transform.err, HasSubstr("which has no effect with training.fp8.recipe block"));
   const Outcome margin = folder.run("plan run.yaml 'training.fp8={recipe: block, margin: 1}'");
   EXPECT_EQ(margin.exit_code, 2);
-  EXPECT_THAT(margin.err, HasSubstr("training.fp8.margin is 1, which has no effect with training.fp8.recipe"));
+  EXPECT_THAT(margin.err,
+              HasSubstr("training.fp8.margin is 1, which has no effect with training.fp8.recipe"));
 }
 
 }  // namespace

@@ -34,6 +34,7 @@
 #include "passes/recompute/second_backward.h"
 #include "passes/training/accumulate.h"
 #include "passes/training/autodiff.h"
+#include "passes/training/fp8.h"
 #include "passes/training/optimizer_in_backward.h"
 
 namespace plimsoll::passes {
@@ -82,6 +83,25 @@ Result<std::string> run_accumulate(Graph& graph) {
     }
   PLIMSOLL_TRY(passes::accumulate(graph, list));
   return std::string();
+}
+
+/// The recipe is the program's name; backward begins where the program reads "dy". What is told of products.
+Result<std::string> run_fp8(Graph& graph) {
+  passes::Fp8PassOptions options;
+  options.fp8.form.recipe = numerics::find_fp8_recipe(graph.name).value();
+  options.fp8.history_len = 4;
+  options.fp8.ends_step = true;
+  options.fp8.random_state = "random";
+  for (const ir::OpId id : graph.order()) {
+    if (graph.op(id).def->name == "state" && graph.op(id).attrs.str("name") == "dy") break;
+    options.last_forward_op = id;
+  }
+  PLIMSOLL_ASSIGN(const auto report, passes::fp8(graph, options));
+  std::string text;
+  for (const passes::Fp8Product& p : report.products)
+    text += "// " + p.layer + " " + p.product + ": " +
+            (p.left.empty() ? "" : p.left + " x " + p.right + " ") + p.note + "\n";
+  return text;
 }
 
 Result<std::string> run_recompute_cheap(Graph& graph) {
@@ -135,6 +155,7 @@ const std::map<std::string, RunPass>& runs() {
       {"common_subexpressions", plain<passes::common_subexpressions>},
       {"dead_code", plain<passes::dead_code>},
       {"few_rows", run_small_m},
+      {"fp8", run_fp8},
       {"fuse_activations", plain<passes::fuse_activations>},
       {"fuse_attention", plain<passes::fuse_attention>},
       {"fuse_embedding_grads", plain<passes::fuse_embedding_grads>},

@@ -20,7 +20,7 @@
 
 namespace plimsoll::passes {
 
-/// What runs in FP8 and how; `enabled` in some op of the program.
+/// What runs in FP8, and how.
 struct Fp8Settings {
   bool enabled = false;         ///< the linear layers of blocks; overrides may mark others
   double keep_last_layers = 0;  ///< the share of the model's blocks, its last ones, that stay in bf16
@@ -52,10 +52,6 @@ struct Fp8Report {
   std::vector<Fp8Product> products = {};
   int64_t slots = 0;  ///< of delayed scaling; 0: another recipe
 };
-
-/// Appends what a step does last with delayed scaling: both states move on. `history` has the step's first
-/// row; the states are declared.
-void append_next_scales(ir::Builder& b, const Fp8Settings& fp8, ir::ValueId history);
 
 /// Linear time. Programs without marked ops stay as they are.
 Result<Fp8Report> fp8(ir::Graph& graph, const Fp8PassOptions& options);

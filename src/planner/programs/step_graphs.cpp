@@ -16,6 +16,7 @@
 #include "ops/op_list.h"
 #include "ops/structure.h"
 #include "passes/training/accumulate.h"
+#include "passes/training/fp8_scales.h"
 #include "passes/training/store_gradients.h"
 #include "passes/training/sum_over_ranks.h"
 #include "planner/cost/known_profiles.h"
@@ -286,8 +287,9 @@ Result<StepGraphs::Written> StepGraphs::update() {
   PLIMSOLL_TRY(append_update(b, sums));
   if (fp8_slots_ > 0) {
     const passes::Fp8Settings& fp8 = options_.pipeline.fp8;
-    b.state(ops::fp8_scale_state(fp8_slots_));
-    passes::append_next_scales(b, fp8, b.state(ops::fp8_history_state(fp8_slots_, fp8.history_len)));
+    const ValueId scales = b.state(ops::fp8_scale_state(fp8_slots_));
+    const ValueId history = b.state(ops::fp8_history_state(fp8_slots_, fp8.history_len));
+    passes::append_next_scales(b, fp8, history, scales);
   }
   PLIMSOLL_TRY(b.status());
   PLIMSOLL_TRY(written.pipeline.forward(written.graph, {}));

@@ -1,0 +1,80 @@
+#include "passes/training/fp8_operands.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "ops/elementwise.h"
+
+namespace plimsoll::passes {
+
+using ir::OpId;
+using ir::ValueId;
+using numerics::OperandRole;
+
+/// Blocks of one row run along the axis that is summed over; tiles and a scale of the tensor lie both ways.
+OperandQuantiser::Copy OperandQuantiser::copy_of(OperandRole role, SumAxis sums) const {
+  const bool over_rows = sums == SumAxis::kRows;
+  const numerics::OperandForm form = numerics::operand_form(form_, role, over_rows);
+  return {form, over_rows && numerics::info(form.scheme).block_rows == 1};
+}
+
+QuantisedOperand OperandQuantiser::activation(OpId anchor, ValueId value, OperandRole role, SumAxis sums,
+                                              std::optional<int64_t> slot) {
+  const Copy copy = copy_of(role, sums);
+  const auto key = std::tuple(value.index, copy.form.scheme, copy.turned);
+  auto known = shared_.find(key);
+  if (known == shared_.end()) known = shared_.emplace(key, make(anchor, value, role, copy, slot)).first;
+  QuantisedOperand operand = known->second;
+  operand.across = sums == SumAxis::kRows && !copy.turned;
+  return operand;
+}
+
+QuantisedOperand OperandQuantiser::weight(OpId anchor, ValueId value, SumAxis sums,
+                                          std::optional<int64_t> slot) {
+  const Copy copy = copy_of(OperandRole::kWeight, sums);
+  QuantisedOperand operand = make(anchor, value, OperandRole::kWeight, copy, slot);
+  operand.across = sums == SumAxis::kRows && !copy.turned;
+  return operand;
+}
+
+QuantisedOperand OperandQuantiser::make(OpId anchor, ValueId value, OperandRole role, const Copy& copy,
+                                        std::optional<int64_t> slot) {
+  const bool is_delayed = states_.scales.valid();
+  ir::Attrs attrs{{"scheme", std::string(numerics::info(copy.form.scheme).name)}};
+  if (copy.turned) attrs.set("transposed", true);
+  if (copy.form.hadamard) attrs.set("hadamard", true);
+  if (role != OperandRole::kWeight) attrs.set("precision", std::string("bf16"));
+  std::vector<ValueId> inputs = {value};
+  if (is_delayed) {
+    if (!slot) slot = slot_of(value);
+    slots_.emplace(value.index, *slot);
+    attrs.set("slot", *slot);
+    inputs.push_back(states_.scales);
+  }
+  if (copy.form.stochastic) {
+    inputs.resize(3);
+    inputs[2] = states_.random;
+    attrs.set("stochastic", true);
+    attrs.set("key", key_of(anchor, copy.turned));
+  }
+  const auto results = rewriter_.before(anchor, "quantize_operand", std::move(inputs), std::move(attrs));
+  const ValueId amax = results.size() > 2 ? results[2] : ValueId{};
+  if (is_delayed) magnitudes_.emplace(*slot, amax);  // a weight's second copy has the same
+  return {.form = copy.form, .codes = results[0], .scales = results[1], .amax = amax, .turned = copy.turned};
+}
+
+/// The slot that the value has, or the next of gradients.
+int64_t OperandQuantiser::slot_of(ValueId value) {
+  const auto known = slots_.find(value.index);
+  return known != slots_.end() ? known->second : next_gradient_slot_++;
+}
+
+/// Its own for each gradient: its number in the program, and whether it is turned.
+int64_t OperandQuantiser::key_of(OpId anchor, bool turned) {
+  return ops::random_key(rewriter_.op(anchor).layer,
+                         fmt::format("fp8.{}{}", num_drawn_++, turned ? ".t" : ""));
+}
+
+}  // namespace plimsoll::passes

@@ -99,8 +99,8 @@ Result<std::string> run_fp8(Graph& graph) {
   PLIMSOLL_ASSIGN(const auto report, passes::fp8(graph, options));
   std::string text;
   for (const passes::Fp8Product& p : report.products)
-    text += "// " + p.layer + " " + p.product + ": " +
-            (p.left.empty() ? "" : p.left + " x " + p.right + " ") + p.note + "\n";
+    text += "// " + p.layer + " " + p.product + ":" + (p.left.empty() ? "" : " " + p.left + " x " + p.right) +
+            (p.note.empty() ? "" : " " + p.note) + "\n";
   return text;
 }
 

@@ -141,9 +141,22 @@ Status Group::meet_first() {
   if (welcome.kind == MessageKind::kFailed) return parse_error(welcome.text);
   first->host = hello.host;
   peers_.push_back(std::move(first));
-  PLIMSOLL_ASSIGN(memory_, HostMemory::open(launch_.rank, launch_.ranks, welcome.text,
-                                            [this] { return check_while_waiting(); }));
+  auto memory =
+      HostMemory::open(launch_.rank, launch_.ranks, welcome.text, [this] { return check_while_waiting(); });
+  if (!memory) return failure_of_first(*peers_.front()).value_or(memory.error());
+  memory_ = std::move(*memory);
   return Ok{};
+}
+
+/// What rank 0 has told of before it ended; nothing: it still runs, or ended without a word.
+std::optional<Error> Group::failure_of_first(Peer& first) {
+  const double end = now_seconds() + kLeaveSeconds;
+  while (now_seconds() < end) {
+    auto message = first.connection.wait_for_next(end - now_seconds());
+    if (!message) return std::nullopt;
+    if (message->kind == MessageKind::kFailed) return parse_error(message->text);
+  }
+  return std::nullopt;
 }
 
 /// Who waits for others does not hang.

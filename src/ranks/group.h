@@ -97,6 +97,7 @@ class Group {
   Status introduce(Connection connection);
   Status check_while_waiting();
   Status meet_first();
+  std::optional<Error> failure_of_first(Peer& first);
   void watch();
   void take_messages(Peer& peer);
   void take(Peer& peer, const Message& message);

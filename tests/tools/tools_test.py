@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -514,6 +515,35 @@ class GatherText(Scratch):
         for number in range(100):
             write(self.dir / "text" / f"{number}.txt", f"{number} " + "y" * 500)
         self.assertLessEqual(sum(map(len, self.gather(most_kib=4)[0])), 4 * 1024)
+
+
+class GatherDigits(Scratch):
+    def setUp(self):
+        super().setUp()
+        loader = importlib.machinery.SourceFileLoader("gather_digits", str(TOOLS / "gather-digits"))
+        self.tool = importlib.util.module_from_spec(importlib.util.spec_from_loader("gather_digits", loader))
+        loader.exec_module(self.tool)
+
+    def test_the_last_images_of_each_digit_are_held_out(self):
+        rows = [[number % 256] * 784 + [digit] for digit in (3, 7) for number in range(402)]
+        self.assertEqual(self.tool.write_digits(rows, self.dir / "digits"), {3: 402, 7: 402})
+        found = sorted(str(path.relative_to(self.dir / "digits")) for path in (self.dir / "digits").rglob("*.png"))
+        self.assertEqual([name for name in found if "/val/" in name],
+                         ["high/val/7/401.png", "high/val/7/402.png", "low/val/3/401.png", "low/val/3/402.png"])
+        self.assertEqual(len(found), 804)
+
+    def test_images_are_grey_png_files(self):
+        data = self.tool.png(list(range(256)) * 3 + [9] * 16)
+        self.assertTrue(data.startswith(b"\x89PNG\r\n\x1a\n"))
+        size = int.from_bytes(data[33:37], "big")
+        lines = zlib.decompress(data[41:41 + size])
+        self.assertEqual(len(lines), 28 * 29)
+        self.assertEqual(lines[:29], b"\0" + bytes(range(28)))
+
+    def test_a_file_of_another_form_is_refused(self):
+        for row in ([0] * 784 + [10], [0] * 783 + [1]):
+            with self.assertRaises(SystemExit):
+                self.tool.write_digits([row], self.dir / "digits")
 
 
 class CardCheck(Scratch):

@@ -16,6 +16,7 @@
 #include "passes/fusion/dead_code.h"
 #include "passes/fusion/fuse_activations.h"
 #include "passes/fusion/fuse_attention.h"
+#include "passes/fusion/fuse_conv_norms.h"
 #include "passes/fusion/fuse_embedding_grads.h"
 #include "passes/fusion/fuse_head_loss.h"
 #include "passes/fusion/fuse_linear_adds.h"
@@ -234,6 +235,9 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
     {"short-norms", kBackward,
      "Values that only products read, and round, are stored in their precision at once.",
      &Options::half_precision_norms, run_half_precision_norms},
+    {"fuse-conv-norms", kBackward,
+     "A convolution's result is normalised while it lies in the caches; behind recompute, which clones it.",
+     &Options::fuse_norms, run_fusion<fuse_conv_norms>},
     {"schedule", kSchedule, "Reorders so that less is alive at once; the last word on order.",
      &Options::schedule, run_schedule},
     {"update-windows", kArrange,

@@ -18,6 +18,7 @@
 #include "passes/fusion/dead_code.h"
 #include "passes/fusion/fuse_activations.h"
 #include "passes/fusion/fuse_attention.h"
+#include "passes/fusion/fuse_conv_norms.h"
 #include "passes/fusion/fuse_embedding_grads.h"
 #include "passes/fusion/fuse_head_loss.h"
 #include "passes/fusion/fuse_linear_adds.h"
@@ -158,6 +159,7 @@ const std::map<std::string, RunPass>& runs() {
       {"fp8", run_fp8},
       {"fuse_activations", plain<passes::fuse_activations>},
       {"fuse_attention", plain<passes::fuse_attention>},
+      {"fuse_conv_norms", plain<passes::fuse_conv_norms>},
       {"fuse_embedding_grads", plain<passes::fuse_embedding_grads>},
       {"fuse_head_loss", plain<passes::fuse_head_loss>},
       {"fuse_linear_adds", plain<passes::fuse_linear_adds>},

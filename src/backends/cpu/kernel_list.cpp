@@ -12,6 +12,7 @@ std::span<const Kernel> activation_kernels();
 std::span<const Kernel> cast_kernels();
 std::span<const Kernel> conv2d_input_kernels();
 std::span<const Kernel> conv2d_kernels();
+std::span<const Kernel> conv_norm_kernels();
 std::span<const Kernel> cross_entropy_kernels();
 std::span<const Kernel> dora_kernels();
 std::span<const Kernel> elementwise_kernels();
@@ -59,6 +60,7 @@ std::span<const Kernel> all_kernels() {
                                                                         cast_kernels(),
                                                                         conv2d_input_kernels(),
                                                                         conv2d_kernels(),
+                                                                        conv_norm_kernels(),
                                                                         cross_entropy_kernels(),
                                                                         dora_kernels(),
                                                                         elementwise_kernels(),

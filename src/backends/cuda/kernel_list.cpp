@@ -11,6 +11,7 @@ std::span<const Kernel> attention_kernels();
 std::span<const Kernel> batch_norm_kernels();
 std::span<const Kernel> batched_matmul_kernels();
 std::span<const Kernel> conv2d_kernels();
+std::span<const Kernel> conv_norm_kernels();
 std::span<const Kernel> dora_kernels();
 std::span<const Kernel> elementwise_kernels();
 std::span<const Kernel> embedding_kernels();
@@ -41,42 +42,17 @@ std::span<const Kernel> strided_kernels();
 std::span<const Kernel> sum_kernels();
 
 std::span<const Kernel> all_kernels() {
-  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>({accumulate_kernels(),
-                                                                        activation_kernels(),
-                                                                        adafactor_kernels(),
-                                                                        adamw_8bit_kernels(),
-                                                                        attention_kernels(),
-                                                                        batched_matmul_kernels(),
-                                                                        conv2d_kernels(),
-                                                                        dora_kernels(),
-                                                                        elementwise_kernels(),
-                                                                        embedding_kernels(),
-                                                                        embedding_adapter_kernels(),
-                                                                        grad_norm_kernels(),
-                                                                        head_loss_kernels(),
-                                                                        kv_cache_kernels(),
-                                                                        label_loss_kernels(),
-                                                                        linear_kernels(),
-                                                                        loss_kernels(),
-                                                                        muon_kernels(),
-                                                                        norm_kernels(),
-                                                                        optimizer_kernels(),
-                                                                        pointwise_kernels(),
-                                                                        qk_norm_kernels(),
-                                                                        random_kernels(),
-                                                                        rank_kernels(),
-                                                                        reduce_axes_kernels(),
-                                                                        rope_kernels(),
-                                                                        row_kernels(),
-                                                                        softmax_kernels(),
-                                                                        strided_kernels(),
-                                                                        sum_kernels(),
-                                                                        batch_norm_kernels(),
-                                                                        pooling_kernels(),
-                                                                        group_norm_kernels(),
-                                                                        layer_scale_kernels(),
-                                                                        normalize_pixels_kernels(),
-                                                                        soft_loss_kernels()});
+  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>(
+      {accumulate_kernels(), activation_kernels(),     adafactor_kernels(),   adamw_8bit_kernels(),
+       attention_kernels(),  batched_matmul_kernels(), conv2d_kernels(),      conv_norm_kernels(),
+       dora_kernels(),       elementwise_kernels(),    embedding_kernels(),   embedding_adapter_kernels(),
+       grad_norm_kernels(),  head_loss_kernels(),      kv_cache_kernels(),    label_loss_kernels(),
+       linear_kernels(),     loss_kernels(),           muon_kernels(),        norm_kernels(),
+       optimizer_kernels(),  pointwise_kernels(),      qk_norm_kernels(),     random_kernels(),
+       rank_kernels(),       reduce_axes_kernels(),    rope_kernels(),        row_kernels(),
+       softmax_kernels(),    strided_kernels(),        sum_kernels(),         batch_norm_kernels(),
+       pooling_kernels(),    group_norm_kernels(),     layer_scale_kernels(), normalize_pixels_kernels(),
+       soft_loss_kernels()});
   return all;
 }
 

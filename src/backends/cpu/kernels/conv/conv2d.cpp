@@ -1,5 +1,7 @@
 // Convolutions and the gradients of their weights: a matrix product for each group, with x's patches gathered
 // while they are packed. A kernel of one pixel that goes over every pixel needs no patches.
+#include "backends/cpu/kernels/conv/conv2d.h"
+
 #include <cstring>
 
 #include "backends/cpu/kernels/conv/conv_products.h"
@@ -9,35 +11,19 @@ namespace plimsoll::cpu {
 namespace {
 
 int64_t conv2d_workspace_bytes(const ir::OpTypes& types, int num_threads) {
-  const ConvExtents e = ops::conv_extents(ConvOp::kForward, types);
-  if (sums_directly(e)) return depthwise_bytes(e, num_threads);
-  return gemm_workspace_bytes(e.rows(), e.group_outputs(), e.taps(), num_threads, product_types(types));
+  return convolve_bytes(ops::conv_extents(ConvOp::kForward, types), product_types(types), num_threads);
 }
 
 void conv2d(const KernelCall& call, ThreadPool& pool) {
-  const TensorRef &x = call.inputs[0], &weight = call.inputs[1], &y = call.outputs[0];
-  const TensorRef bias = input_or_none(call, 2);
-  const ConvExtents e = extents_of(ConvOp::kForward, call);
-  if (sums_directly(e))
-    return depthwise(e, x, weight, bias, y, product_precision(call), pool, call.workspace);
-  const int64_t n = e.group_outputs(), k = e.taps();
-  for (int64_t group = 0; group < e.how.groups; ++group) {
-    const Patches patches = patches_of(e, x, group);
-    gemm({.m = e.rows(),
-          .n = n,
-          .k = k,
-          .a = e.is_product() ? pixels_of(x, e.channels, group * e.group_channels())
-                              : matrix_of_patches(patches, x.type.dtype),
-          .b = {element_at(weight, group * n * k), 1, k, weight.type.dtype},
-          .c = element_at(y, group * n),
-          .c_row_stride = e.out_channels,
-          .bias = bias ? element_at(bias, group * n) : nullptr,
-          .precision = product_precision(call),
-          .c_dtype = y.type.dtype,
-          .bias_dtype = bias.type.dtype,
-          .past_caches = beyond_caches(y.num_elements(), y.type.dtype)},
-         pool, call.workspace);
-  }
+  const TensorRef& y = call.outputs[0];
+  convolve({.extents = extents_of(ConvOp::kForward, call),
+            .x = call.inputs[0],
+            .weight = call.inputs[1],
+            .bias = input_or_none(call, 2),
+            .y = y,
+            .precision = product_precision(call),
+            .past_caches = beyond_caches(y.num_elements(), y.type.dtype)},
+           pool, call.workspace);
 }
 
 int64_t conv2d_weight_grad_workspace_bytes(const ir::OpTypes& types, int num_threads) {
@@ -74,6 +60,34 @@ void conv2d_weight_grad(const KernelCall& call, ThreadPool& pool) {
 }
 
 }  // namespace
+
+int64_t convolve_bytes(const ConvExtents& e, GemmTypes types, int num_threads) {
+  if (sums_directly(e)) return depthwise_bytes(e, num_threads);
+  return gemm_workspace_bytes(e.rows(), e.group_outputs(), e.taps(), num_threads, types);
+}
+
+void convolve(const Convolution& c, ThreadPool& pool, std::span<std::byte> scratch) {
+  const ConvExtents& e = c.extents;
+  if (sums_directly(e)) return depthwise(e, c.x, c.weight, c.bias, c.y, c.precision, pool, scratch);
+  const int64_t n = e.group_outputs(), k = e.taps();
+  for (int64_t group = 0; group < e.how.groups; ++group) {
+    const Patches patches = patches_of(e, c.x, group);
+    gemm({.m = e.rows(),
+          .n = n,
+          .k = k,
+          .a = e.is_product() ? pixels_of(c.x, e.channels, group * e.group_channels())
+                              : matrix_of_patches(patches, c.x.type.dtype),
+          .b = {element_at(c.weight, group * n * k), 1, k, c.weight.type.dtype},
+          .c = element_at(c.y, group * n),
+          .c_row_stride = e.out_channels,
+          .bias = c.bias ? element_at(c.bias, group * n) : nullptr,
+          .precision = c.precision,
+          .c_dtype = c.y.type.dtype,
+          .bias_dtype = c.bias.type.dtype,
+          .past_caches = c.past_caches},
+         pool, scratch);
+  }
+}
 
 std::span<const Kernel> conv2d_kernels() {
   static constexpr Kernel kernels[] = {

@@ -1,5 +1,7 @@
 // Batch normalisation. The statistics of granules are joined in double, in order; what is applied is prepared
 // for each channel before the rows are gone through.
+#include "backends/cpu/kernels/norm/batch_norm.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -55,36 +57,12 @@ void join_moments(const Granules& granules, int64_t channels, const float* means
 
 void batch_statistics(const KernelCall& call, ThreadPool& pool) {
   const TensorRef& x = call.inputs[0];
-  const Granules granules(x.shape());
-  const int64_t channels = x.shape().dim(-1);
   float *means = floats_of(call), *squares = means + share_elements(x.shape());
   channel_moments(x, means, squares, pool);
-  float *mean = call.outputs[0].as<float>(), *variance = call.outputs[1].as<float>();
-  for_blocks(pool, channels, kJoinedChannels, [&](int64_t begin, int64_t end) {
-    join_moments(granules, channels, means, squares, begin, end, mean, variance);
-  });
+  join_channel_moments(x.shape(), means, call.outputs[0], call.outputs[1], pool);
 }
 
 // ---- application
-
-/// Numbers of each channel as f32, in scratch [4, channels].
-struct BatchNormCoefficients {
-  float *weight, *shift, *rstd, *scale;
-};
-
-/// `bias` may be absent.
-BatchNormCoefficients prepare_batch_norm(const TensorRef& variance, const TensorRef& weight,
-                                         const TensorRef& bias, double eps, float* scratch) {
-  const int64_t channels = variance.num_elements();
-  const BatchNormCoefficients c{scratch, scratch + channels, scratch + 2 * channels, scratch + 3 * channels};
-  as_f32(weight, c.weight);
-  if (bias) as_f32(bias, c.shift);
-  for (int64_t i = 0; i < channels; ++i) {
-    c.rstd[i] = static_cast<float>(1.0 / std::sqrt(static_cast<double>(variance.as<float>()[i]) + eps));
-    c.scale[i] = c.weight[i] * c.rstd[i];
-  }
-  return c;
-}
 
 int64_t batch_norm_bytes(const ir::OpTypes& types, int /*num_threads*/) {
   return 4 * types.inputs[0].shape.dim(-1) * kFloatBytes;
@@ -193,5 +171,28 @@ constexpr Kernel kBatchNormKernels[] = {
 }  // namespace
 
 std::span<const Kernel> batch_norm_kernels() { return kBatchNormKernels; }
+
+void join_channel_moments(const ir::Shape& x, const float* means, const TensorRef& mean,
+                          const TensorRef& variance, ThreadPool& pool) {
+  const Granules granules(x);
+  const int64_t channels = x.dim(-1);
+  for_blocks(pool, channels, kJoinedChannels, [&](int64_t begin, int64_t end) {
+    join_moments(granules, channels, means, means + share_elements(x), begin, end, mean.as<float>(),
+                 variance.as<float>());
+  });
+}
+
+BatchNormCoefficients prepare_batch_norm(const TensorRef& variance, const TensorRef& weight,
+                                         const TensorRef& bias, double eps, float* scratch) {
+  const int64_t channels = variance.num_elements();
+  const BatchNormCoefficients c{scratch, scratch + channels, scratch + 2 * channels, scratch + 3 * channels};
+  as_f32(weight, c.weight);
+  if (bias) as_f32(bias, c.shift);
+  for (int64_t i = 0; i < channels; ++i) {
+    c.rstd[i] = static_cast<float>(1.0 / std::sqrt(static_cast<double>(variance.as<float>()[i]) + eps));
+    c.scale[i] = c.weight[i] * c.rstd[i];
+  }
+  return c;
+}
 
 }  // namespace plimsoll::cpu

@@ -2,6 +2,7 @@
 // patches are summed to where they came from. Convolutions in groups have kernels of their own.
 #include "ops/conv2d.h"
 
+#include "backends/cuda/kernels/conv/conv2d.h"
 #include "backends/cuda/kernels/conv/conv2d_args.h"
 #include "backends/cuda/kernels/elementwise/copies.h"
 #include "backends/cuda/kernels/elementwise/elementwise_args.h"
@@ -200,9 +201,6 @@ int64_t workspace_bytes(const ir::OpTypes& t) {
   return scratch.bytes();
 }
 
-Status conv2d(const KernelCall& call, Stream& stream) {
-  return Convolution(ConvOp::kForward, call, stream).result();
-}
 Status conv2d_input_grad(const KernelCall& call, Stream& stream) {
   return Convolution(ConvOp::kInputGrad, call, stream).input();
 }
@@ -212,12 +210,15 @@ Status conv2d_weight_grad(const KernelCall& call, Stream& stream) {
 
 }  // namespace
 
+int64_t conv2d_bytes(const ir::OpTypes& types) { return workspace_bytes<ConvOp::kForward>(types); }
+
+Status conv2d(const KernelCall& call, Stream& stream) {
+  return Convolution(ConvOp::kForward, call, stream).result();
+}
+
 std::span<const Kernel> conv2d_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "conv2d",
-       .run = conv2d,
-       .workspace_bytes = workspace_bytes<ConvOp::kForward>,
-       .accepts = accepts_product},
+      {.op = "conv2d", .run = conv2d, .workspace_bytes = conv2d_bytes, .accepts = accepts_product},
       {.op = "conv2d_input_grad",
        .run = conv2d_input_grad,
        .workspace_bytes = workspace_bytes<ConvOp::kInputGrad>,

@@ -1,8 +1,9 @@
 // Batch normalisation.
+#include "backends/cuda/kernels/norm/batch_norm.h"
+
 #include "backends/cuda/kernels/norm/channels.h"
 
 namespace plimsoll::cuda {
-namespace {
 
 int64_t batch_statistics_bytes(const ir::OpTypes& types) {
   Scratch scratch;
@@ -27,6 +28,8 @@ Status batch_statistics(const KernelCall& call, Stream& stream) {
                         .channels = channels});
 }
 
+namespace {
+
 /// In scratch [3, channels]: rstd, scale, shift.
 int64_t coefficient_elements(const ir::Shape& x) { return 3 * x.dim(-1); }
 
@@ -49,6 +52,8 @@ DeviceChannels batch_channels(const ChannelCoefficients& c, const TensorRef& mea
   return {mean.as<const float>(), c.scale, c.shift, c.channels, rows};
 }
 
+}  // namespace
+
 int64_t batch_norm_bytes(const ir::OpTypes& types) {
   Scratch scratch;
   scratch.take<float>(coefficient_elements(types.inputs[0].shape));
@@ -70,6 +75,8 @@ Status batch_norm(const KernelCall& call, Stream& stream) {
                        .relu = call.op->attrs.flag("relu") ? 1 : 0},
                       stream);
 }
+
+namespace {
 
 int64_t batch_norm_grad_bytes(const ir::OpTypes& types) {
   const ir::Shape& x = types.inputs[1].shape;

@@ -7,7 +7,7 @@ namespace {
 
 Attrs expr(const std::string& text) { return {{"expr", text}}; }
 
-Tensor positive(const Shape& shape, unsigned seed) {
+Tensor positive_values(const Shape& shape, unsigned seed) {
   Tensor t = normal(shape, seed);
   for (uint32_t& bits : t.bits) bits &= 0x7FFFFFFFU;
   return t;
@@ -18,10 +18,10 @@ TEST(Pointwise, EveryFunction) {
   for (const char* f : {"neg", "abs", "sign", "exp", "tanh", "sigmoid", "softplus", "erf", "relu"})
     expect_op({"pointwise", {normal(s, 1)}, expr(std::string(f) + "(x0)")}, 1e-6);
   for (const char* f : {"sqrt", "rsqrt", "log"})
-    expect_op({"pointwise", {positive(s, 1)}, expr(std::string(f) + "(x0)")}, 1e-6);
+    expect_op({"pointwise", {positive_values(s, 1)}, expr(std::string(f) + "(x0)")}, 1e-6);
   for (const char* f : {"add", "sub", "mul", "div", "max", "min", "lt", "le", "gt", "ge", "eq", "ne"})
     expect_op({"pointwise", {normal(s, 1), normal(s, 2)}, expr(std::string(f) + "(x0,x1)")}, 1e-6);
-  expect_op({"pointwise", {positive(s, 1), normal(s, 2)}, expr("pow(x0,x1)")}, 4e-6);
+  expect_op({"pointwise", {positive_values(s, 1), normal(s, 2)}, expr("pow(x0,x1)")}, 4e-6);
   expect_op({"pointwise", {normal(s, 1), normal(s, 2), normal(s, 3)}, expr("where(gt(x0,0),x1,x2)")}, 0);
   expect_op({"pointwise", {normal(s, 1)}, expr("clamp(x0,-0.5,inf)")}, 0);
 }

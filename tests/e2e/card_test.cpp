@@ -34,6 +34,15 @@ std::string gpt2(const std::string& dropout) {
          dropout + ", embd_pdrop: " + dropout + ", attn_pdrop: " + dropout + "}\n  init: random\n" + kData;
 }
 
+/// Extents are multiples of sixteen, which units for FP8 and FP4 want.
+std::string in_sixteens() {
+  return std::string(
+             "model:\n  config: {model_type: llama, vocab_size: 259, hidden_size: 64, intermediate_size: 96, "
+             "num_hidden_layers: 2, num_attention_heads: 2,\n    num_key_value_heads: 1, head_dim: 32, "
+             "max_position_embeddings: 64, rms_norm_eps: 1.0e-5}\n  init: random\n") +
+         kData;
+}
+
 struct Case {
   const char* name;
   std::string run;  ///< the run file
@@ -148,6 +157,12 @@ const Case kCases[] = {
      "training.optimizer=sgd",
      2e-2, 2e-2},
     {"Fp16", model("llama"), "training.precision=fp16 training.loss_scale.growth_interval=2", 3e-3, 3e-3},
+    {"Fp8", model("llama"), "training.precision=fp8 training.micro_batch_size=2", 2e-2, 5e-2},
+    {"Fp8OnUnits", in_sixteens(), "training.precision=fp8 training.micro_batch_size=2 memory.recompute=full",
+     2e-2, 5e-2},
+    {"Fp8OfBlocks", in_sixteens(), "training.precision=fp8 training.fp8.recipe=block", 2e-2, 5e-2},
+    {"Nvfp4", in_sixteens(), "training.precision=fp8 training.fp8.recipe=nvfp4 data.sequence_length=48", 5e-2,
+     1e-1},
     {"Lion", model("llama"), "training.optimizer=lion training.learning_rate=1.0e-4"},
     {"Adamw8bit", model("llama"), "training.optimizer=adamw_8bit"},
     {"Adafactor", model("llama"), "training.optimizer=adafactor training.weight_decay=0"},

@@ -129,6 +129,13 @@ def faults(log, ptx):
 # Numbers of CUDA's headers that the sources repeat, and by what names: where torch's wheels bring the headers along.
 NUMBERS = {
     "backends/cuda/products.cpp": {
+        "kPointerMode": "CUBLASLT_MATMUL_DESC_POINTER_MODE", "kFactorOnDevice": "CUBLASLT_POINTER_MODE_DEVICE",
+        "kScalePointerA": "CUBLASLT_MATMUL_DESC_A_SCALE_POINTER", "kScalePointerB": "CUBLASLT_MATMUL_DESC_B_SCALE_POINTER",
+        "kScaleModeA": "CUBLASLT_MATMUL_DESC_A_SCALE_MODE", "kScaleModeB": "CUBLASLT_MATMUL_DESC_B_SCALE_MODE",
+        "kScaleOfTensor": "CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F", "kScaleOf16": "CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3",
+        "kScaleOf32": "CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0", "kScaleOf128": "CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F",
+        "kScaleOfTile": "CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F", "kRealE4m3": "CUDA_R_8F_E4M3", "kRealE5m2": "CUDA_R_8F_E5M2",
+        "kRealE2m1": "CUDA_R_4F_E2M1",
         "kTransposeA": "CUBLASLT_MATMUL_DESC_TRANSA", "kTransposeB": "CUBLASLT_MATMUL_DESC_TRANSB",
         "kEpilogue": "CUBLASLT_MATMUL_DESC_EPILOGUE", "kBiasPointer": "CUBLASLT_MATMUL_DESC_BIAS_POINTER",
         "kEpilogueBias": "CUBLASLT_EPILOGUE_BIAS", "kMaxWorkspace": "CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES",

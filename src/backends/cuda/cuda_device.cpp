@@ -98,6 +98,7 @@ class CudaDevice::Queued final : public Stream {
 
   [[nodiscard]] int capability() const override { return device_.card_.capability; }
   Status multiply(const Product& product) override { return device_.products_->multiply(product, stream_); }
+  bool multiplies(const Product& product) override { return device_.products_->multiplies(product); }
   Status fill(void* data, int64_t bytes, uint32_t pattern) override {
     const auto at = reinterpret_cast<DevicePointer>(data);
     const auto words = static_cast<size_t>(bytes / 4);

@@ -6,9 +6,6 @@ namespace plimsoll::cuda {
 namespace {
 
 Error no_kernel(std::string_view op) {
-  if (op == "quantize_operand" || op == "scaled_matmul")
-    return {ErrorCode::kInvalidArgument, "products in FP8 have no kernels on a CUDA card",
-            "training.precision", "set training.precision=bf16, or runtime.device=cpu"};
   return {ErrorCode::kInvalidArgument, "the op " + std::string(op) + " has no kernel on a CUDA card",
           "runtime.device", "set runtime.device=cpu and runtime.profile=auto"};
 }

@@ -8,17 +8,24 @@ namespace plimsoll::cuda {
 namespace {
 
 // cublasLt.h, cublas_api.h and library_types.h of CUDA 13.0.
-constexpr int kTransposeA = 3, kTransposeB = 4;  // CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB
-constexpr int kEpilogue = 7, kBiasPointer = 8;   // CUBLASLT_MATMUL_DESC_EPILOGUE, _BIAS_POINTER
-constexpr uint32_t kEpilogueBias = 4;            // CUBLASLT_EPILOGUE_BIAS
+constexpr int kTransposeA = 3, kTransposeB = 4;          // CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB
+constexpr int kPointerMode = 2;                          // CUBLASLT_MATMUL_DESC_POINTER_MODE
+constexpr int kEpilogue = 7, kBiasPointer = 8;           // CUBLASLT_MATMUL_DESC_EPILOGUE, _BIAS_POINTER
+constexpr int kScalePointerA = 17, kScalePointerB = 18;  // CUBLASLT_MATMUL_DESC_{A,B}_SCALE_POINTER
+constexpr int kScaleModeA = 31, kScaleModeB = 32;        // CUBLASLT_MATMUL_DESC_{A,B}_SCALE_MODE, since 12.8
+constexpr int32_t kFactorOnDevice = 1;                   // CUBLASLT_POINTER_MODE_DEVICE
+// CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F, _VEC16_UE4M3, _VEC32_UE8M0, _VEC128_32F, _BLK128x128_32F
+constexpr int32_t kScaleOfTensor = 0, kScaleOf16 = 1, kScaleOf32 = 2, kScaleOf128 = 4, kScaleOfTile = 5;
+constexpr uint32_t kEpilogueBias = 4;  // CUBLASLT_EPILOGUE_BIAS
 constexpr int kMaxWorkspace = 1,
               kReductionSchemes = 3;  // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, _REDUCTION_SCHEME_MASK
 constexpr int kAlignments[] = {5, 6, 7, 8};  // CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_{A,B,C,D}_BYTES
 constexpr uint32_t kInOrder = 2;             // CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, and none
 constexpr uint32_t kMostAlignment = 16;
-constexpr int kSumsF32 = 68, kSumsTf32 = 77;               // CUBLAS_COMPUTE_32F, _FAST_TF32
-constexpr int kRealF32 = 0, kRealF16 = 2, kRealBf16 = 14;  // CUDA_R_*
-constexpr int32_t kPlain = 0, kTransposed = 1;             // CUBLAS_OP_*
+constexpr int kSumsF32 = 68, kSumsTf32 = 77;                   // CUBLAS_COMPUTE_32F, _FAST_TF32
+constexpr int kRealF32 = 0, kRealF16 = 2, kRealBf16 = 14;      // CUDA_R_*
+constexpr int kRealE4m3 = 28, kRealE5m2 = 29, kRealE2m1 = 33;  // CUDA_R_8F_E4M3, _8F_E5M2, _4F_E2M1
+constexpr int32_t kPlain = 0, kTransposed = 1;                 // CUBLAS_OP_*
 
 /// Of an address, at most 16: more than that depends on where the plan put a storage, and the algorithm that
 /// is chosen, and with it the bits, must not.
@@ -37,6 +44,27 @@ int real_type(ir::DType dtype) {
       return kRealF16;
     default:
       return kRealF32;
+  }
+}
+
+int real_type(const std::optional<CodedOperand>& codes, ir::DType otherwise) {
+  if (!codes) return real_type(otherwise);
+  return codes->type == CodeType::kE4m3 ? kRealE4m3 : codes->type == CodeType::kE5m2 ? kRealE5m2 : kRealE2m1;
+}
+
+int32_t scale_mode(const std::optional<CodedOperand>& codes) {
+  if (!codes) return -1;
+  switch (codes->mode) {
+    case ScaleMode::kRow16:
+      return kScaleOf16;
+    case ScaleMode::kRow32:
+      return kScaleOf32;
+    case ScaleMode::kRow128:
+      return kScaleOf128;
+    case ScaleMode::kTile128:
+      return kScaleOfTile;
+    default:
+      return kScaleOfTensor;
   }
 }
 
@@ -66,18 +94,20 @@ struct Products::Planned {
   };
   Owned product, preference, a, b, d;
   Choice choice{};
+  int error = 0;  ///< cuBLASLt's number; -1: it proposes no algorithm
 };
 
 Products::Form Products::form_of(const Product& p) {
   const auto pitch = [](int64_t given, int64_t dense) { return given == 0 ? dense : given; };
-  return {.in = p.in,
-          .out = p.out,
+  return {.types = {real_type(p.a_codes, p.in), real_type(p.b_codes, p.in), real_type(p.out)},
+          .scale_modes = {scale_mode(p.a_codes), scale_mode(p.b_codes)},
           .sizes = {p.m, p.n, p.k, pitch(p.lda, p.a_transposed ? p.m : p.k),
                     pitch(p.ldb, p.b_transposed ? p.k : p.n), pitch(p.ldd, p.n)},
           .a_transposed = p.a_transposed,
           .b_transposed = p.b_transposed,
           .tf32 = p.tf32,
           .has_bias = p.bias != nullptr,
+          .has_factor = p.factor != nullptr,
           .has_workspace = p.workspace != nullptr,
           .alignments = {alignment(p.a), alignment(p.b), alignment(p.d)}};
 }
@@ -102,23 +132,30 @@ int Products::plan(const Form& form, Planned& out) const {
   const auto prefer = [&](int attribute, const auto& value) {
     then([&] { return blas.preference_set(out.preference.handle, attribute, &value, sizeof value); });
   };
-  const auto lay = [&](Planned::Owned& layout, ir::DType dtype, int64_t rows, int64_t columns,
-                       int64_t pitch) {
+  const auto lay = [&](Planned::Owned& layout, int type, int64_t rows, int64_t columns, int64_t pitch) {
     then([&] {
-      return blas.layout_create(&layout.handle, real_type(dtype), static_cast<uint64_t>(columns),
+      return blas.layout_create(&layout.handle, type, static_cast<uint64_t>(columns),
                                 static_cast<uint64_t>(rows), pitch);
     });
   };
   set(kTransposeA, first);
   set(kTransposeB, second);
+  // The algorithm depends on the alignment of these addresses alone, and must not on what lies there.
+  const auto* const somewhere = reinterpret_cast<const void*>(uintptr_t{kMostAlignment});
   if (form.has_bias) {
     set(kEpilogue, kEpilogueBias);
-    // The algorithm depends on the alignment of this address alone, and must not on where the bias lies.
-    set(kBiasPointer, reinterpret_cast<const void*>(uintptr_t{kMostAlignment}));
+    set(kBiasPointer, somewhere);
   }
-  lay(out.b, form.in, form.b_transposed ? n : k, form.b_transposed ? k : n, ldb);
-  lay(out.a, form.in, form.a_transposed ? k : m, form.a_transposed ? m : k, lda);
-  lay(out.d, form.out, m, n, ldd);
+  if (form.has_factor) set(kPointerMode, kFactorOnDevice);
+  const auto scaled = [&](int32_t mode, int mode_attribute, int pointer_attribute) {
+    if (mode > kScaleOfTensor) set(mode_attribute, mode);  // libraries before 12.8 know no other than that
+    if (mode >= kScaleOfTensor) set(pointer_attribute, somewhere);
+  };
+  scaled(form.scale_modes[1], kScaleModeA, kScalePointerA);
+  scaled(form.scale_modes[0], kScaleModeB, kScalePointerB);
+  lay(out.b, form.types[1], form.b_transposed ? n : k, form.b_transposed ? k : n, ldb);
+  lay(out.a, form.types[0], form.a_transposed ? k : m, form.a_transposed ? m : k, lda);
+  lay(out.d, form.types[2], m, n, ldd);
   then([&] { return blas.preference_create(&out.preference.handle); });
   prefer(kMaxWorkspace, workspace);
   prefer(kReductionSchemes, kInOrder);
@@ -154,24 +191,36 @@ Products::~Products() {
   if (handle_ != nullptr) blas_->destroy(handle_);
 }
 
-Status Products::multiply(const Product& p, Handle stream) {
-  PLIMSOLL_CHECK(p.bias == nullptr || (!p.adds && alignment(p.bias) == kMostAlignment), "bias of a product");
-  std::unique_ptr<Planned>& planned = planned_[form_of(p)];
-  int error = 0;
+Products::Planned& Products::planned(const Product& p) {
+  const Form form = form_of(p);
+  std::unique_ptr<Planned>& planned = planned_[form];
   if (planned == nullptr) {
     planned = std::make_unique<Planned>();
-    error = plan(form_of(p), *planned);
+    planned->error = plan(form, *planned);
   }
-  if (error == 0 && p.bias != nullptr)
-    error = blas_->product_set(planned->product.handle, kBiasPointer, &p.bias, sizeof p.bias);
+  return *planned;
+}
+
+bool Products::multiplies(const Product& product) { return planned(product).error == 0; }
+
+Status Products::multiply(const Product& p, Handle stream) {
+  PLIMSOLL_CHECK(p.bias == nullptr || (!p.adds && alignment(p.bias) == kMostAlignment), "bias of a product");
+  Planned& form = planned(p);
+  int error = form.error;
+  const auto point = [&](int attribute, const void* at) {
+    if (error == 0) error = blas_->product_set(form.product.handle, attribute, &at, sizeof at);
+  };
+  if (p.bias != nullptr) point(kBiasPointer, p.bias);
+  if (p.b_codes) point(kScalePointerA, p.b_codes->scales);
+  if (p.a_codes) point(kScalePointerB, p.a_codes->scales);
   const float one = 1, beta = p.adds ? 1.0F : 0.0F;
   if (error == 0)
-    error = blas_->multiply(handle_, planned->product.handle, &one, p.b, planned->b.handle, p.a,
-                            planned->a.handle, &beta, p.d, planned->d.handle, p.d, planned->d.handle,
-                            planned->choice.algorithm, p.workspace,
+    error = blas_->multiply(handle_, form.product.handle, p.factor != nullptr ? p.factor : &one, p.b,
+                            form.b.handle, p.a, form.a.handle, p.factor != nullptr ? p.factor + 1 : &beta,
+                            p.d, form.d.handle, p.d, form.d.handle, form.choice.algorithm, p.workspace,
                             p.workspace == nullptr ? 0 : static_cast<size_t>(kProductWorkspace), stream);
   if (error == 0) return Ok{};
-  planned.reset();
+  planned_.erase(form_of(p));
   return Error{ErrorCode::kIo,
                "cuBLASLt refuses a product of " + std::to_string(p.m) + " x " + std::to_string(p.k) +
                    " and " + std::to_string(p.k) + " x " + std::to_string(p.n) + ": status " +

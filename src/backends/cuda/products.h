@@ -22,13 +22,16 @@ class Products {
   ~Products();
   /// Async. Errors: kIo with cuBLASLt's number and the shape.
   Status multiply(const Product& product, Handle stream);
+  /// Whether cuBLASLt proposes an algorithm for it.
+  bool multiplies(const Product& product);
 
  private:
   /// All of a product that the choice of an algorithm depends on.
   struct Form {
-    ir::DType in, out;
-    std::array<int64_t, 6> sizes;  ///< m, n, k and the pitches
-    bool a_transposed, b_transposed, tf32, has_bias, has_workspace;
+    std::array<int, 3> types;            ///< of a, b, d: cudaDataType
+    std::array<int32_t, 2> scale_modes;  ///< of a and b: cublasLtMatmulMatrixScale_t; -1: none
+    std::array<int64_t, 6> sizes;        ///< m, n, k and the pitches
+    bool a_transposed, b_transposed, tf32, has_bias, has_factor, has_workspace;
     std::array<uint32_t, 3> alignments;  ///< of a, b, d
     auto operator<=>(const Form&) const = default;
   };
@@ -37,6 +40,8 @@ class Products {
   struct Planned;
   Products(const Blas& blas, Handle handle);
   [[nodiscard]] int plan(const Form& form, Planned& planned) const;
+  /// Planned once; its error says whether it can be used.
+  Planned& planned(const Product& product);
 
   const Blas* blas_;
   Handle handle_;

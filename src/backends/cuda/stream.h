@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 
@@ -24,6 +25,17 @@ struct Dim {
   uint32_t x = 1, y = 1, z = 1;
 };
 
+/// The type of an operand in FP8 or FP4, and the elements that share a scale of it.
+enum class CodeType : int { kE4m3, kE5m2, kE2m1 };
+enum class ScaleMode : int { kTensor, kRow16, kRow32, kRow128, kTile128 };
+/// Scales lie as cuBLASLt's documents lay them out ("Narrow Precision Data Types Usage"), aligned to 16: an
+/// f32 (kTensor), E4M3 (kRow16) or E8M0 (kRow32) in tiles of 128 x 4, f32 (kRow128, kTile128).
+struct CodedOperand {
+  CodeType type = CodeType::kE4m3;
+  ScaleMode mode = ScaleMode::kTensor;
+  const void* scales = nullptr;
+};
+
 /// d[m, n] = op(a) op(b) + (adds ? d : 0), all row-major: op(a) [m, k], op(b) [k, n]; a is stored [k, m]
 /// where `a_transposed`, b [n, k] where `b_transposed`. a and b are of one dtype, f32, bf16 or f16; d is f32
 /// or of that. Sums are f32. `tf32`: f32 operands are rounded to TF32 before they are multiplied.
@@ -38,6 +50,10 @@ struct Product {
   const void* bias =
       nullptr;  ///< added to each row of d where it does not add: n elements as d's, aligned to 16
   bool tf32 = false;
+  /// On the card: what the product is multiplied with, and behind it 1 where it `adds`, else 0. Null: 1.
+  const float* factor = nullptr;
+  /// Given: a and b are codes, not of `in`; neither is transposed but b (both lie along k).
+  std::optional<CodedOperand> a_codes = {}, b_codes = {};
   void* workspace = nullptr;  ///< kProductWorkspace bytes, aligned to 256
 };
 inline constexpr int64_t kProductWorkspace = int64_t{32} << 20;
@@ -60,6 +76,8 @@ class Stream {
   /// The card's compute capability: 90 for an H100.
   [[nodiscard]] virtual int capability() const = 0;
   virtual Status multiply(const Product& product) = 0;
+  /// Whether the card's library has an algorithm for it. Queues nothing.
+  virtual bool multiplies(const Product& product) = 0;
   virtual Status fill(void* data, int64_t bytes, uint32_t pattern) = 0;
   virtual Status copy(void* to, const void* from, int64_t bytes) = 0;
 

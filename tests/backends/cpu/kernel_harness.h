@@ -73,7 +73,10 @@ void for_each_isa(F body) {
 /// body(results, where) of every instruction set, and of the card where there is one.
 template <typename F>
 void for_each_backend(const OpRun& run, F body) {
-  if (cuda::fixtures::card() != nullptr) body(run_on_card(*cuda::fixtures::card(), run), "card");
+  if (cuda::fixtures::card() != nullptr) {
+    runs_on_card().push_back(run.op);
+    body(run_on_card(*cuda::fixtures::card(), run), "card");
+  }
   if (on_card_alone()) return;
   for_each_isa([&](const std::string& isa) { body(run_cpu(run), isa); });
 }

@@ -6,11 +6,13 @@
 
 #include <cstring>
 #include <map>
+#include <utility>
 
 namespace plimsoll::cuda {
 namespace {
 
 int state = 0, proposed = 1, multiplied = 0, asked = 0;
+std::pair<const void*, const void*> factors;
 std::map<int, const void*> set_pointers;  // attributes of a product that are addresses
 
 /// A library that proposes an algorithm in the given state.
@@ -37,9 +39,11 @@ Blas blas() {
     ++asked;
     return *found = proposed, 0;
   };
-  b.multiply = [](Handle, Handle, const void*, const void*, Handle, const void*, Handle, const void*,
-                  const void*, Handle, void*, Handle, const void*, void*, size_t,
-                  Handle) { return ++multiplied, 0; };
+  b.multiply = [](Handle, Handle, const void* alpha, const void*, Handle, const void*, Handle,
+                  const void* beta, const void*, Handle, void*, Handle, const void*, void*, size_t, Handle) {
+    factors = {alpha, beta};
+    return ++multiplied, 0;
+  };
   return b;
 }
 
@@ -78,6 +82,47 @@ TEST(Products, AddTheBiasThatEachIsGiven) {
   EXPECT_TRUE(products->multiply(product, nullptr));
   EXPECT_EQ(set_pointers[kBiasPointer], at + 16);
   EXPECT_EQ(asked, 1);
+}
+
+// Scales go along with operands in FP8, the factor with the product.
+TEST(Products, PointAtScalesAndFactors) {
+  constexpr int kPointerOfA = 17, kPointerOfB = 18;
+  const Blas library = blas();
+  auto products = Products::create(library);
+  ASSERT_TRUE(products);
+  alignas(16) static std::byte at[256];
+  asked = 0;
+  Product product{.a = at, .b = at, .d = at, .m = 16, .n = 16, .k = 16, .b_transposed = true};
+  product.a_codes = CodedOperand{.scales = at + 32};
+  product.b_codes = CodedOperand{.type = CodeType::kE5m2, .scales = at + 64};
+  EXPECT_TRUE(products->multiply(product, nullptr));
+  EXPECT_EQ(set_pointers[kPointerOfA], at + 64) << "d's transpose is computed: b is the first operand";
+  EXPECT_EQ(set_pointers[kPointerOfB], at + 32);
+  product.a_codes->scales = at + 96;
+  EXPECT_TRUE(products->multiply(product, nullptr));
+  EXPECT_EQ(set_pointers[kPointerOfB], at + 96);
+  EXPECT_EQ(asked, 1);
+  product.a_codes->mode = ScaleMode::kRow128;
+  EXPECT_TRUE(products->multiply(product, nullptr));
+  EXPECT_EQ(asked, 2) << "another form";
+  product.factor = reinterpret_cast<const float*>(at + 128);
+  EXPECT_TRUE(products->multiply(product, nullptr));
+  EXPECT_EQ(factors, (std::pair<const void*, const void*>(at + 128, at + 132)));
+}
+
+TEST(Products, SayWhetherThereIsAnAlgorithm) {
+  const Blas library = blas();
+  auto products = Products::create(library);
+  ASSERT_TRUE(products);
+  multiplied = asked = 0;
+  EXPECT_TRUE(products->multiplies({.m = 2, .n = 3, .k = 4}));
+  proposed = 0;
+  const Product other{.m = 5, .n = 3, .k = 4};
+  EXPECT_FALSE(products->multiplies(other));
+  EXPECT_FALSE(products->multiplies(other));
+  proposed = 1;
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(multiplied, 0);
 }
 
 TEST(Products, RunNoAlgorithmThatIsRefused) {

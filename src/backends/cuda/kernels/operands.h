@@ -54,7 +54,8 @@ inline constexpr int64_t kScratchAlignment = 256;
 class Scratch {
  public:
   Scratch() = default;
-  explicit Scratch(const KernelCall& call) : base_(reinterpret_cast<uintptr_t>(call.workspace.data())) {}
+  explicit Scratch(const KernelCall& call) : Scratch(call.workspace.data()) {}
+  explicit Scratch(const std::byte* memory) : base_(reinterpret_cast<uintptr_t>(memory)) {}
   template <typename T>
   T* take(int64_t count) {
     const uintptr_t at = (base_ + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment + used_;

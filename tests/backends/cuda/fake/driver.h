@@ -52,3 +52,5 @@ int lost();
 
 /// For cuBLASLt, which queues its products: fake::queue.
 extern "C" int plimsollFakeQueue(plimsoll::cuda::Handle stream, std::function<void()>* work);
+/// The card's, 90 or what PLIMSOLL_FAKE_CAPABILITY says.
+extern "C" int plimsollFakeCapability();

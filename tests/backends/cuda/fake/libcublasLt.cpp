@@ -1,11 +1,12 @@
 // cuBLASLt for tests: products as its documents define them, on the fake driver's streams. It refuses what
 // they refuse - shapes that do not fit, types that do not go together, less workspace than was agreed,
 // addresses that are aligned to less - and leaves no numbers in the workspace that it was given.
+#include <atomic>
 #include <cstring>
 #include <functional>
 
 #include "driver.h"
-#include "reference_product.h"
+#include "narrow_product.h"
 
 using fake::Matrix;
 using fake::MatrixProduct;
@@ -24,6 +25,8 @@ struct Description {
   uint32_t epilogue = fake::kPlain;
   void* bias = nullptr;
   int32_t bias_type = -1;
+  int32_t pointer_mode = 0;  // CUBLASLT_POINTER_MODE_HOST, 1: _DEVICE
+  fake::Scales a_scales = {}, b_scales = {};
 };
 struct Preference {
   uint64_t workspace = 0;
@@ -63,6 +66,7 @@ MatrixProduct product_of(Handle description, Handle a, Handle b, Handle c, Handl
   p.a_transposed = about.transpose_a == 1, p.b_transposed = about.transpose_b == 1;
   p.rounds_to_tf32 = about.compute == kSumsTf32;
   p.epilogue = about.epilogue;
+  p.a_scales = about.a_scales, p.b_scales = about.b_scales;
   p.bias = about.bias;
   p.bias_type = about.bias_type < 0 ? p.d.type : about.bias_type;
   return p;
@@ -78,8 +82,13 @@ bool shapes_fit(const MatrixProduct& p) {
   return fit;
 }
 
-int check(const MatrixProduct& p, const Description& about) {
+int check(const MatrixProduct& p, const Description& about, const uint32_t (&alignments)[4]) {
   if (!shapes_fit(p)) return kInvalidValue;
+  if (fake::is_narrow(p.a.type) || fake::is_narrow(p.b.type)) {
+    if (about.compute != kSumsF32 || about.scale != fake::kF32 || p.c.type != p.d.type) return kNotSupported;
+    return fake::check_narrow(p, alignments, plimsollFakeCapability());
+  }
+  if (p.a_scales.data != nullptr || p.b_scales.data != nullptr) return kInvalidValue;
   if (about.compute != kSumsF32 && about.compute != kSumsTf32) return kNotSupported;
   if (about.scale != fake::kF32 || p.a.type != p.b.type || p.c.type != p.d.type) return kNotSupported;
   if (!is_type(p.a.type) || (p.d.type != p.a.type && p.d.type != fake::kF32)) return kNotSupported;
@@ -96,9 +105,12 @@ uint64_t number_of(const MatrixProduct& p) {
   const auto add = [&](auto value) { sum = (sum ^ static_cast<uint64_t>(value)) * 1099511628211u; };
   for (const Matrix& x : {p.a, p.b, p.c, p.d})
     add(x.type), add(x.rows), add(x.columns), add(x.pitch), add(x.batch), add(x.batch_stride);
-  add(p.a_transposed), add(p.b_transposed), add(p.rounds_to_tf32), add(p.epilogue);
+  add(p.a_scales.mode), add(p.b_scales.mode), add(p.a_transposed), add(p.b_transposed), add(p.rounds_to_tf32),
+      add(p.epilogue);
   return sum;
 }
+
+std::atomic<int64_t> narrow_products{0};
 
 bool is_aligned(const void* at, size_t bytes) { return reinterpret_cast<uintptr_t>(at) % bytes == 0; }
 
@@ -120,6 +132,8 @@ int cublasLtMatmulDescDestroy(Handle given) { return delete static_cast<Descript
 int cublasLtMatmulDescSetAttribute(Handle handle, int attribute, const void* value, size_t bytes) {
   auto& about = *static_cast<Description*>(handle);
   switch (attribute) {  // CUBLASLT_MATMUL_DESC_*
+    case 2:
+      return set(about.pointer_mode, value, bytes);
     case 3:
       return set(about.transpose_a, value, bytes);
     case 4:
@@ -128,8 +142,16 @@ int cublasLtMatmulDescSetAttribute(Handle handle, int attribute, const void* val
       return set(about.epilogue, value, bytes);
     case 8:
       return set(about.bias, value, bytes);
+    case 17:
+      return set(about.a_scales.data, value, bytes);
+    case 18:
+      return set(about.b_scales.data, value, bytes);
     case 26:
       return set(about.bias_type, value, bytes);
+    case 31:
+      return set(about.a_scales.mode, value, bytes);
+    case 32:
+      return set(about.b_scales.mode, value, bytes);
     default:
       return kNotSupported;
   }
@@ -176,8 +198,10 @@ int cublasLtMatmulAlgoGetHeuristic(Handle, Handle description, Handle a, Handle 
   const MatrixProduct p = product_of(description, a, b, c, d);
   *found = 0;
   if (wanted < 1) return kInvalidValue;
-  if (const int error = check(p, *static_cast<Description*>(description)); error != kSuccess) return error;
   const auto& preference = *static_cast<Preference*>(wishes);
+  if (const int error = check(p, *static_cast<Description*>(description), preference.alignments);
+      error != kSuccess)
+    return error;
   Choice choice{};
   choice.algorithm.problem = number_of(p);
   const uint64_t partial = 4 * p.d.rows * p.d.columns * 2;
@@ -193,10 +217,12 @@ int cublasLtMatmul(Handle, Handle description, const void* alpha, const void* a,
                    Handle d_layout, const void* chosen, void* workspace, size_t workspace_bytes,
                    Handle stream) {
   MatrixProduct p = product_of(description, a_layout, b_layout, c_layout, d_layout);
-  if (const int error = check(p, *static_cast<Description*>(description)); error != kSuccess) return error;
   Algorithm algorithm{};
   if (chosen == nullptr) return kInvalidValue;
   std::memcpy(&algorithm, chosen, sizeof algorithm);
+  if (const int error = check(p, *static_cast<Description*>(description), algorithm.alignments);
+      error != kSuccess)
+    return error;
   if (algorithm.problem != number_of(p) || algorithm.workspace > workspace_bytes) return kInvalidValue;
   if (algorithm.workspace > 0 && (workspace == nullptr || !is_aligned(workspace, kWorkspaceAlignment)))
     return kInvalidValue;
@@ -207,13 +233,22 @@ int cublasLtMatmul(Handle, Handle description, const void* alpha, const void* a,
         !is_aligned(addresses[i], algorithm.alignments[i]))
       return kInvalidValue;
   p.a_data = a, p.b_data = b, p.c_data = c, p.d_data = d;
-  std::memcpy(&p.alpha, alpha, sizeof p.alpha);
-  std::memcpy(&p.beta, beta, sizeof p.beta);
-  std::function<void()> work = [=] {
+  const auto read_factors = [=](MatrixProduct& product) {
+    std::memcpy(&product.alpha, alpha, sizeof product.alpha);
+    std::memcpy(&product.beta, beta, sizeof product.beta);
+  };
+  const bool on_device = static_cast<Description*>(description)->pointer_mode == 1;
+  if (!on_device) read_factors(p);  // the host's are read now, the device's when the product runs
+  std::function<void()> work = [=]() mutable {
+    if (on_device) read_factors(p);
+    if (fake::is_narrow(p.a.type)) ++narrow_products;
     if (algorithm.workspace > 0) std::memset(workspace, 0xff, algorithm.workspace);
     fake::multiply(p);
   };
   return plimsollFakeQueue(stream, &work) == 0 ? kSuccess : kExecutionFailed;
 }
+
+/// How many products of operands in FP8 and FP4 have run.
+int64_t plimsollFakeNarrowProducts() { return narrow_products; }
 
 }  // extern "C"

@@ -142,9 +142,17 @@ int cuDeviceGetName(char* name, int length, int) {
   if (refused()) return kRefused;
   return std::strncpy(name, "Fake card", static_cast<size_t>(length)), kOk;
 }
+int plimsollFakeCapability() {
+  const char* given = std::getenv("PLIMSOLL_FAKE_CAPABILITY");
+  return given == nullptr ? 90 : std::atoi(given);
+}
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   if (refused()) return kRefused;
-  return *value = attribute == plimsoll::cuda::kComputeMajor ? 9 : 0, kOk;
+  const int capability = plimsollFakeCapability();
+  return *value = attribute == plimsoll::cuda::kComputeMajor   ? capability / 10
+                  : attribute == plimsoll::cuda::kComputeMinor ? capability % 10
+                                                               : 0,
+         kOk;
 }
 int cuDeviceTotalMem_v2(size_t* bytes, int) {
   if (refused()) return kRefused;

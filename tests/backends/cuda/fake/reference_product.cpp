@@ -3,6 +3,8 @@
 #include <cstring>
 #include <vector>
 
+#include "narrow_product.h"
+
 namespace fake {
 namespace {
 
@@ -19,6 +21,7 @@ uint32_t bits_of(float value) {
 
 float load(const void* data, int type, int64_t i) {
   if (type == kF32) return static_cast<const float*>(data)[i];
+  if (is_narrow(type)) return narrow_value(data, type, i);
   const uint16_t bits = static_cast<const uint16_t*>(data)[i];
   if (type == kBf16) return f32_of(uint32_t{bits} << 16);
   _Float16 half;
@@ -55,6 +58,15 @@ std::vector<float> dense(const Matrix& x, const void* data, int64_t first, bool 
   return all;
 }
 
+/// Numbers [rows, columns] of an operand times their scales; its lines are rows or columns.
+void scale(std::vector<float>& numbers, const Scales& scales, int64_t rows, int64_t columns,
+           bool lines_are_rows) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c)
+      numbers[static_cast<size_t>(r * columns + c)] *=
+          lines_are_rows ? scale_of(scales, r, c, rows, columns) : scale_of(scales, c, r, columns, rows);
+}
+
 /// sums[m][n], k by k.
 std::vector<float> sums(const std::vector<float>& a, const std::vector<float>& b, size_t m, size_t n,
                         size_t k) {
@@ -70,8 +82,12 @@ std::vector<float> sums(const std::vector<float>& a, const std::vector<float>& b
 void multiply(const MatrixProduct& p, int32_t batch) {
   const auto m = static_cast<size_t>(p.d.rows), n = static_cast<size_t>(p.d.columns);
   const auto k = static_cast<size_t>(p.a_transposed ? p.a.rows : p.a.columns);
-  const auto a = dense(p.a, p.a_data, batch * p.a.batch_stride, p.a_transposed, p.rounds_to_tf32);
-  const auto b = dense(p.b, p.b_data, batch * p.b.batch_stride, p.b_transposed, p.rounds_to_tf32);
+  auto a = dense(p.a, p.a_data, batch * p.a.batch_stride, p.a_transposed, p.rounds_to_tf32);
+  auto b = dense(p.b, p.b_data, batch * p.b.batch_stride, p.b_transposed, p.rounds_to_tf32);
+  if (is_narrow(p.a.type)) {
+    scale(a, p.a_scales, static_cast<int64_t>(m), static_cast<int64_t>(k), true);
+    scale(b, p.b_scales, static_cast<int64_t>(k), static_cast<int64_t>(n), false);
+  }
   const auto all = sums(a, b, m, n, k);
   const int64_t c0 = batch * p.c.batch_stride, d0 = batch * p.d.batch_stride;
   for (size_t j = 0; j < n; ++j)

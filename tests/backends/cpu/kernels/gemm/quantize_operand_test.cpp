@@ -53,6 +53,38 @@ TEST(QuantizeOperand, TransformsAndDraws) {
     }
 }
 
+/// Every bf16 number, NaNs and infinities too, and f32 that are rounded on the way.
+TEST(QuantizeOperand, OnACardItIsTheCpuToTheBit) {
+  cuda::CudaDevice* card = cuda::fixtures::card();
+  if (card == nullptr) GTEST_SKIP() << "no card";
+  Tensor every{{DType::kBf16, {258, 256}}, {}};
+  for (uint32_t i = 0; i < 258 * 256; ++i) every.bits.push_back(i * 40503 & 0xFFFF);
+  const auto hold = [&](const Tensor& x, const Attrs& attrs, std::vector<Tensor> rest) {
+    OpRun run{"quantize_operand", {x}, attrs};
+    run.inputs.insert(run.inputs.end(), rest.begin(), rest.end());
+    runs_on_card().push_back(run.op);
+    expect_same_bits(run_on_card(*card, run), run_cpu(run), attrs.str("scheme"));
+  };
+  for (const char* name :
+       {"e4m3", "e5m2", "fp8-block-1x128", "fp8-block-128x128", "mxfp8", "nvfp4", "nvfp4-16x16"})
+    for (const bool transposed : {false, true}) {
+      Attrs attrs = in_scheme(name, transposed);
+      hold(every, attrs, {});
+      hold(normal({1, 3}, 1), attrs, {});
+      attrs.set("precision", std::string("bf16"));
+      hold(normal({2, 77, 300}, 2), attrs, {});
+    }
+  for (const bool transposed : {false, true})
+    for (const bool hadamard : {false, true}) {
+      Attrs attrs = in_scheme("nvfp4", transposed);
+      attrs.set("hadamard", hadamard);
+      hold(normal({5, 80, 272}, 3), attrs, {});
+      attrs.set("stochastic", true);
+      attrs.set("key", int64_t{77});
+      hold(normal({5, 80, 272}, 3), attrs, {absent(), ints({4}, {7, 8, 9, 10})});
+    }
+}
+
 /// A sequence draws what it draws in a batch by itself, in both directions.
 TEST(QuantizeOperand, ASequenceDrawsTheSameInAnySplit) {
   const Tensor two = normal({2, 16, 16}, 8);

@@ -1,5 +1,9 @@
 // Products of quantised operands against their reference: what quantize_operand makes of normals goes in.
+#include <dlfcn.h>
+
 #include "backends/cpu/kernel_harness.h"
+#include "backends/cuda/kernels/gemm/coded_product.h"
+#include "ops/scaled_operand.h"
 
 namespace plimsoll::cpu::fixtures {
 namespace {
@@ -95,6 +99,135 @@ TEST(ScaledMatmul, GoesOnFromAnAccumulator) {
     const Tensor first = gradient(0, kHalf, absent());
     expect_same_bits(gradient(0, kTerms, absent()), gradient(kHalf, kHalf, first), isa);
   });
+}
+
+/// Extents that units of a card take.
+TEST(ScaledMatmul, InWholeSixteens) {
+  for (const ScaledCase& c : kScaledCases) {
+    OpRun run = scaled_product(c, 48, 304, 288);
+    expect_op(run, kScaledSum);
+    run.inputs[5] = normal({48, 304}, 5);
+    expect_op(run, kScaledSum);
+    run = scaled_product(c, 144, 32, 160, {{"out", std::string("bf16")}});
+    run.inputs[4] = bf16(normal({32}, 3));
+    expect_op(run, kBf16Step + kScaledSum);
+  }
+}
+
+/// Of a product: compute capabilities of the cards that have units for it, from the first to the last.
+struct UnitsCase {
+  ScaledCase product;
+  int first, last;
+};
+constexpr UnitsCase kUnits[] = {
+    {kScaledCases[0], 89, 999},           {kScaledCases[1], 89, 999},  {kScaledCases[2], 89, 999},
+    {{"e5m2", "e5m2", true, true}, 1, 0}, {kScaledCases[3], 90, 90},   {kScaledCases[4], 90, 90},
+    {kScaledCases[5], 100, 999},          {kScaledCases[6], 100, 999}, {kScaledCases[7], 100, 999}};
+
+cuda::ScaledProduct product_of(const OpRun& run) { return cuda::ScaledProduct(types_of(run, make_op(run))); }
+
+TEST(ScaledMatmul, UnitsOfCards) {
+  for (const UnitsCase& c : kUnits)
+    for (const int capability : {0, 75, 80, 86, 89, 90, 100, 120})
+      EXPECT_EQ(cuda::has_coded_units(product_of(scaled_product(c.product, 48, 32, 64)), capability),
+                capability >= c.first && capability <= c.last)
+          << c.product.a << " " << capability;
+  EXPECT_FALSE(cuda::has_coded_units(product_of(scaled_product(kScaledCases[0], 48, 32, 72)), 90));
+  EXPECT_FALSE(cuda::has_coded_units(product_of(scaled_product(kScaledCases[6], 48, 32, 48)), 100));
+}
+
+/// What the fake library counts; -1 where the library is another.
+int64_t narrow_products() {
+  void* library = dlopen("libcublasLt.so.13", RTLD_NOLOAD | RTLD_LAZY);
+  if (library == nullptr) return -1;
+  const auto count = reinterpret_cast<int64_t (*)()>(dlsym(library, "plimsollFakeNarrowProducts"));
+  return count == nullptr ? -1 : count();
+}
+
+TEST(ScaledMatmul, RunsOnTheUnitsThatTheCardHas) {
+  cuda::CudaDevice* card = cuda::fixtures::card();
+  if (card == nullptr || narrow_products() < 0) GTEST_SKIP() << "no fake card";
+  const int capability = std::stoi(std::string(card->target().instruction_set()).substr(3));
+  for (const UnitsCase& c : kUnits) {
+    const int64_t before = narrow_products();
+    run_on_card(*card, scaled_product(c.product, 48, 32, 64));
+    EXPECT_EQ(narrow_products() - before, capability >= c.first && capability <= c.last ? 1 : 0)
+        << c.product.a;
+  }
+}
+
+/// A number of its own for each place.
+uint32_t mixed(int64_t a, int64_t b) {
+  return static_cast<uint32_t>((a * 2654435761U ^ b * 40503) >> 3 & 0xFFFF);
+}
+
+/// Codes and scales of lines [first, first + lines) of an operand whose lines are 384 of `k` elements.
+std::vector<Tensor> lines_of_codes(const char* name, bool across, int64_t first, int64_t lines, int64_t k) {
+  const numerics::Scheme scheme = *numerics::find_scheme(name);
+  const numerics::SchemeInfo& info = numerics::info(scheme);
+  const Shape matrix = across ? Shape{k, lines} : Shape{lines, k};
+  Tensor codes{ops::codes_type(scheme, matrix), {}}, scales{ops::scales_type(scheme, matrix), {}};
+  const auto at = [&](int64_t row, int64_t col) {
+    return across ? mixed(first + col, row) : mixed(first + row, col);
+  };
+  const bool halves = numerics::info(info.codes).stored_bits == 4;
+  const int64_t cols = codes.type.shape.dim(1), rows = codes.type.shape.dim(0);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < cols; ++c)
+      codes.bits.push_back(halves ? at(r, 2 * c) % 16 | at(r, 2 * c + 1) % 16 << 4 : at(r, c) % 0x70);
+  if (info.block_rows == 0) {
+    scales.bits = {std::bit_cast<uint32_t>(0.5F)};
+    return {codes, scales, scalar(3)};
+  }
+  const int64_t first_row = across ? 0 : first / info.block_rows,
+                first_col = across ? first / info.block_cols : 0;
+  for (int64_t r = 0; r < scales.type.shape.dim(0); ++r)
+    for (int64_t c = 0; c < scales.type.shape.dim(1); ++c) {
+      const uint32_t some = mixed(first_row + r, first_col + c) % 8;
+      scales.bits.push_back(scales.type.dtype == DType::kF32     ? (124 + some) << 23
+                            : scheme == numerics::Scheme::kMxfp8 ? 122 + some
+                                                                 : 0x30 + some);
+    }
+  return {codes, scales, scalar(3)};
+}
+
+/// A product whose columns go by bands has in each column what the product with that band alone has.
+TEST(ScaledMatmul, BandsOfACardAreTheirColumns) {
+  cuda::CudaDevice* card = cuda::fixtures::card();
+  if (card == nullptr) GTEST_SKIP() << "no card";
+  constexpr int64_t kRows = 16, kColumns = 384, kTerms = 65536, kBand = 256;
+  const auto product = [&](const ScaledCase& c, int64_t first, int64_t columns) {
+    const auto a = lines_of_codes(c.a, c.a_across, 0, kRows, kTerms),
+               b = lines_of_codes(c.b, c.b_across, first, columns, kTerms);
+    OpRun run{"scaled_matmul",
+              {a[0], a[1], b[0], b[1], absent(), absent()},
+              {{"a_scheme", std::string(c.a)},
+               {"b_scheme", std::string(c.b)},
+               {"a_across", c.a_across},
+               {"b_across", c.b_across},
+               {"inner", kTerms},
+               {"columns", columns}}};
+    if (std::string(c.a) == "nvfp4") run.inputs.insert(run.inputs.end(), {a[2], b[2]});
+    return run;
+  };
+  const int capability = std::stoi(std::string(card->target().instruction_set()).substr(3));
+  bool is_first = true;
+  for (const size_t i : {1U, 3U, 4U, 5U, 7U}) {
+    const OpRun whole = product(kScaledCases[i], 0, kColumns);
+    ASSERT_EQ(product_of(whole).band(), kBand);
+    if (!cuda::has_coded_units(product_of(whole), capability) && !is_first) continue;
+    is_first = false;
+    const Tensor all = run_on_card(*card, whole)[0];
+    for (const int64_t first : {int64_t{0}, kBand}) {
+      const int64_t columns = std::min(kBand, kColumns - first);
+      const Tensor part = run_on_card(*card, product(kScaledCases[i], first, columns))[0];
+      for (int64_t e = 0; e < kRows * columns; ++e) {
+        const auto wanted = part.value(static_cast<size_t>(e));
+        const auto got = all.value(static_cast<size_t>(e / columns * kColumns + first + e % columns));
+        ASSERT_NEAR(got, wanted, 1e-5 * std::abs(wanted)) << kScaledCases[i].a << " " << first << " " << e;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "backends/cuda/cuda_target.h"
 
 #include "backends/cuda/kernel.h"
+#include "backends/cuda/kernels/gemm/coded_product.h"
 
 namespace plimsoll::cuda {
 namespace {
@@ -43,6 +44,12 @@ Status CudaTarget::accepts(const ir::OpTypes& types) const {
         "set quantization=null: with lora, weights in bf16 (training.state.weights=bf16) take 2 bytes a "
         "parameter"};
   return kernel->accepts == nullptr ? Status(Ok{}) : kernel->accepts(types, capability_);
+}
+
+std::string_view CudaTarget::computes_codes_in(const ir::OpTypes& types) const {
+  const ScaledProduct product(types);
+  if (!has_coded_units(product, capability_)) return "bf16";
+  return numerics::is_nvfp4(product.a) ? "fp4" : "fp8";
 }
 
 }  // namespace plimsoll::cuda

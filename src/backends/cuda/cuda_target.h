@@ -36,6 +36,7 @@ class CudaTarget final : public runtime::Target {
   [[nodiscard]] bool has_matrix_units(ir::DType dtype) const override {
     return is_turing() ? dtype == ir::DType::kF16 : ir::is_half_precision(dtype);
   }
+  [[nodiscard]] std::string_view computes_codes_in(const ir::OpTypes& types) const override;
 
  private:
   [[nodiscard]] bool is_turing() const { return capability_ > 0 && capability_ < 80; }

@@ -114,8 +114,9 @@ std::string fp8_table(const std::vector<passes::Fp8Product>& products, const std
   for (const passes::Fp8Product& p : products)
     rows.add(p.layer, p.block,
              {p.product, p.left.empty() ? "bf16" : p.left, p.right.empty() ? "bf16" : p.right,
-              p.note.empty() ? "-" : p.note});
-  return rows.text({{"product"}, {"layer"}, {"products", kRight}, {"left"}, {"right"}, {"note"}}, 1);
+              p.computed_in.empty() ? "bf16" : p.computed_in, p.note.empty() ? "-" : p.note});
+  return rows.text(
+      {{"product"}, {"layer"}, {"products", kRight}, {"left"}, {"right"}, {"computed in"}, {"note"}}, 1);
 }
 
 std::string casts_table(const std::vector<planner::CastUse>& casts, const std::set<int>& layers) {
@@ -192,6 +193,7 @@ io::Tree event_of(const passes::Fp8Product& p) {
                         {"product", io::Tree::of(p.product)},
                         {"left", text_or_null(p.left)},
                         {"right", text_or_null(p.right)},
+                        {"computed_in", text_or_null(p.computed_in)},
                         {"note", text_or_null(p.note)}});
 }
 

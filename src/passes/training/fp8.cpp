@@ -194,9 +194,19 @@ class Fp8Pass {
     std::vector<ValueId> inputs = {a.codes, a.scales, b.codes, b.scales, e.bias, e.acc};
     if (numerics::is_nvfp4(a.form.scheme)) inputs.insert(inputs.end(), {a.amax, b.amax});
     while (!inputs.back().valid()) inputs.pop_back();
+    told.computed_in = computed_in(inputs, type, attrs);
     const auto result = rewriter_.before(id, "scaled_matmul", std::move(inputs), std::move(attrs));
     rewriter_.replace(rewriter_.op(id).outputs[0], result[0]);
     rewriter_.remove(id);
+  }
+
+  [[nodiscard]] std::string computed_in(const std::vector<ValueId>& inputs, const ir::TensorType& result,
+                                        const ir::Attrs& attrs) const {
+    if (!options_.fp8.computed_in) return "";
+    ir::OpTypes types{"scaled_matmul", {}, {result}, attrs};
+    for (const ValueId input : inputs)
+      types.inputs.push_back(input.valid() ? rewriter_.type(input) : ir::TensorType{});
+    return std::string(options_.fp8.computed_in(types));
   }
 
   static std::string note_of(const QuantisedOperand& a, const QuantisedOperand& b, const Extents& e) {

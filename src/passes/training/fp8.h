@@ -11,8 +11,10 @@
 // into the history's first row at the program's end (ops/fp8_scaling.h); recomputed ones record nothing.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "numerics/fp8_recipes.h"
@@ -32,6 +34,8 @@ struct Fp8Settings {
   /// Codes and scales of the operands of programs with backward are kept in states of class kOutput,
   /// "q.<module>.<x|w|dy>.values", ".scales" and of nvfp4 ".amax"; x_t: the copy that is turned.
   bool dumps = false;
+  /// What the device computes a scaled_matmul of those types in, for the report; empty: it is not known.
+  std::function<std::string_view(const ir::OpTypes&)> computed_in = {};
 };
 
 struct Fp8PassOptions {
@@ -44,6 +48,7 @@ struct Fp8PassOptions {
 struct Fp8Product {
   std::string layer = {}, product = {};  ///< "y", "dx", "dw"
   std::string left = {}, right = {};     ///< schemes of its operands; empty where it stays in bf16
+  std::string computed_in = {};          ///< "fp8", "fp4", "bf16"; empty: it is not known
   std::string note = {};                 ///< what padding, transforms and rounding it has, or why it stays
   int32_t block = ir::kNoBlock;
 };

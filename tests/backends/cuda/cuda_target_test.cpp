@@ -62,6 +62,25 @@ TEST(CudaTarget, WhatHasNoKernelIsRefused) {
   EXPECT_THAT(status.error().hint, HasSubstr("runtime.device=cpu"));
 }
 
+/// What a plan says of products in FP8 and FP4, whose operands are stored so in any case.
+TEST(CudaTarget, SaysWhatProductsOfCodesAreComputedIn) {
+  const auto computed_in = [](int capability, const char* scheme, int64_t rows) {
+    const ir::Attrs attrs{{"a_scheme", std::string(scheme)},
+                          {"b_scheme", std::string(scheme)},
+                          {"inner", int64_t{64}},
+                          {"columns", int64_t{32}}};
+    return CudaTarget(capability, 1_GiB, 1)
+        .computes_codes_in({"scaled_matmul", {}, {matrix(DType::kF32, rows, 32)}, attrs});
+  };
+  EXPECT_EQ(computed_in(80, "e4m3", 16), "bf16");
+  EXPECT_EQ(computed_in(89, "e4m3", 16), "fp8");
+  EXPECT_EQ(computed_in(90, "e4m3", 17), "bf16") << "no whole sixteens";
+  EXPECT_EQ(computed_in(90, "mxfp8", 16), "bf16");
+  EXPECT_EQ(computed_in(100, "mxfp8", 16), "fp8");
+  EXPECT_EQ(computed_in(120, "nvfp4", 16), "fp4");
+  EXPECT_EQ(computed_in(0, "e4m3", 16), "bf16") << "a card of no name";
+}
+
 TEST(CudaTarget, LooksAtTypesAndNotAtNamesAlone) {
   const CudaTarget target(90, 1_GiB, 1), turing(75, 1_GiB, 1);
   const ir::Attrs none;

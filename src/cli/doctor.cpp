@@ -19,6 +19,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/data/data_json.h"
+#include "cli/doctor_ranks.h"
 #include "cli/profile/rates_text.h"
 #include "cli/terminal.h"
 #include "io/file.h"
@@ -51,6 +52,7 @@ struct Report {
   planner::ProcessOverhead overhead;
   std::string rates;   ///< where plans take seconds from
   std::string copies;  ///< and what they know of copies and of the disk, as lines
+  RanksReport ranks;
   std::vector<std::string> advice;
 };
 
@@ -81,8 +83,10 @@ Report look_at_machine() {
            .overhead = planner::load_overhead(),
            .rates = "built in, not measured",
            .copies = {},
+           .ranks = look_at_ranks(),
            .advice = {}};
   look_at_rates(r);
+  if (!r.ranks.advice.empty()) r.advice.push_back(r.ranks.advice);
   const auto advise = [&](bool bad, const char* text) {
     if (bad) r.advice.emplace_back(text);
   };
@@ -120,6 +124,8 @@ void print_report(const Report& r) {
                         overhead.measured ? "measured for this build" : "built-in, not measured"));
   print_row("rates", r.rates);
   print_text(r.copies);
+  print_text("\nRanks\n");
+  for (const auto& [label, value] : ranks_rows(r.ranks)) print_row(label.c_str(), value);
   print_text("\nAdvice\n");
   for (const std::string& text : r.advice) print_text(fmt::format("  - {}\n", text));
   if (r.advice.empty()) print_text("  nothing is missing\n");
@@ -151,6 +157,7 @@ void print_json(const Report& r) {
                                        {"per_op_bytes", io::Tree::of(r.overhead.per_op_bytes)},
                                        {"measured", io::Tree::of(r.overhead.measured)}})},
            {"rates", json_text(r.rates)},
+           {"ranks", ranks_json(r.ranks)},
            {"advice", texts(r.advice)}})));
 }
 

@@ -10,6 +10,7 @@
 #include "base/host.h"
 #include "base/process.h"
 #include "cli/exit_code.h"
+#include "ranks/mpi_library.h"
 #include "settings/distributed.h"
 #include "settings/run_config.h"
 
@@ -32,6 +33,20 @@ double deadline_seconds() {
 
 void end_process(const Error& error) { ::_exit(report(error)); }
 
+/// What the run file says. A launcher that says the same knows more.
+ranks::Launch named_launch(const settings::DistributedSettings& d,
+                           const std::optional<ranks::Launch>& found) {
+  ranks::Launch named{.rank = static_cast<int>(d.rank.value_or(found ? found->rank : 0)),
+                      .ranks = static_cast<int>(*d.ranks),
+                      .source = "distributed.rank",
+                      .job = found ? found->job : fmt::format("parent.{}", ::getppid())};
+  named.local_rank = named.rank;
+  named.local_ranks = named.ranks;
+  if (found && found->rank == named.rank && found->ranks == named.ranks) named = *found;
+  if (!d.address.empty()) named.address = d.address;
+  return named;
+}
+
 /// `found`: what the environment says.
 Result<std::optional<ranks::Launch>> find_launch(const RunArguments& arguments,
                                                  std::optional<ranks::Launch> found) {
@@ -41,37 +56,40 @@ Result<std::optional<ranks::Launch>> find_launch(const RunArguments& arguments,
   if (!config) return found;  // load_run tells
   const settings::DistributedSettings& d = config->distributed;
   if (d.launcher == "none") return std::optional<ranks::Launch>();
-  if (settings::names_rank(d) && d.ranks && *d.ranks > 1) {
-    ranks::Launch named{.rank = static_cast<int>(d.rank.value_or(found ? found->rank : 0)),
-                        .ranks = static_cast<int>(*d.ranks),
-                        .source = "distributed.rank",
-                        .job = found ? found->job : fmt::format("parent.{}", ::getppid()),
-                        .address = d.address};
-    named.local_rank = named.rank;
-    named.local_ranks = named.ranks;
-    return std::optional(std::move(named));
-  }
+  if (settings::names_rank(d) && d.ranks && *d.ranks > 1) return std::optional(named_launch(d, found));
   if (found && d.ranks && *d.ranks != found->ranks)
     return Error{
         ErrorCode::kInvalidArgument,
         fmt::format("distributed.ranks is {}, and {} has started {}", *d.ranks, found->source, found->ranks),
         "distributed.ranks", "leave it out: the launcher says how many there are"};
-  if (found) found->address = d.address;
+  if (found && !d.address.empty()) found->address = d.address;
   return found;
 }
 
-/// Adds to the overrides what follows from a rank's place. A number of threads that was given stays.
-Status add_place(const ranks::Launch& launch, RunArguments& arguments) {
-  PLIMSOLL_TRY(ranks::check_launch(launch));
-  arguments.overrides.push_back(fmt::format("distributed.ranks={}", launch.ranks));
-  arguments.overrides.push_back(fmt::format("distributed.rank={}", launch.rank));
+/// Opens MPI's library where ranks exchange by it.
+Result<std::shared_ptr<ranks::MpiCalls>> mpi_of(const ranks::Launch& launch, const std::string& library,
+                                                const std::string& transport) {
+  if (transport != "mpi") return std::shared_ptr<ranks::MpiCalls>();
+  PLIMSOLL_ASSIGN(const ranks::MpiLibrary found, ranks::find_mpi(launch, library));
+  if (launch.rank == 0) note(fmt::format("ranks exchange by {} ({})", found.version, found.path));
+  return found.calls;
+}
+
+/// Adds to the overrides what follows from a rank's place, and opens what it exchanges by. A number of
+/// threads that was given stays.
+Result<std::shared_ptr<ranks::MpiCalls>> add_place(const ranks::Launch& launch, RunArguments& arguments) {
+  const auto add = [&](std::string text) { arguments.overrides.push_back(std::move(text)); };
+  add(fmt::format("distributed.ranks={}", launch.ranks));
+  add(fmt::format("distributed.rank={}", launch.rank));
   PLIMSOLL_ASSIGN(
       const settings::RunConfig config,
       settings::load_run_config(arguments.file, arguments.overrides, settings::RunUse::kTraining));
   if (!config.runtime.threads)
-    arguments.overrides.push_back(
-        fmt::format("runtime.threads={}", std::max(1, num_available_cpus() / launch.local_ranks)));
-  return Ok{};
+    add(fmt::format("runtime.threads={}", std::max(1, num_available_cpus() / launch.local_ranks)));
+  const settings::DistributedSettings& d = config.distributed;
+  PLIMSOLL_ASSIGN(const std::string transport, ranks::choose_transport(launch, d.transport));
+  add("distributed.transport=" + transport);
+  return mpi_of(launch, d.library, transport);
 }
 
 }  // namespace
@@ -85,9 +103,11 @@ Result<std::unique_ptr<ranks::Group>> join_ranks(RunArguments& arguments) {
   const auto launch = find_launch(arguments, found);
   if (!launch) return told(launch.error());
   if (!*launch) return std::unique_ptr<ranks::Group>();
-  if (const Status added = add_place(**launch, arguments); !added) return told(added.error());
+  const auto mpi = add_place(**launch, arguments);
+  if (!mpi) return told(mpi.error());
   auto group = ranks::Group::join(
-      **launch, {.deadline_seconds = deadline_seconds(), .build = build(), .end_process = end_process});
+      **launch,
+      {.deadline_seconds = deadline_seconds(), .build = build(), .mpi = *mpi, .end_process = end_process});
   if (group && (*launch)->rank == 0)
     note(fmt::format("{} ranks, started by {}: each has a part of every step", (*launch)->ranks,
                      (*launch)->source));

@@ -1,163 +1,30 @@
 #include "ranks/group.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <climits>
-#include <cstdlib>
 #include <sstream>
 
-#include "base/check.h"
 #include "base/process.h"
 #include "ranks/error_text.h"
-#include "ranks/host_memory.h"
-#include "ranks/meeting.h"
+#include "ranks/group_peer.h"
 
 namespace plimsoll::ranks {
 namespace {
 
 constexpr int kPollMilliseconds = 100;
 constexpr double kBeatSeconds = 0.5;
-/// Within which a rank that has connected introduces itself; who does not keeps the others waiting.
-constexpr double kHelloSeconds = 10;
-/// That a process has to end by itself behind a lost rank: together with finding it out, within two.
-constexpr double kLeaveSeconds = 1.0;
 /// A rank that takes so many times a step's planned time for one is taken to hang.
 constexpr double kStepsOfDeadline = 20;
 
-std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
-}
-
-struct Hello {
-  int rank = -1, ranks = 0;
-  int64_t pid = 0;
-  std::string host, build;
-
-  [[nodiscard]] std::string text() const {
-    return fmt::format("{} {} {} {} {}", rank, ranks, pid, host, build);
-  }
-  static Hello parse(const std::string& text) {
-    Hello hello;
-    std::istringstream in(text);
-    in >> hello.rank >> hello.ranks >> hello.pid >> hello.host >> hello.build;
-    return hello;
-  }
-};
-
 }  // namespace
-
-/// Another rank; fields behind `connection` are the watch's, or guarded by the group's mutex.
-struct Group::Peer {
-  int rank = 0;
-  int64_t pid = 0;
-  std::string host;
-  Connection connection;
-  std::mutex sending;
-  bool has_left = false;
-  std::deque<std::string> texts;
-  double heard_at = 0, moved_at = 0;  ///< its last message; the last one with other progress
-  int64_t step = 0, progress = -1;
-  Phase phase = Phase::kPreparing;
-};
 
 Group::Group(const Launch& launch, GroupOptions options)
     : launch_(launch), options_(std::move(options)), deadline_(options_.deadline_seconds) {}
 
-Group::~Group() { leave(); }
-
-// ---- meeting
-
-Result<std::unique_ptr<Group>> Group::join(const Launch& launch, GroupOptions options) {
-  std::unique_ptr<Group> group(new Group(launch, std::move(options)));
-  PLIMSOLL_TRY(launch.rank == 0 ? group->meet_all() : group->meet_first());
-  if (launch.rank != 0) PLIMSOLL_TRY(group->start_watching());
-  return group;
-}
-
-Status Group::meet_all() {
-  PLIMSOLL_ASSIGN(const Connection listener, listen_for_ranks(launch_));
-  const double end = now_seconds() + options_.start_seconds;
-  while (std::ssize(peers_) + 1 < launch_.ranks) {
-    PLIMSOLL_ASSIGN(std::optional<Connection> accepted,
-                    accept_rank(listener, std::max(0.0, end - now_seconds())));
-    if (!accepted) {
-      std::vector<int> missing;
-      for (int rank = 1; rank < launch_.ranks; ++rank)
-        if (peer_of(rank) == nullptr) missing.push_back(rank);
-      return Error{ErrorCode::kIo,
-                   fmt::format("rank {} of {} has not come within {:.0f} s", fmt::join(missing, ", "),
-                               launch_.ranks, options_.start_seconds),
-                   launch_.source, "see what it printed, and start all ranks together"};
-    }
-    PLIMSOLL_TRY(introduce(std::move(*accepted)));
-  }
-  PLIMSOLL_ASSIGN(memory_, HostMemory::create(launch_.ranks, [this] { return check_while_waiting(); }));
-  for (const auto& peer : peers_)
-    PLIMSOLL_TRY(peer->connection.send(MessageKind::kWelcome, memory_->place()));
-  return Ok{};
-}
-
-Status Group::introduce(Connection connection) {
-  auto said = connection.wait_for_next(std::min(options_.start_seconds, kHelloSeconds));
-  if (!said || said->kind != MessageKind::kHello) return Ok{};  // a stranger, or one who has gone already
-  const Hello hello = Hello::parse(said->text);
-  std::string wrong;
-  if (hello.ranks != launch_.ranks)
-    wrong = fmt::format("rank {} is of {} ranks, rank 0 of {}", hello.rank, hello.ranks, launch_.ranks);
-  else if (hello.rank <= 0 || hello.rank >= launch_.ranks || peer_of(hello.rank) != nullptr)
-    wrong = fmt::format("two processes are rank {}", hello.rank);
-  else if (hello.build != options_.build)
-    wrong = fmt::format("rank {} runs build {}, rank 0 build {}", hello.rank, hello.build, options_.build);
-  if (!wrong.empty()) {
-    const Error error{ErrorCode::kBadData, wrong, launch_.source, "start all ranks with one launcher"};
-    (void)connection.send(MessageKind::kFailed, error_text({error.code, ""}));
-    for (const auto& peer : peers_)
-      (void)peer->connection.send(MessageKind::kFailed, error_text({error.code, ""}));
-    return error;
-  }
-  auto peer = std::make_unique<Peer>();
-  peer->rank = hello.rank;
-  peer->pid = hello.pid;
-  peer->host = hello.host;
-  peer->connection = std::move(connection);
-  peers_.push_back(std::move(peer));
-  std::ranges::sort(peers_, {}, [](const auto& p) { return p->rank; });
-  return Ok{};
-}
-
-Status Group::meet_first() {
-  auto first = std::make_unique<Peer>();
-  PLIMSOLL_ASSIGN(first->connection, connect_to_first(launch_, options_.start_seconds));
-  const Hello hello{launch_.rank, launch_.ranks, ::getpid(), host_name(), options_.build};
-  PLIMSOLL_TRY(first->connection.send(MessageKind::kHello, hello.text()));
-  PLIMSOLL_ASSIGN(const Message welcome, first->connection.wait_for_next(options_.start_seconds));
-  if (welcome.kind == MessageKind::kFailed) return parse_error(welcome.text);
-  first->host = hello.host;
-  peers_.push_back(std::move(first));
-  auto memory =
-      HostMemory::open(launch_.rank, launch_.ranks, welcome.text, [this] { return check_while_waiting(); });
-  if (!memory) return failure_of_first(*peers_.front()).value_or(memory.error());
-  memory_ = std::move(*memory);
-  return Ok{};
-}
-
-/// What rank 0 has told of before it ended; nothing: it still runs, or ended without a word.
-std::optional<Error> Group::failure_of_first(Peer& first) {
-  const double end = now_seconds() + kLeaveSeconds;
-  while (now_seconds() < end) {
-    auto message = first.connection.wait_for_next(end - now_seconds());
-    if (!message) return std::nullopt;
-    if (message->kind == MessageKind::kFailed) return parse_error(message->text);
-  }
-  return std::nullopt;
-}
+Group::~Group() { end(); }
 
 /// Who waits for others does not hang.
 Status Group::check_while_waiting() {
@@ -175,10 +42,7 @@ Group::Peer* Group::peer_of(int rank) {
 
 // ---- the watch
 
-Status Group::open_communicator() {
-  const char* staged = std::getenv("PLIMSOLL_RANKS_STAGED");  // for tests of what a container refuses
-  return memory_->find_way(staged != nullptr && *staged == '1');
-}
+Status Group::open_communicator() { return transport_->open(); }
 
 void Group::expect_step(double seconds) {
   if (options_.deadline_seconds >= GroupOptions().deadline_seconds)
@@ -359,7 +223,7 @@ void Group::set_note(std::string note) {
 Error Group::fail(const Error& error) {
   const auto before = failure();
   if (before) {
-    leave();
+    end();
     return *before;
   }
   bool told = rank() != 0;
@@ -373,11 +237,17 @@ Error Group::fail(const Error& error) {
                       [&] { return failure_.has_value(); });
     told = failure_ && is_told(*failure_);
   }
-  leave();
+  end();
   return told ? Error{error.code, ""} : error;
 }
 
 void Group::leave() {
+  // The others are watched meanwhile: where one is lost, the library may wait for it in vain.
+  if (!leaving_ && !has_failed() && transport_ != nullptr) transport_->close();
+  end();
+}
+
+void Group::end() {
   if (leaving_.exchange(true)) return;
   for (const auto& peer : peers_) (void)send(*peer, MessageKind::kBye, "");
   watch_.join();
@@ -388,7 +258,7 @@ std::optional<Error> Group::failure() const {
   return failure_;
 }
 
-runtime::Communicator& Group::communicator() { return *memory_; }
-double Group::take_wait_seconds() { return memory_->take_wait_seconds(); }
+runtime::Communicator& Group::communicator() { return *transport_; }
+double Group::take_wait_seconds() { return transport_->take_wait_seconds(); }
 
 }  // namespace plimsoll::ranks

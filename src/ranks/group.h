@@ -21,7 +21,8 @@
 #include "base/thread.h"
 #include "ranks/launch.h"
 #include "ranks/message.h"
-#include "runtime/communicator.h"
+#include "ranks/mpi_calls.h"
+#include "ranks/transport.h"
 
 namespace plimsoll::ranks {
 
@@ -29,6 +30,8 @@ struct GroupOptions {
   double start_seconds = 120;    ///< within which all ranks must have come
   double deadline_seconds = 60;  ///< without a sign of life, or without progress within a step
   std::string build = {};        ///< the same on all ranks
+  /// The functions of MPI by which ranks exchange bytes. Null: through the memory of their machine.
+  std::shared_ptr<MpiCalls> mpi = {};
   /// Ends the process where a rank is lost and this one is not on its way out within a second. Called on the
   /// group's thread. Null: nothing ends it.
   std::function<void(const Error& error)> end_process = {};
@@ -36,8 +39,6 @@ struct GroupOptions {
 
 /// What a rank does, as its heartbeat tells.
 enum class Phase : int { kPreparing, kComputing, kWaiting, kOther };
-
-class HostMemory;
 
 /// An error that rank 0 reports for all has no text on the others: is_told().
 inline bool is_told(const Error& error) { return error.what.empty(); }
@@ -47,7 +48,7 @@ class Group {
   /// Meets the others. Errors: kIo where one does not come, named; kBadData where two are of one number, or
   /// of another job or build.
   static Result<std::unique_ptr<Group>> join(const Launch& launch, GroupOptions options);
-  /// As leave().
+  /// Ends without waiting for the others.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -60,8 +61,8 @@ class Group {
   /// the start; rank 0 once no child process of its own is to come, which must be forked while no thread
   /// runs. Errors: kIo.
   Status start_watching();
-  /// Finds out how ranks read each other's memory; call on all at the same place. Errors: kIo, of other
-  /// ranks.
+  /// Connects the ranks for the exchange of bytes; call on all at the same place, behind the last child
+  /// process. Errors: kIo, of other ranks; kInvalidArgument where MPI counts other ranks.
   Status open_communicator();
   /// The longest step that is planned: what is taken for a rank that hangs follows from it.
   void expect_step(double seconds);
@@ -85,7 +86,7 @@ class Group {
   [[nodiscard]] std::optional<Error> failure() const;
   [[nodiscard]] bool has_failed() const { return failed_.load(std::memory_order_acquire); }
 
-  /// Between the ranks of this machine. Lives as long as the group.
+  /// Between the ranks. Lives as long as the group.
   [[nodiscard]] runtime::Communicator& communicator();
   /// Seconds that this rank has waited for others in it since it was last asked.
   double take_wait_seconds();
@@ -98,6 +99,8 @@ class Group {
   Status check_while_waiting();
   Status meet_first();
   std::optional<Error> failure_of_first(Peer& first);
+  void use_mpi();
+  void end();
   void watch();
   void take_messages(Peer& peer);
   void take(Peer& peer, const Message& message);
@@ -113,7 +116,7 @@ class Group {
   Launch launch_;
   GroupOptions options_;
   std::vector<std::unique_ptr<Peer>> peers_;  ///< on rank 0 all others, else rank 0
-  std::unique_ptr<HostMemory> memory_;
+  std::unique_ptr<Transport> transport_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Error> failure_;

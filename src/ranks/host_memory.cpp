@@ -13,11 +13,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
 #include "base/process.h"
 #include "base/units.h"
+#include "ranks/pieces.h"
 
 namespace plimsoll::ranks {
 namespace {
@@ -28,8 +30,6 @@ constexpr size_t kReadBytes = size_t{1} << 20;
 constexpr int64_t kSlotBytes = int64_t{256} << 10;
 /// Between two looks at whether the others live.
 constexpr long kTickNanoseconds = 20'000'000;
-/// Within which the end of a rank is noticed.
-constexpr double kNamedSeconds = 0.8;
 
 Error refused(const char* what) {
   return {ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno)), "memory between ranks"};
@@ -97,6 +97,11 @@ Status HostMemory::map(int fd) {
   // permission.
   (void)::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   return Ok{};
+}
+
+Status HostMemory::open() {
+  const char* staged = std::getenv("PLIMSOLL_RANKS_STAGED");  // for tests of what a container refuses
+  return find_way(staged != nullptr && *staged == '1');
 }
 
 Status HostMemory::find_way(bool staged) {
@@ -191,19 +196,6 @@ Status HostMemory::in_rounds(int64_t most, const Range& parts) {
   }
   return Ok{};
 }
-
-namespace {
-
-/// What there is of [begin, begin + bytes).
-template <typename T>
-std::span<T> part(std::span<T> all, int64_t begin, int64_t bytes) {
-  const auto size = static_cast<int64_t>(all.size());
-  const int64_t first = std::clamp<int64_t>(begin, 0, size);
-  return all.subspan(static_cast<size_t>(first),
-                     static_cast<size_t>(std::clamp<int64_t>(begin + bytes, first, size) - first));
-}
-
-}  // namespace
 
 Status HostMemory::exchange(std::span<const std::byte> own, int64_t piece_bytes,
                             std::span<std::byte> received) {

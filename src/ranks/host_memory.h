@@ -14,11 +14,11 @@
 #include <memory>
 #include <string>
 
-#include "runtime/communicator.h"
+#include "ranks/transport.h"
 
 namespace plimsoll::ranks {
 
-class HostMemory final : public runtime::Communicator {
+class HostMemory final : public Transport {
  public:
   /// Rank 0 makes the block, the others open it by what `place` of rank 0 says. `check` is asked while it
   /// waits and returns why there is nothing more to wait for. Errors: kIo.
@@ -32,6 +32,7 @@ class HostMemory final : public runtime::Communicator {
   [[nodiscard]] const std::string& place() const { return place_; }
   /// Whether ranks may read each other; all find out together. `staged` asks for the slots in any case.
   Status find_way(bool staged);
+  Status open() override;
   [[nodiscard]] bool is_staged() const { return staged_; }
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -39,9 +40,7 @@ class HostMemory final : public runtime::Communicator {
   Status exchange(std::span<const std::byte> own, int64_t piece_bytes,
                   std::span<std::byte> received) override;
   Status gather(std::span<const std::byte> piece, std::span<std::byte> whole) override;
-
-  /// Seconds that this rank waited for others since it was last asked. Any thread.
-  double take_wait_seconds();
+  double take_wait_seconds() override;
 
  private:
   struct Block;

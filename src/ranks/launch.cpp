@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>
@@ -10,6 +11,8 @@ namespace plimsoll::ranks {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;
+/// Below those that the system gives to whoever asks for any.
+constexpr uint32_t kFirstPort = 20'000, kPorts = 10'000;
 
 /// The names of a launcher's variables; empty: it has none.
 struct Row {
@@ -17,20 +20,25 @@ struct Row {
   const char *rank, *ranks, *local_rank, *local_ranks;
   const char* job;       ///< the job's own name
   const char* job_part;  ///< of a step within it
+  const char* machines;  ///< a list, of which rank 0 has the first
+  Launcher launcher;
+  const char* not_with = "";  ///< another launcher's, which has been started by this one
 };
 constexpr std::array kRows = {
     Row{"plimsoll launch", "PLIMSOLL_RANK", "PLIMSOLL_RANKS", "PLIMSOLL_RANK", "PLIMSOLL_RANKS",
-        "PLIMSOLL_JOB", ""},
+        "PLIMSOLL_JOB", "", "", Launcher::kNoMpi},
     Row{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-        "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"},
+        "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE", "", Launcher::kOpenMpi},
+    Row{"srun with PMI-2", "PMI_RANK", "PMI_SIZE", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
+        "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NODELIST", Launcher::kMpich, "MPI_LOCALNRANKS"},
     Row{"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "SLURM_JOB_ID",
-        "SLURM_STEP_ID"},
+        "SLURM_STEP_ID", "SLURM_STEP_NODELIST", Launcher::kMpich},
     Row{"srun with PMIx", "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
-        "SLURM_JOB_ID", "SLURM_STEP_ID"},
+        "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NODELIST", Launcher::kAnyMpi},
     Row{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
-        "SLURM_JOB_ID", "SLURM_STEP_ID"},
+        "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NODELIST", Launcher::kNoMpi},
     Row{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID",
-        "MASTER_PORT"}};
+        "MASTER_PORT", "", Launcher::kNoMpi}};
 
 std::string_view text_of(const Environment& environment, const char* name) {
   const char* text = *name == '\0' ? nullptr : environment(name);
@@ -71,8 +79,34 @@ std::string job_of(const Row& row, const Environment& environment, int64_t paren
   return job.empty() ? fmt::format("parent.{}", parent) : job;
 }
 
+/// "node[003-005,9],login" -> "node003".
+std::string first_machine(std::string_view list) {
+  const size_t end = std::min(list.find_first_of(",["), list.size());
+  std::string name(list.substr(0, end));
+  if (end == list.size() || list[end] == ',') return name;
+  const std::string_view numbers = list.substr(end + 1);
+  name += numbers.substr(0, numbers.find_first_of(",-]"));
+  const size_t close = std::min(numbers.find(']'), numbers.size() - 1);
+  const std::string_view behind = numbers.substr(close + 1);
+  return name + std::string(behind.substr(0, behind.find(',')));
+}
+
+/// Where rank 0 listens: the same port on all ranks of a job, likely another one for another job.
+std::string address_of(std::string_view machines, const std::string& job) {
+  uint32_t sum = 0;
+  for (const char c : job) sum = sum * 31 + static_cast<unsigned char>(c);
+  return fmt::format("{}:{}", first_machine(machines), kFirstPort + sum % kPorts);
+}
+
+/// Slurm's variables tell its own PMI-2 from that of an mpiexec.
+bool is_complete(const Row& row, const Environment& environment) {
+  const auto has = [&](const char* name) { return !text_of(environment, name).empty(); };
+  if (!has(row.rank) || !has(row.ranks)) return false;
+  return *row.not_with == '\0' || (has(row.local_rank) && !has(row.not_with));
+}
+
 Result<Launch> read_row(const Row& row, const Environment& environment, int64_t parent) {
-  Launch launch{.source = row.source, .job = job_of(row, environment, parent)};
+  Launch launch{.source = row.source, .job = job_of(row, environment, parent), .launcher = row.launcher};
   PLIMSOLL_ASSIGN(launch.rank, required(environment, row.rank));
   PLIMSOLL_ASSIGN(launch.ranks, required(environment, row.ranks));
   PLIMSOLL_ASSIGN(launch.local_rank, optional_number(environment, row.local_rank, launch.rank));
@@ -82,6 +116,8 @@ Result<Launch> read_row(const Row& row, const Environment& environment, int64_t 
         ErrorCode::kInvalidArgument,
         fmt::format("{} is {}, of {} ranks from 0 on ({})", row.rank, launch.rank, launch.ranks, row.ranks),
         row.source, "start all ranks with one launcher"};
+  if (const auto machines = text_of(environment, row.machines); !launch.is_one_machine() && !machines.empty())
+    launch.address = address_of(machines, launch.job);
   return launch;
 }
 
@@ -89,7 +125,7 @@ Result<Launch> read_row(const Row& row, const Environment& environment, int64_t 
 
 Result<std::optional<Launch>> detect_launch(const Environment& environment, int64_t parent) {
   for (const Row& row : kRows) {
-    if (text_of(environment, row.rank).empty() || text_of(environment, row.ranks).empty()) continue;
+    if (!is_complete(row, environment)) continue;
     PLIMSOLL_ASSIGN(Launch launch, read_row(row, environment, parent));
     if (launch.ranks == 1) return std::optional<Launch>();
     return std::optional(std::move(launch));
@@ -97,13 +133,23 @@ Result<std::optional<Launch>> detect_launch(const Environment& environment, int6
   return std::optional<Launch>();
 }
 
-Status check_launch(const Launch& launch) {
-  if (launch.local_ranks >= launch.ranks) return Ok{};
-  return Error{ErrorCode::kInvalidArgument,
-               fmt::format("{} started {} ranks, {} of them on this machine: ranks of several machines need "
-                           "distributed.transport mpi, which this version does not have",
-                           launch.source, launch.ranks, launch.local_ranks),
-               "distributed.transport", "start all ranks on one machine"};
+Result<std::string> choose_transport(const Launch& launch, const std::string& wanted) {
+  const bool uses_mpi = wanted == "mpi" || (wanted == "auto" && !launch.is_one_machine());
+  const auto refused = [&](const std::string& why, const char* hint) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{} started {} ranks, {} of them on this machine{}", launch.source, launch.ranks,
+                             launch.local_ranks, why),
+                 "distributed.transport", hint};
+  };
+  if (!uses_mpi && !launch.is_one_machine())
+    return refused(": shm is between ranks of one machine", "set distributed.transport=mpi");
+  if (uses_mpi && launch.launcher == Launcher::kNoMpi)
+    return refused(", and the transport mpi needs a launcher of MPI",
+                   "start the ranks with mpirun, mpiexec, srun --mpi=pmix or srun --mpi=pmi2");
+  if (uses_mpi && !launch.is_one_machine() && launch.address.empty())
+    return refused(", and the others do not know where rank 0 is",
+                   "set distributed.address to HOST:PORT, with the machine of rank 0 and a free port");
+  return std::string(uses_mpi ? "mpi" : "shm");
 }
 
 }  // namespace plimsoll::ranks

@@ -10,6 +10,9 @@
 
 namespace plimsoll::ranks {
 
+/// The kind of MPI that a launcher starts the processes of.
+enum class Launcher { kNoMpi, kOpenMpi, kMpich, kAnyMpi };
+
 /// A process's place among the ranks of its run.
 struct Launch {
   int rank = 0, ranks = 1;
@@ -19,6 +22,9 @@ struct Launch {
   /// machine, where `address` is empty.
   std::string job = {};
   std::string address = {};  ///< HOST:PORT where rank 0 listens
+  Launcher launcher = Launcher::kNoMpi;
+
+  [[nodiscard]] bool is_one_machine() const { return local_ranks >= ranks; }
 };
 
 /// A variable of the environment; null where it is not set.
@@ -28,18 +34,22 @@ using Environment = std::function<const char*(const char* name)>;
 ///
 ///   PLIMSOLL_RANK, _RANKS, _JOB                              plimsoll launch
 ///   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE    mpirun of Open MPI
-///   PMI_RANK, _SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS        mpiexec of MPICH and Intel MPI, srun --mpi=pmi2
+///   PMI_RANK, _SIZE, SLURM_LOCALID                           srun --mpi=pmi2
+///   PMI_RANK, _SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS        mpiexec of MPICH and Intel MPI
 ///   PMIX_RANK, SLURM_STEP_NUM_TASKS                          srun --mpi=pmix
 ///   SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID        srun; never the job's SLURM_NTASKS, which an
 ///                                                            interactive shell has too
 ///   RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE           torchrun, operators of Kubernetes
+///
+/// Of several machines Slurm names the first, where rank 0 listens; with other launchers the user does.
 ///
 /// Nothing for one rank, and where no launcher is there. `parent` is the process that started this one: what
 /// the ranks of a launcher without a job's name have in common. Errors: kInvalidArgument for numbers that
 /// cannot be.
 Result<std::optional<Launch>> detect_launch(const Environment& environment, int64_t parent);
 
-/// Whether ranks can run so: all of one machine. Errors: kInvalidArgument.
-Status check_launch(const Launch& launch);
+/// The transport by which ranks exchange bytes, shm or mpi, where `wanted` is distributed.transport: auto is
+/// shm on one machine. Errors: kInvalidArgument where the ranks cannot exchange so.
+Result<std::string> choose_transport(const Launch& launch, const std::string& wanted);
 
 }  // namespace plimsoll::ranks

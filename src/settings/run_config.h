@@ -246,6 +246,7 @@ struct DistributedSettings {
   std::optional<int64_t> ranks = {};  ///< nothing: the launcher's; planning takes it as it is
   std::optional<int64_t> rank = {};   ///< of this process; nothing: the launcher's
   std::string address = {};           ///< where rank 0 listens, HOST:PORT; empty: the launcher's
+  std::string library = {};           ///< of MPI, name or path; empty: the launcher's, where it is installed
 
   /// How many ranks the run is planned for.
   [[nodiscard]] int64_t num_ranks() const { return ranks.value_or(1); }

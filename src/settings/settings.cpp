@@ -154,7 +154,8 @@ void add_distributed(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(choice(PLIMSOLL_CHOICE(distributed.mode), kHow, "what each rank holds; ddp: the whole training state"));
   add(plain(PLIMSOLL_FIELD(distributed.transport), kHow,
-            "how ranks exchange gradients; shm: ranks of one machine", {"auto", "shm", "mpi", "nccl"}));
+            "how ranks exchange gradients; shm: ranks of one machine; auto: shm there, else mpi",
+            {"auto", "shm", "mpi", "nccl"}));
   add(plain(PLIMSOLL_FIELD(distributed.launcher), kHow,
             "auto: ranks from the environment of mpirun, srun, torchrun; none: one rank", {"auto", "none"}));
   add(number(PLIMSOLL_FIELD(distributed.ranks), kHow,
@@ -163,11 +164,13 @@ void add_distributed(std::vector<Setting>& list) {
              "auto"));
   add(plain(PLIMSOLL_FIELD(distributed.address), kHow,
             "where rank 0 listens, as host:port; empty: the launcher's"));
+  add(plain(PLIMSOLL_FIELD(distributed.library), kHow,
+            "MPI's library by name or path; empty: an installed one of the launcher's MPI"));
   add(planned("distributed.reduction", kHow,
               "ordered: gradients are added in the order of ranks; library: in the library's order",
               "leave it out: ordered", {"ordered"}));
   takes_only(list, "distributed.mode", {"auto", "ddp"}, "train with distributed.mode=ddp");
-  takes_only(list, "distributed.transport", {"auto", "shm"}, "start the ranks on one machine");
+  takes_only(list, "distributed.transport", {"auto", "shm", "mpi"}, "train with distributed.transport=mpi");
 }
 
 void add_machine_and_output(std::vector<Setting>& list) {

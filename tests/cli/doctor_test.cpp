@@ -26,5 +26,21 @@ TEST(DoctorTest, SaysWhichLimitRules) {
   EXPECT_EQ(said->find("limited_by")->text, memory.limited_by);
 }
 
+TEST(DoctorTest, ListsLibrariesOfMpi) {
+  const Outcome text = run_plimsoll({"doctor"});
+  EXPECT_THAT(text.out, testing::HasSubstr("launcher"));
+  EXPECT_THAT(text.out, testing::HasSubstr("none started this process"));
+  const auto lines = objects(run_plimsoll({"doctor", "--json"}).out);
+  ASSERT_EQ(lines.size(), 1U);
+  const io::Tree* ranks = lines[0].find("ranks");
+  ASSERT_NE(ranks, nullptr);
+  EXPECT_TRUE(ranks->find("launcher")->is_null());
+  ASSERT_NE(ranks->find("mpi"), nullptr);
+  for (const io::Tree& library : ranks->find("mpi")->items) {
+    EXPECT_THAT(library.find("library")->text, testing::HasSubstr("libmpi"));
+    EXPECT_THAT(text.out, testing::HasSubstr(library.find("version")->text));
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll::cli

@@ -122,7 +122,7 @@ TEST_F(Ranks, PlansWithoutThem) {
 }
 
 TEST_F(Ranks, WhatIsNotThereIsRefusedByName) {
-  for (const char* setting : {"distributed.mode=zero1", "distributed.mode=zero3", "distributed.transport=mpi",
+  for (const char* setting : {"distributed.mode=zero1", "distributed.mode=zero3",
                               "distributed.transport=nccl", "distributed.reduction=library"}) {
     const Outcome run = folder_.run(std::string("plan run.yaml ") + setting);
     EXPECT_EQ(run.exit_code, 2) << setting;

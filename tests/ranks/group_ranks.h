@@ -25,12 +25,13 @@ inline Launch launch_of(const std::string& job, int rank, int ranks) {
 }
 
 /// Runs `rank` on a thread each, with its group, watched and ready to exchange.
-inline void with_ranks(int ranks, const std::function<void(Group&)>& rank, const GroupOptions& options = {}) {
+inline void with_ranks(int ranks, const std::function<void(Group&)>& rank,
+                       const std::function<GroupOptions(int rank)>& options_of) {
   const std::string job = some_job();
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] {
-      auto group = Group::join(launch_of(job, r, ranks), options);
+      auto group = Group::join(launch_of(job, r, ranks), options_of(r));
       ASSERT_TRUE(group) << group.error().message();
       ASSERT_TRUE((*group)->start_watching());
       const Status way = (*group)->open_communicator();
@@ -38,6 +39,9 @@ inline void with_ranks(int ranks, const std::function<void(Group&)>& rank, const
       rank(**group);
     });
   for (std::thread& thread : threads) thread.join();
+}
+inline void with_ranks(int ranks, const std::function<void(Group&)>& rank, const GroupOptions& options = {}) {
+  with_ranks(ranks, rank, [&](int /*rank*/) { return options; });
 }
 
 }  // namespace plimsoll::ranks::fixtures

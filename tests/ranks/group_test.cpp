@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -300,6 +301,8 @@ TEST(Connection, NobodyFillsTheMemory) {
       for (const std::span<const uint32_t> all(words); !stop;)
         if (::send(fd, all.data(), all.size_bytes(), MSG_NOSIGNAL) < 0) return;
     });
+    pollfd readable{here.fd(), POLLIN, 0};
+    ASSERT_EQ(::poll(&readable, 1, 10'000), 1);
     EXPECT_EQ(here.receive(), claimed == 8);
     EXPECT_EQ(here.next().has_value(), claimed == 8);
     stop = true;

@@ -1,6 +1,7 @@
 // What the variables of each launcher make of a process.
 #include "ranks/launch.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -8,6 +9,8 @@
 namespace plimsoll::ranks {
 namespace {
 
+using testing::HasSubstr;
+using testing::StartsWith;
 using Variables = std::map<std::string, std::string>;
 
 Result<std::optional<Launch>> detect(const Variables& variables) {
@@ -54,6 +57,17 @@ TEST(Launch, EveryLauncher) {
                       {"SLURM_JOB_ID", "9"},
                       {"SLURM_STEP_ID", "3"}}),
                1, 4, 1, 2, "srun with PMIx", "9.3");
+  const Variables pmi2 = {{"PMI_RANK", "3"},
+                          {"PMI_SIZE", "4"},
+                          {"SLURM_LOCALID", "1"},
+                          {"SLURM_STEP_NUM_TASKS", "4"},
+                          {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
+                          {"SLURM_JOB_ID", "9"},
+                          {"SLURM_STEP_ID", "3"}};
+  expect_place(found(pmi2), 3, 4, 1, 2, "srun with PMI-2", "9.3");
+  Variables mpiexec = pmi2;  // within a job of Slurm, which starts a proxy on each machine
+  mpiexec.insert({{"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "1"}});
+  expect_place(found(mpiexec), 3, 4, 0, 1, "mpiexec", "9.3");
   expect_place(found({{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_LOCALID", "1"}}), 1, 2, 1,
                2, "srun", "parent.4711");
   expect_place(found({{"RANK", "3"},
@@ -101,12 +115,77 @@ TEST(Launch, WhatCannotBeIsRefused) {
   }
 }
 
-TEST(Launch, RanksOfOtherMachinesAreRefused) {
-  EXPECT_TRUE(check_launch({.rank = 1, .ranks = 2, .local_rank = 1, .local_ranks = 2}));
-  const Status status =
-      check_launch({.rank = 2, .ranks = 4, .local_rank = 0, .local_ranks = 2, .source = "mpirun"});
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().what.find("4 ranks, 2 of them on this machine"), std::string::npos);
+/// The second of four, two on each machine.
+Launch on_two_machines(Launcher launcher, const std::string& address) {
+  return {.rank = 1,
+          .ranks = 4,
+          .local_rank = 1,
+          .local_ranks = 2,
+          .source = "it",
+          .address = address,
+          .launcher = launcher};
+}
+
+std::string transport(const Launch& launch, const std::string& wanted) {
+  const auto chosen = choose_transport(launch, wanted);
+  return chosen ? *chosen : chosen.error().message();
+}
+
+TEST(Launch, TransportFollowsFromTheMachines) {
+  Launch one = on_two_machines(Launcher::kNoMpi, "");
+  one.local_ranks = 4;
+  EXPECT_EQ(transport(one, "auto"), "shm");
+  EXPECT_EQ(transport(one, "shm"), "shm");
+  EXPECT_THAT(transport(one, "mpi"), HasSubstr("the transport mpi needs a launcher of MPI"));
+  one.launcher = Launcher::kOpenMpi;
+  EXPECT_EQ(transport(one, "auto"), "shm");
+  EXPECT_EQ(transport(one, "mpi"), "mpi");
+  const Launch two = on_two_machines(Launcher::kMpich, "a:1");
+  EXPECT_EQ(transport(two, "auto"), "mpi");
+  EXPECT_THAT(transport(two, "shm"), HasSubstr("4 ranks, 2 of them on this machine: shm is between ranks"));
+  EXPECT_THAT(transport(on_two_machines(Launcher::kMpich, ""), "auto"), HasSubstr("where rank 0 is"));
+  EXPECT_THAT(transport(on_two_machines(Launcher::kNoMpi, "a:1"), "auto"),
+              HasSubstr("needs a launcher of MPI"));
+}
+
+/// Where rank 0 listens as Slurm has it, without the port.
+std::string first_of(const std::string& machines, const std::string& step = "3") {
+  return found({{"SLURM_PROCID", "1"},
+                {"SLURM_STEP_NUM_TASKS", "4"},
+                {"SLURM_LOCALID", "1"},
+                {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
+                {"SLURM_STEP_NODELIST", machines},
+                {"SLURM_JOB_ID", "9"},
+                {"SLURM_STEP_ID", step}})
+      .address;
+}
+
+TEST(Launch, SlurmNamesTheMachineOfRankZero) {
+  for (const auto& [machines, first] :
+       std::vector<std::pair<std::string, std::string>>{{"node[003-005,9],login", "node003:"},
+                                                        {"a,b", "a:"},
+                                                        {"a", "a:"},
+                                                        {"rack2-n[7,9]", "rack2-n7:"},
+                                                        {"n[1-2]-ib,m", "n1-ib:"},
+                                                        {"n[5]", "n5:"}})
+    EXPECT_THAT(first_of(machines), StartsWith(first)) << machines;
+  EXPECT_EQ(first_of("a,b"), first_of("a,b"));
+  EXPECT_NE(first_of("a,b"), first_of("a,b", "4")) << "another step, another port";
+  const Launch local = found({{"SLURM_PROCID", "1"},
+                              {"SLURM_STEP_NUM_TASKS", "2"},
+                              {"SLURM_STEP_TASKS_PER_NODE", "2"},
+                              {"SLURM_STEP_NODELIST", "a"}});
+  EXPECT_EQ(local.address, "") << "ranks of one machine meet there";
+}
+
+TEST(Launch, KnowsWhoseMpiALauncherStarts) {
+  EXPECT_EQ(found({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}).launcher,
+            Launcher::kOpenMpi);
+  EXPECT_EQ(found({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).launcher, Launcher::kMpich);
+  EXPECT_EQ(found({{"PMIX_RANK", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}}).launcher, Launcher::kAnyMpi);
+  EXPECT_EQ(found({{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}}).launcher, Launcher::kNoMpi)
+      << "srun --mpi=none";
+  EXPECT_EQ(found({{"RANK", "1"}, {"WORLD_SIZE", "2"}}).launcher, Launcher::kNoMpi);
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+// The interface of what carries bytes between the ranks of a run: the memory of their machine, or MPI.
+#pragma once
+
+#include "runtime/communicator.h"
+
+namespace plimsoll::ranks {
+
+/// Within which the group names a rank that has ended. What a transport says of it comes second.
+inline constexpr double kNamedSeconds = 0.8;
+
+class Transport : public runtime::Communicator {
+ public:
+  /// Connects this rank to the others. All ranks call it at the same place, before they exchange anything;
+  /// the process forks no child after that. Errors: kIo.
+  virtual Status open() = 0;
+  /// Ends in order, once no rank has anything more to exchange. A rank that fails does not call it.
+  virtual void close() {}
+  /// Seconds that this rank waited for others since it was last asked. Any thread.
+  virtual double take_wait_seconds() = 0;
+};
+
+}  // namespace plimsoll::ranks

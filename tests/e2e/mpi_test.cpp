@@ -1,0 +1,271 @@
+// Ranks that exchange by MPI, started by the launchers of Open MPI and MPICH: the bits of shared memory, and
+// what becomes of a run whose launcher, library or ranks are not what they should be.
+#include <gmock/gmock.h>
+#include <sys/prctl.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "e2e/program.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kProgram = "'" PLIMSOLL_BINARY "' ";
+/// The launcher's own messages come beside the ranks'.
+constexpr const char* kOpenMpi =
+    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun.openmpi --oversubscribe --bind-to none "
+    "-n ";
+constexpr const char* kMpich = "mpiexec.mpich -n ";
+
+class Mpi : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (sanitized()) GTEST_SKIP() << "many processes";
+    folder_.write("train.txt", some_text(60'000));
+    folder_.write("eval.txt", some_text(4000));
+    write_run(6);
+  }
+  void write_run(int steps) {
+    // A table that is large enough to be cut into a piece for each rank.
+    std::string run =
+        run_file("training: {global_batch_size: 7, max_steps: " + std::to_string(steps) +
+                 ", learning_rate: 3.0e-3, seed: 5, logging_steps: 1}\nruntime: {threads: 1}\n");
+    run.replace(run.find("259"), 3, "1000");
+    folder_.write("run.yaml", run);
+  }
+  /// A shell's command.
+  [[nodiscard]] Outcome shell(const std::string& command) const {
+    const int status =
+        std::system(("cd '" + folder_.path() + "' && " + command + " >out.txt 2>err.txt </dev/null").c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), folder_.read("out.txt"),
+            folder_.read("err.txt")};
+  }
+  [[nodiscard]] std::string train(const std::string& more) const {
+    return kProgram + on_device("train run.yaml ") + " --json " + more;
+  }
+  [[nodiscard]] std::string model(const std::string& name) const {
+    return folder_.read(name + "/final/model.safetensors");
+  }
+
+  Folder folder_;
+};
+
+TEST_F(Mpi, HasTheBitsOfSharedMemory) {
+  for (const std::string ranks : {"2", "3"}) {
+    const Outcome shm = shell(kProgram + ("launch --ranks " + ranks) + " -- " + on_device("train run.yaml ") +
+                              " --json output.dir=shm" + ranks);
+    ASSERT_EQ(shm.exit_code, 0) << shm.err;
+    for (const auto& [launcher, library] : {std::pair{kOpenMpi, "Open MPI v"}, {kMpich, "MPICH Version: "}}) {
+      std::filesystem::remove_all(folder_.path("mpi"));
+      const Outcome mpi = shell(launcher + ranks + " " + train("distributed.transport=mpi output.dir=mpi"));
+      ASSERT_EQ(mpi.exit_code, 0) << mpi.err;
+      EXPECT_THAT(mpi.err, HasSubstr(std::string("ranks exchange by ") + library));
+      EXPECT_TRUE(model("mpi") == model("shm" + ranks)) << library;
+      EXPECT_EQ(events_of(mpi.out), events_of(shm.out)) << library;
+      EXPECT_LE(number(mpi.out, "measured_peak_bytes"), number(mpi.out, "planned_peak_bytes")) << library;
+    }
+  }
+}
+
+TEST_F(Mpi, IsNotUsedOnOneMachineUnlessAskedFor) {
+  const Outcome run = shell(kOpenMpi + ("2 " + train("")));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("2 ranks, started by mpirun"));
+  EXPECT_THAT(run.err, Not(HasSubstr("exchange by")));
+}
+
+TEST_F(Mpi, AnotherLibraryThanTheLaunchersIsRefused) {
+  for (const auto& [launcher, library, both] :
+       {std::tuple{kOpenMpi, "libmpich.so.12", "is MPICH Version: 4.0.2, and mpirun of Open MPI started"},
+        {kMpich, "libmpi.so.40", "is Open MPI v4.1.4, and mpiexec of MPICH or Intel MPI started"}}) {
+    const Outcome run = shell(
+        launcher + ("2 " + train("distributed.transport=mpi distributed.library=" + std::string(library))));
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_THAT(run.err, HasSubstr(both));
+    const size_t first = run.err.find("error: ");
+    EXPECT_EQ(run.err.find("error: ", first + 1), std::string::npos) << run.err;
+  }
+  const Outcome missing =
+      shell(kOpenMpi + ("2 " + train("distributed.transport=mpi distributed.library=libnone.so")));
+  EXPECT_EQ(missing.exit_code, 74) << missing.err;
+  EXPECT_THAT(missing.err, HasSubstr("distributed.library: libnone.so"));
+}
+
+TEST_F(Mpi, NeedsALauncherOfMpi) {
+  const Outcome launched =
+      shell(kProgram + std::string("launch --ranks 2 -- train run.yaml distributed.transport=mpi"));
+  EXPECT_EQ(launched.exit_code, 2);
+  EXPECT_THAT(launched.err, HasSubstr("plimsoll launch started 2 ranks, 2 of them on this machine, and the "
+                                      "transport mpi needs a launcher of MPI"));
+  // The variables of mpirun alone do not make a process one of its own.
+  folder_.write("both.sh",
+                "export OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2\nOMPI_COMM_WORLD_RANK=1 " +
+                    train("distributed.transport=mpi") +
+                    " >second.txt 2>&1 & other=$!\nOMPI_COMM_WORLD_RANK=0 " +
+                    train("distributed.transport=mpi") + "; code=$?; wait $other; exit $code\n");
+  const Outcome alone = shell("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 sh both.sh");
+  EXPECT_EQ(alone.exit_code, 2) << alone.err;
+  EXPECT_THAT(alone.err, HasSubstr("MPI counts this process as rank 0 of 1, its launcher as rank"));
+}
+
+TEST_F(Mpi, RanksOfSeveralMachinesSayWhatIsMissing) {
+  const std::string variables = "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=2 ";
+  const Outcome place = shell(variables + train(""));
+  EXPECT_EQ(place.exit_code, 2);
+  EXPECT_THAT(place.err, HasSubstr("mpirun started 4 ranks, 2 of them on this machine"));
+  EXPECT_THAT(place.err, HasSubstr("set distributed.address to HOST:PORT"));
+  const Outcome memory =
+      shell(variables + train("distributed.transport=shm distributed.address=localhost:1"));
+  EXPECT_EQ(memory.exit_code, 2);
+  EXPECT_THAT(memory.err, HasSubstr("shm is between ranks of one machine"));
+  const Outcome other = shell("RANK=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 " + train(""));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("start the ranks with mpirun, mpiexec, srun --mpi=pmix"));
+}
+
+/// Two machines on this one, each with a network and a name of its own, and a cable between them; the
+/// launchers start the second's processes through agent.sh. `command` is run on the first.
+std::string on_two_machines(const Folder& folder, const std::string& command) {
+  folder.write("machines.sh",
+               "hostname first; ip link set lo up\n"
+               "unshare -n -u sleep 1000 & second=$!\n"
+               "trap 'kill $second' EXIT\n"
+               "sleep 0.3; ip link add va type veth peer name vb; ip link set vb netns $second\n"
+               "ip addr add 10.77.0.1/24 dev va; ip link set va up\n"
+               "nsenter -t $second -n -u sh -c 'hostname second; ip link set lo up;"
+               " ip addr add 10.77.0.2/24 dev vb; ip link set vb up'\n"
+               "printf '#!/bin/sh\\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\\nshift\\n"
+               "exec nsenter -t %s -n -u sh -c \"$*\"\\n' $second >agent.sh; chmod +x agent.sh\n" +
+                   command + "\n");
+  return "unshare -n -u -m sh machines.sh";
+}
+
+TEST_F(Mpi, TakesPartsOfAStepToSeveralMachines) {
+  if (shell("unshare -n -u -m true").exit_code != 0) GTEST_SKIP() << "no machine within this one can be made";
+  ASSERT_EQ(
+      shell(kProgram + ("launch --ranks 2 -- " + on_device("train run.yaml ")) + " output.dir=shm").exit_code,
+      0);
+  for (const std::string launcher :
+       {"OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun.openmpi --host 10.77.0.1,10.77.0.2 "
+        "--mca plm_rsh_agent ./agent.sh --bind-to none -n 2 ",
+        "mpiexec.mpich -launcher ssh -launcher-exec ./agent.sh -hosts 10.77.0.1,10.77.0.2 -n 2 "}) {
+    std::filesystem::remove_all(folder_.path("mpi"));
+    const Outcome run = shell(
+        on_two_machines(folder_, launcher + train("output.dir=mpi distributed.address=10.77.0.1:29400")));
+    ASSERT_EQ(run.exit_code, 0) << launcher << "\n" << run.err;
+    EXPECT_THAT(run.err, HasSubstr("ranks exchange by ")) << "auto";
+    EXPECT_TRUE(model("mpi") == model("shm"));
+  }
+}
+
+/// A run whose processes the test sends signals to.
+class RunningMpi : public Mpi {
+ protected:
+  void start(const std::string& launcher, const std::string& environment = "") {
+    write_run(100'000);
+    folder_.write("out.txt", "");
+    const std::string command =
+        "cd '" + folder_.path() + "' && exec env " + environment + " " + launcher + "2 " +
+        train(
+            "distributed.transport=mpi output.save_steps=20 output.save_total_limit=2 "
+            "training.eval_strategy=no output.monitor_seconds=0") +
+        " >out.txt 2>err.txt </dev/null";
+    launcher_ = ::fork();
+    if (launcher_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::_exit(127);
+    }
+    for (int i = 0; i < 2400 && folder_.read("out.txt").find("\"event\": \"step\"") == std::string::npos; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ASSERT_THAT(folder_.read("out.txt"), HasSubstr("\"event\": \"step\"")) << folder_.read("err.txt");
+  }
+  void TearDown() override {
+    if (launcher_ > 0) ::kill(launcher_, SIGKILL);
+  }
+  /// The process in this test's folder that is that rank.
+  [[nodiscard]] pid_t rank(int number) const {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::error_code none;
+      if (std::filesystem::read_symlink(entry.path() / "cwd", none) != folder_.path()) continue;
+      std::ifstream environment(entry.path() / "environ");
+      for (std::string word; std::getline(environment, word, '\0');)
+        for (const char* name : {"OMPI_COMM_WORLD_RANK=", "PMI_RANK="})
+          if (word == name + std::to_string(number))
+            return static_cast<pid_t>(std::atoi(entry.path().filename().c_str()));
+    }
+    ADD_FAILURE() << "no rank " << number;
+    return launcher_;
+  }
+  /// Its exit code, and how long it took.
+  std::pair<int, double> wait() {
+    const auto begin = std::chrono::steady_clock::now();
+    int status = 0;
+    ::waitpid(launcher_, &status, 0);
+    launcher_ = 0;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  }
+  [[nodiscard]] static bool is_gone(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string stat;
+    std::getline(file, stat);
+    const size_t name_end = stat.rfind(") ");
+    return name_end == std::string::npos || stat[name_end + 2] == 'Z';
+  }
+
+  pid_t launcher_ = 0;
+};
+
+TEST_F(RunningMpi, ASignalThatTheLauncherPassesOnSavesAfterOneStep) {
+  for (const char* launcher : {kOpenMpi, kMpich}) {
+    start(launcher);
+    const pid_t other = rank(1);
+    ::kill(launcher_, SIGUSR1);
+    EXPECT_EQ(wait().first, 75) << folder_.read("err.txt");
+    EXPECT_THAT(folder_.read("err.txt"), HasSubstr("stopped by SIGUSR1"));
+    EXPECT_TRUE(is_gone(other));
+    std::filesystem::remove_all(folder_.path("out"));
+  }
+}
+
+TEST_F(RunningMpi, ALostRankIsNamedAndAllEnd) {
+  for (const int lost : {0, 1}) {
+    start(kOpenMpi);
+    const std::array<pid_t, 2> pids = {rank(0), rank(1)};
+    ::kill(pids[static_cast<size_t>(lost)], SIGKILL);
+    const auto [code, seconds] = wait();
+    EXPECT_NE(code, 0);
+    EXPECT_LT(seconds, 6) << "two seconds, on a busy machine";
+    EXPECT_THAT(folder_.read("err.txt"), HasSubstr("rank " + std::to_string(lost) + " (host "));
+    for (const pid_t pid : pids) EXPECT_TRUE(is_gone(pid)) << "rank left behind";
+    std::filesystem::remove_all(folder_.path("out"));
+  }
+}
+
+TEST_F(RunningMpi, TheLauncherOfMpichEndsAllWithOne) {
+  start(kMpich);
+  const std::array<pid_t, 2> pids = {rank(0), rank(1)};
+  ::kill(pids[1], SIGKILL);
+  const auto [code, seconds] = wait();
+  EXPECT_NE(code, 0);
+  EXPECT_LT(seconds, 6);
+  for (const pid_t pid : pids) EXPECT_TRUE(is_gone(pid)) << "rank left behind";
+}
+
+TEST_F(RunningMpi, AStoppedRankIsNamedAndEnded) {
+  start(kOpenMpi, "PLIMSOLL_RANKS_DEADLINE=2");
+  const pid_t stopped = rank(1);
+  ::kill(stopped, SIGSTOP);
+  EXPECT_NE(wait().first, 0);
+  EXPECT_THAT(folder_.read("err.txt"), HasSubstr("gave no sign of life for 2 s"));
+  EXPECT_TRUE(is_gone(stopped));
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

@@ -104,13 +104,13 @@ class LayerNorm : public Module {
   LayerNormOptions options_;
 };
 
-/// Zero with probability p, else x / (1 - p). A session's evaluations do not drop.
+/// Zero with probability p, else x / (1 - p). A session's evaluations do not drop, nor steps after eval().
 class Dropout : public Module {
  public:
   Dropout(Module& parent, std::string_view name, double p = 0.5) : Module(parent, name), p_(p) {}
   Value operator()(Value x) const {
     const Scope scope = Scope::of_module(x.trace(), path());
-    return dropout(x, p_);
+    return dropout(x, training() ? p_ : 0);
   }
 
  private:

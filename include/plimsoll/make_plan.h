@@ -3,8 +3,10 @@
 
 #include <regex.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,7 +39,7 @@ inline Result<std::string> group_names(const std::string& pattern,
   std::string names;
   bool is_found = false;
   for (const ParameterInfo& parameter : parameters) {
-    if (regexec(&compiled, parameter.name.c_str(), 0, nullptr, 0) != 0) continue;
+    if (parameter.is_buffer || regexec(&compiled, parameter.name.c_str(), 0, nullptr, 0) != 0) continue;
     is_found = true;
     if (taken.insert(parameter.name).second)
       names += (names.empty() ? "" : ",") + json_quoted(parameter.name);
@@ -148,7 +150,20 @@ inline Result<Plan> make_plan(const PlanOptions& options) {
     return pls_plan_create(trace.builder.get(), settings->c_str(), &plan, error);
   });
   if (!status) return status.error();
+  std::stable_partition(trace.declared.begin(), trace.declared.end(),
+                        [](const ParameterInfo& tensor) { return !tensor.is_buffer; });
   return Plan(plan, std::move(trace.declared));
+}
+
+inline Result<Plan> make_run_plan(const std::string& run_file, const std::vector<std::string>& overrides) {
+  std::vector<const char*> texts;
+  for (const std::string& text : overrides) texts.push_back(text.c_str());
+  pls_plan* plan = nullptr;
+  const Status status = call([&](pls_error** error) {
+    return pls_plan_run(run_file.c_str(), nullptr, texts.data(), texts.size(), &plan, error);
+  });
+  if (!status) return status.error();
+  return Plan(plan, {});
 }
 
 }  // namespace detail
@@ -157,6 +172,12 @@ inline Result<Plan> make_plan(const PlanOptions& options) {
 /// no error: fits() says so, and a session of it is refused.
 inline Returned<Plan> plan(const PlanOptions& options) {
   return detail::returned(detail::make_plan(options));
+}
+
+/// Plans a run file as `plimsoll plan` does; overrides are texts such as "memory.budget=2GiB". It shows
+/// memory and time. Sessions are of models that a loss function computes: one of this plan is refused.
+inline Returned<Plan> plan(std::string_view run_file, const std::vector<std::string>& overrides = {}) {
+  return detail::returned(detail::make_run_plan(std::string(run_file), overrides));
 }
 
 }  // namespace PLIMSOLL_INLINE_NAMESPACE

@@ -56,6 +56,15 @@ class Module {
   }
   /// False: plans that are made from now on do not train the parameters below.
   void requires_grad(bool is_trained);
+  /// False: in plans that are made from now on BatchNorm below uses its running values in steps too, and
+  /// nothing is dropped.
+  void train(bool is_training = true) {
+    is_training_ = is_training;
+    for (const Member& member : members_)
+      if (member.module != nullptr) member.module->train(is_training);
+  }
+  void eval() { train(false); }
+  [[nodiscard]] bool training() const { return is_training_; }
 
  protected:
   /// `module` becomes a part of this one.
@@ -82,12 +91,14 @@ class Module {
   Module* parent_ = nullptr;
   std::string name_;
   std::vector<Member> members_;
+  bool is_training_ = true;
 };
 
 /// A tensor of a module. In a loss function it is a value: `x * scale`.
 class Parameter {
  public:
-  /// `kind`: "embedding" for a table of rows, which Muon leaves to AdamW; none: by its axes.
+  /// `kind`: "embedding" for a table of rows, which Muon leaves to AdamW; "filters" for a convolution's [out,
+  /// in / groups, height, width]; "buffer": see Buffer; none: by its axes.
   Parameter(Module& module, std::string_view name, Shape shape, const Init& init = {},
             const char* kind = nullptr)
       : module_(&module), name_(name), shape_(std::move(shape)), init_(init), kind_(kind) {
@@ -131,7 +142,8 @@ class Parameter {
         return pls_parameter(trace.builder.get(), path.c_str(), shape_.data(),
                              static_cast<int>(shape_.size()), options.text().c_str(), &value, error);
       }));
-      trace.declared.push_back({path, shape_, is_trained_});
+      const bool is_buffer = kind_ != nullptr && std::string_view(kind_) == "buffer";
+      trace.declared.push_back({path, shape_, is_trained_ && !is_buffer, is_buffer});
     }
     trace.parameters[this] = value;
   }
@@ -142,6 +154,14 @@ class Parameter {
   Init init_;
   const char* kind_;
   bool is_trained_ = true;
+};
+
+/// A tensor that no optimizer changes: a running value of BatchNorm. It is read, written, saved and loaded as
+/// parameters are.
+class Buffer : public Parameter {
+ public:
+  Buffer(Module& module, std::string_view name, Shape shape, const Init& init = {})
+      : Parameter(module, name, std::move(shape), init, "buffer") {}
 };
 
 inline void Module::requires_grad(bool is_trained) {

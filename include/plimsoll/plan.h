@@ -117,6 +117,7 @@ class Plan {
   /// As plimsoll_c.h describes it.
   [[nodiscard]] std::string json() const { return pls_plan_json(plan_.get()); }
 
+  /// Parameters, and behind them buffers.
   [[nodiscard]] const std::vector<ParameterInfo>& parameters() const { return *parameters_; }
   [[nodiscard]] pls_plan* handle() const { return plan_.get(); }
 

@@ -107,8 +107,11 @@ PLS_API int pls_input(pls_builder* builder, const char* name, const char* dtype,
  *   {"init": "zeros" (default) | "ones" | "constant" | "uniform" | "normal",
  *    "value": of "constant", "bound": "uniform" draws from [-bound, bound), "std": of "normal",
  *    "trained": true,             false: frozen, without gradient and optimizer state
- *    "kind": "linear" | "embedding" | "vector"}   default: by rank, one axis is a vector; Muon and groups ask
- *                                                  for it
+ *    "kind": "linear" | "embedding" | "vector"   default: by rank, one axis is a vector; Muon and groups ask
+ *                                                 for it
+ *          | "filters"    a convolution's [out, in / groups, height, width]; stored with its channels last
+ *          | "buffer"}    no parameter: a running value of batch_norm, zeros, ones or constant. It is read,
+ *                         written, saved and loaded by its name as parameters are
  * A draw depends on the session's seed, the name and the element alone, not on the order of calls. */
 PLS_API int pls_parameter(pls_builder* builder, const char* name, const int64_t* shape, int rank,
                           const char* options, pls_value* value, pls_error** error);
@@ -126,6 +129,15 @@ PLS_API int pls_constant(pls_builder* builder, const char* name, const char* dty
  *   embedding(weight [rows, dim], ids) {padding_idx?}
  *   rms_norm(x, weight) {eps}
  *   layer_norm(x, weight, bias) {eps}
+ *   batch_norm(x [batch, channels, ...], weight?, bias?, running_mean?, running_var?)
+ *     {eps = 1e-5, momentum = 0.1, training = true}: steps normalise by the batch, and the running values,
+ *     which are buffers, follow it; evaluations use these, and steps too without `training`
+ *   group_norm(x [batch, channels, ...], weight?, bias?) {groups, eps = 1e-5}
+ *   conv2d(x [batch, in, height, width], weight [out, in / groups, height, width], bias?)
+ *     {stride = 1, padding = 0, dilation = 1, groups = 1}: one number, or [height, width]
+ *   max_pool2d(x) {kernel, stride?, padding = 0}
+ *   avg_pool2d(x) {kernel, stride?, padding = 0, count_include_pad = true}
+ *   adaptive_avg_pool2d(x) {size}
  *   dropout(x) {p}
  *   attention(q, k, v) {causal = false, scale?, dropout = 0, layout: "bthd" | "bhtd" = "bthd", window = 0}
  *   matmul(a, b) {transpose_a = false, transpose_b = false}: as torch.matmul, the leading axes broadcast
@@ -211,7 +223,8 @@ PLS_API int64_t pls_plan_peak_bytes(const pls_plan* plan);
  * (the smallest budget that fits; null if the plan fits), "budget_bytes", "seconds" (of a step,
  * estimated), "classes": {"parameters", "optimizer_state", "gradients", "activations", …: bytes}, "pools":
  * {"device", …: bytes}, "recomputed": [scopes], "offload": text, "num_parameters"}. A plan of a builder
- * also has "inputs": [{"name", "dtype", "shape"}] and "parameters": [{"name", "shape", "trained"}]. */
+ * also has "inputs": [{"name", "dtype", "shape"}], "parameters": [{"name", "shape", "trained"}] and
+ * "buffers": [{"name", "shape"}]. */
 PLS_API const char* pls_plan_json(const pls_plan* plan);
 /* `what`: "table" (the report as text) or "timeline" (an SVG of the live bytes at each op). */
 PLS_API int pls_plan_text(pls_plan* plan, const char* what, const char** text, pls_error** error);
@@ -264,7 +277,7 @@ enum {
 PLS_API int pls_session_step(pls_session* session, const pls_batch* batch, double learning_rate,
                              int64_t accumulate, int64_t* index, double* results, size_t num_results,
                              pls_error** error);
-/* Computes the loss without dropout. Changes nothing. */
+/* Computes the loss without dropout; batch_norm uses its running values. Changes nothing. */
 PLS_API int pls_session_evaluate(pls_session* session, const pls_batch* batch, double* loss,
                                  pls_error** error);
 /* Computes the gradients of the next step's loss, neither clipped nor scaled, for pls_session_read. Changes
@@ -272,17 +285,18 @@ PLS_API int pls_session_evaluate(pls_session* session, const pls_batch* batch, d
 PLS_API int pls_session_gradients(pls_session* session, const pls_batch* batch, int64_t accumulate,
                                   double* loss, pls_error** error);
 
-/* Copies a parameter to `data`, which has room for its `count` elements. `what`: "parameter", or
+/* Copies a parameter or a buffer to `data`, which has room for its `count` elements. `what`: "parameter", or
  * "gradient" (of the last pls_session_gradients, until another step or evaluation of the session). */
 PLS_API int pls_session_read(pls_session* session, const char* what, const char* name, float* data,
                              int64_t count, pls_error** error);
-/* Sets a parameter to the `count` elements of `data`. An element that is not finite is an error, too. */
+/* Sets a parameter or a buffer to the `count` elements of `data`. An element that is not finite is an error,
+ * too. */
 PLS_API int pls_session_write(pls_session* session, const char* name, const float* data, int64_t count,
                               pls_error** error);
 
 /* The address of a parameter: float32, dense, `*count` elements, valid until pls_session_free. Steps
- * change the elements. Errors: PLS_INVALID_ARGUMENT if the host cannot read it there or it is not kept in
- * float32. */
+ * change the elements. Errors: PLS_INVALID_ARGUMENT if the host cannot read it there, it is not kept in
+ * float32, or it is filters. */
 PLS_API int pls_session_view(pls_session* session, const char* name, const float** data, int64_t* count,
                              pls_error** error);
 

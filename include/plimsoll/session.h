@@ -56,11 +56,12 @@ class Session {
   Returned<Step> step(const std::vector<Batch>& parts, const StepOptions& options = {}) {
     return detail::returned(run_step(parts, {options.lr, static_cast<int64_t>(parts.size())}));
   }
-  /// The loss without dropout. Changes nothing.
+  /// The loss without dropout; BatchNorm uses its running values. Changes nothing.
   Returned<double> evaluate(const Batch& batch);
   /// Gradients of the loss by the parameters' names, not clipped. Changes nothing.
   Returned<std::map<std::string, std::vector<float>>> gradients(const Batch& batch, int64_t accumulate = 1);
 
+  /// Of parameters, and behind them of buffers.
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] Returned<std::vector<float>> read(const std::string& name) const {
     return detail::returned(read_tensor("parameter", name));

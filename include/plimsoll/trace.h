@@ -19,11 +19,12 @@ inline namespace PLIMSOLL_INLINE_NAMESPACE {
 
 class Parameter;
 
-/// What a session has of a parameter.
+/// What a session has of a parameter or a buffer.
 struct ParameterInfo {
   std::string name;
   Shape shape;
   bool is_trained = true;
+  bool is_buffer = false;  ///< no parameter: a running value of BatchNorm
 };
 
 namespace detail {

@@ -21,14 +21,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, List
 
-from ._module import Module, ModuleList, Parameter, Sequential
+from ._module import Buffer, Module, ModuleList, Parameter, Sequential
 from ._values import Value
 from .errors import (DataError, Diverged, DoesNotFit, InternalError, PlimsollError, SettingError, UnsupportedOp)
-from .functional import (abs, add, arange, attention, binary_cross_entropy_with_logits, cast, cat, chunk, clamp, cross_entropy, detach,
-                         div, dropout, embedding, eq, exp, expand, flatten, flip, full, gather, ge, gelu, gt, index_select,
-                         layer_norm, le, log, log_softmax, lt, matmul, max, maximum, mean, minimum, mse, mul, ne, neg,
+from .functional import (abs, adaptive_avg_pool2d, add, arange, attention, avg_pool2d, batch_norm,
+                         binary_cross_entropy_with_logits, cast, cat, chunk, clamp, conv2d, cross_entropy, detach, div, dropout,
+                         embedding, eq, exp, expand, flatten, flip, full, gather, ge, gelu, group_norm, gt, index_select,
+                         layer_norm, le, log, log_softmax, lt, matmul, max, max_pool2d, maximum, mean, minimum, mse, mul, ne, neg,
                          ones, permute, pow, relu, reshape, rms_norm, rsqrt, sigmoid, silu, softmax, split, sqrt, square,
                          squeeze, stack, sub, sum, tanh, transpose, unsqueeze, value, where, zeros)
+from .image_layers import (AdaptiveAvgPool2d, AvgPool2d, BatchNorm1d, BatchNorm2d, Conv2d, Flatten, GroupNorm, MaxPool2d)
 from .layers import Dropout, Embedding, LayerNorm, Linear, RMSNorm
 from .optimizers import SGD, Adafactor, Adam, AdamW, AdamW8bit, Lion, Muon, Optimizer
 from .planning import Plan, plan
@@ -46,13 +48,15 @@ if TYPE_CHECKING:
 # Names that are imported at their first use, since not every program needs them, and their modules.
 _LATER = {"DataLoader": "data", "Trainer": "trainer", "TrainOutput": "trainer", "TrainingArguments": "arguments",
           "generate": "generation"}
-_MODULES = ("callbacks", "schedules", "torch")
+_MODULES = ("callbacks", "nn", "schedules", "torch")
 
 __all__ = [
-    "Module", "ModuleList", "Sequential", "Parameter", "Value", "Linear", "Embedding", "RMSNorm", "LayerNorm", "Dropout",
-    "abs", "add", "arange", "attention", "binary_cross_entropy_with_logits", "cast", "cat", "chunk", "clamp", "cross_entropy", "detach",
-    "div", "dropout", "embedding", "eq", "exp", "expand", "flatten", "flip", "full", "gather", "ge", "gelu", "gt",
-    "index_select", "layer_norm", "le", "log", "log_softmax", "lt", "matmul", "max", "maximum", "mean", "minimum", "mse",
+    "Module", "ModuleList", "Sequential", "Parameter", "Buffer", "Value", "Linear", "Embedding", "RMSNorm", "LayerNorm", "Dropout",
+    "Conv2d", "BatchNorm1d", "BatchNorm2d", "GroupNorm", "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d", "Flatten",
+    "abs", "adaptive_avg_pool2d", "add", "arange", "attention", "avg_pool2d", "batch_norm", "binary_cross_entropy_with_logits", "cast",
+    "cat", "chunk", "clamp", "conv2d", "cross_entropy", "detach", "div", "dropout", "embedding", "eq", "exp", "expand", "flatten",
+    "flip", "full", "gather", "ge", "gelu", "group_norm", "gt", "index_select", "layer_norm", "le", "log", "log_softmax", "lt",
+    "matmul", "max", "max_pool2d", "maximum", "mean", "minimum", "mse",
     "mul", "ne", "neg", "ones", "permute", "pow", "relu", "reshape", "rms_norm", "rsqrt", "sigmoid", "silu", "softmax",
     "split", "sqrt", "square", "squeeze", "stack", "sub", "sum", "tanh", "transpose", "unsqueeze", "value", "where", "zeros",
     "autocast", "checkpoint", "checkpoint_sequential", "SGD", "Adafactor", "Adam", "AdamW", "AdamW8bit", "Lion", "Muon",

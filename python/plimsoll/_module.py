@@ -14,8 +14,9 @@ class Parameter(Operand):
     :param shape: the shape of the tensor.
     :param init: ``"uniform"`` within ±``scale``, ``"normal"`` with standard deviation ``scale``, ``"zeros"``, ``"ones"``.
     :param trainable: ``False``: the parameter is frozen; it has no gradient and no optimizer state.
-    :param kind: ``"linear"``, ``"embedding"`` or ``"vector"``: optimizers such as Muon treat these differently. By default
-        a parameter of one axis is a vector and any other is linear.
+    :param kind: ``"linear"``, ``"embedding"``, ``"vector"`` or ``"filters"`` (of a convolution, [out, in / groups, height,
+        width]): optimizers such as Muon treat these differently. By default a parameter of one axis is a vector and any
+        other is linear.
     """
 
     def __init__(self, shape: Sequence[int], init: str = "normal", scale: float = 1.0, trainable: bool = True,
@@ -53,12 +54,43 @@ class Parameter(Operand):
         return f"Parameter({list(self._shape)}, init={self.init!r}, scale={self.scale:g})"
 
 
+class Buffer(Operand):
+    """A tensor of a module that no optimizer changes: a running mean or variance of BatchNorm, which follows the batches'.
+    A session holds the numbers; they are saved and loaded with the parameters.
+
+    :param shape: the shape of the tensor.
+    :param init: ``"zeros"`` or ``"ones"``.
+    """
+
+    def __init__(self, shape: Sequence[int], init: str = "zeros") -> None:
+        if init not in ("zeros", "ones"):
+            raise SettingError(f"Buffer: init is {init!r}", "one of zeros, ones")
+        self._shape = tuple(_size("Buffer", "shape", size) for size in shape)
+        self.init = init
+
+    def options(self) -> Dict[str, Any]:
+        """How it is declared to the library."""
+        return {"init": self.init, "kind": "buffer"}
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The sizes of the axes."""
+        return self._shape
+
+    def __repr__(self) -> str:
+        return f"Buffer({list(self._shape)}, init={self.init!r})"
+
+
 class Module:
     """A part of a model: parameters and modules as attributes, in lists, tuples or dicts, and ``forward``.
 
     ``super().__init__()`` need not be called. ``plan()`` calls ``forward`` once, to record which ops the step consists of.
     Names are paths of attributes: ``layers.0.up.weight``. A parameter or module that is reached twice has the first name.
     """
+
+    #: ``False`` after ``eval()``: plans that are made from then on have no dropout in this module, and BatchNorm uses its
+    #: running values, in steps too
+    training: bool = True
 
     def forward(self, *args: Any, **inputs: Any) -> Any:
         """Computes the module. The outermost module gets the inputs by name and returns the loss."""
@@ -72,19 +104,22 @@ class Module:
 
     def named_parameters(self) -> Iterator[Tuple[str, Parameter]]:
         """(name, parameter) of each parameter, in the order of the attributes; shared ones once."""
-        seen: Dict[int, str] = {}
+        yield from self._named(Parameter)
+
+    def named_buffers(self) -> Iterator[Tuple[str, Buffer]]:
+        """(name, buffer) of each buffer, in the order of the attributes; shared ones once."""
+        yield from self._named(Buffer)
+
+    def _named(self, kind: Any) -> Iterator[Tuple[str, Any]]:
+        seen = set()
         for name, item in _walk(self, "", []):
-            if isinstance(item, Parameter) and id(item) not in seen:
-                seen[id(item)] = name
+            if isinstance(item, kind) and id(item) not in seen:
+                seen.add(id(item))
                 yield name, item
 
     def named_modules(self) -> Iterator[Tuple[str, "Module"]]:
         """(name, module) of this module, whose name is empty, and of all below it; shared ones once."""
-        seen = set()
-        for name, item in _walk(self, "", []):
-            if isinstance(item, Module) and id(item) not in seen:
-                seen.add(id(item))
-                yield name, item
+        yield from self._named(Module)
 
     def parameters(self) -> Iterator[Parameter]:
         """Each parameter once."""
@@ -100,6 +135,16 @@ class Module:
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
+
+    def train(self, mode: bool = True) -> "Module":
+        """As ``torch.nn.Module.train``, for this module and all below it: see ``training``."""
+        for _, module in self.named_modules():
+            module.training = bool(mode)
+        return self
+
+    def eval(self) -> "Module":
+        """``train(False)``. A session's ``evaluate`` needs no call: it uses running values and drops nothing in any case."""
+        return self.train(False)
 
 
 class ModuleList(List[Any]):
@@ -142,7 +187,7 @@ def _children(item: Any) -> Iterator[Tuple[str, Any]]:
 
 def _walk(item: Any, name: str, path: List[Tuple[int, str]]) -> Iterator[Tuple[str, Any]]:
     """Modules and parameters below `item`, depth first. `path` holds the containers around it."""
-    if isinstance(item, Parameter):
+    if isinstance(item, (Parameter, Buffer)):
         yield name, item
         return
     if not isinstance(item, (Module, Mapping, list, tuple)):
@@ -161,11 +206,20 @@ def _walk(item: Any, name: str, path: List[Tuple[int, str]]) -> Iterator[Tuple[s
 
 def parameters_by_name(module: Module) -> Dict[str, Parameter]:
     """All parameters, in order. Errors: SettingError where two have one name."""
-    found: Dict[str, Parameter] = {}
-    for name, parameter in module.named_parameters():
+    return _by_name("parameters", module.named_parameters())
+
+
+def buffers_by_name(module: Module) -> Dict[str, Buffer]:
+    """All buffers, in order. Errors: SettingError where two have one name."""
+    return _by_name("buffers", module.named_buffers())
+
+
+def _by_name(what: str, items: Iterator[Tuple[str, Any]]) -> Dict[str, Any]:
+    found: Dict[str, Any] = {}
+    for name, item in items:
         if name in found:
-            raise SettingError(f"two parameters are named {name}", "a key of a dict with a dot in it looks like a path")
-        found[name] = parameter
+            raise SettingError(f"two {what} are named {name}", "a key of a dict with a dot in it looks like a path")
+        found[name] = item
     return found
 
 
@@ -177,6 +231,6 @@ def _size(layer: str, what: str, value: Any) -> int:
     return int(value)
 
 
-def uniform_fan_in(shape: Sequence[int], fan_in: int) -> Parameter:
+def uniform_fan_in(shape: Sequence[int], fan_in: int, kind: Optional[str] = None) -> Parameter:
     """PyTorch's default for linear and convolution layers: uniform within ±1/√fan_in."""
-    return Parameter(shape, "uniform", 1.0 / math.sqrt(fan_in))
+    return Parameter(shape, "uniform", 1.0 / math.sqrt(fan_in), kind=kind)

@@ -4,10 +4,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _native
-from ._module import Module, Parameter
+from ._module import Buffer, Module, Parameter
 from ._values import Operand, Value
 from .errors import SettingError
 
@@ -45,8 +45,8 @@ class Trace:
                      ctypes.byref(number))
         return self.typed(number.value)
 
-    def parameter(self, name: str, parameter: Parameter) -> Value:
-        """A parameter of the model."""
+    def parameter(self, name: str, parameter: Union[Parameter, Buffer]) -> Value:
+        """A parameter or a buffer of the model."""
         number = ctypes.c_int32()
         _native.call("pls_parameter", self.handle, name.encode(), _native.sizes(parameter.shape), len(parameter.shape),
                      _native.text(parameter.options()), ctypes.byref(number))
@@ -142,7 +142,7 @@ def operand(item: Any) -> Value:
         if item.trace is not trace:
             raise SettingError(f"{item!r} belongs to another plan", "do not keep values from one forward() to the next")
         return item
-    if isinstance(item, Parameter):
+    if isinstance(item, (Parameter, Buffer)):
         found = trace.parameters.get(id(item))
         if found is None:
             raise SettingError(f"{item!r} is no parameter of the module that is planned",

@@ -81,7 +81,7 @@ class Progress(Callback):
         if "ipykernel" not in sys.modules:
             print(f"\r{text}", end="", flush=True)
             return
-        from IPython.display import display
+        from IPython.display import display  # type: ignore[import-not-found,unused-ignore]
 
         if self._display is None:
             self._display = display({"text/plain": text}, raw=True, display_id=True)

@@ -93,15 +93,15 @@ class LayerNorm(Module):
 
 
 class Dropout(Module):
-    """While training, elements become 0 with probability ``p`` and the others are divided by 1 - p. In ``evaluate`` it
-    does nothing. What is dropped depends on the session's seed and the step."""
+    """While training, elements become 0 with probability ``p`` and the others are divided by 1 - p. In ``evaluate``, and
+    after ``eval()``, it does nothing. What is dropped depends on the session's seed and the step."""
 
     def __init__(self, p: float = 0.5) -> None:
         self.p = f.probability("Dropout", p)
 
     def forward(self, x: Any) -> Value:
         """x → the same shape."""
-        return f.dropout(x, self.p)
+        return f.dropout(x, self.p if self.training else 0.0)
 
     def __repr__(self) -> str:
         return f"Dropout({self.p:g})"

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Unio
 
 from . import _native, _trace
 from ._handles import Handle
-from ._module import Module, parameters_by_name
+from ._module import Module, buffers_by_name, parameters_by_name
 from ._values import Operand
 from .errors import SettingError, nearest
 from .optimizers import AdamW, Optimizer
@@ -64,6 +64,11 @@ class Plan:
     def parameters(self) -> Dict[str, Tuple[int, ...]]:
         """The shape of each parameter by name, in order."""
         return {p["name"]: tuple(p["shape"]) for p in self._report.get("parameters", [])}
+
+    @property
+    def buffers(self) -> Dict[str, Tuple[int, ...]]:
+        """The shape of each buffer by name: BatchNorm's running values."""
+        return {b["name"]: tuple(b["shape"]) for b in self._report.get("buffers", [])}
 
     @property
     def inputs(self) -> Dict[str, Tuple[Tuple[int, ...], str]]:
@@ -127,6 +132,8 @@ def plan(module: Union[Module, str, "os.PathLike[str]"], inputs: Optional[Inputs
         values = {name: trace.input(name, shape, dtype) for name, (shape, dtype) in declared.items()}
         for name, parameter in parameters.items():
             trace.parameter(name, parameter)
+        for name, buffer in buffers_by_name(module).items():
+            trace.parameter(name, buffer)
         loss = _forward(module, values)
         run = run_settings(optimizer, parameters, clip_norm=clip_norm, memory_budget=memory_budget, device=device,
                            loss_scale=loss_scale, recompute=recompute, offload=offload, budget_scope=budget_scope,

@@ -66,7 +66,7 @@ class Session:
                              "AdamW8bit need less", plan.least_bytes or 0)
         #: the plan that this session runs
         self.plan = plan
-        self._shapes = plan.parameters
+        self._shapes = {**plan.parameters, **plan.buffers}
         created = _native.create("pls_session_create", plan._handle.value, _native.text({"seed": int(seed)}))
         self._handle = Handle(created, "pls_session_free")
         self._lock = threading.RLock()
@@ -136,7 +136,7 @@ class Session:
             return Step(self._index.value, results[0], results[1], results[2], results[3], results[4], bool(results[5]))
 
     def evaluate(self, batch: Arrays) -> float:
-        """The loss on a batch, without dropout. Changes nothing."""
+        """The loss on a batch, without dropout; BatchNorm uses its running values. Changes nothing."""
         loss = ctypes.c_double()
         with self._used() as handle:
             try:
@@ -179,10 +179,10 @@ class Session:
         """The factor of the next loss with fp16; 1 without."""
         return float(self._state().get("loss_scale") or 1.0)
 
-    # ---- parameters
+    # ---- parameters and buffers
 
     def names(self) -> List[str]:
-        """The parameters' names, in the order of the module's attributes."""
+        """The parameters' names, in the order of the module's attributes, and behind them the buffers'."""
         return list(self._shapes)
 
     def __getitem__(self, name: str) -> "numpy.ndarray":
@@ -200,18 +200,18 @@ class Session:
         return len(self._shapes)
 
     def state_dict(self) -> "Dict[str, numpy.ndarray]":
-        """A copy of each parameter, float32, by name."""
+        """A copy of each parameter and buffer, float32, by name."""
         return {name: self[name] for name in self._shapes}
 
     def write(self, name: str, array: Any) -> None:
-        """Sets a parameter. ``array`` has its shape; other floats are rounded to float32."""
+        """Sets a parameter or buffer. ``array`` has its shape; other floats are rounded to float32."""
         with self._used() as handle:
             self._check_name(name)
             numbers = dense(name, array, self._shapes[name])
             _native.call("pls_session_write", handle, name.encode(), numbers.ctypes.data, numbers.size)
 
     def load_state_dict(self, arrays: Mapping[str, Any]) -> None:
-        """Sets all parameters. Names and shapes must be those of ``names()``."""
+        """Sets all parameters and buffers. Names and shapes must be those of ``names()``."""
         missing, unknown = self._shapes.keys() - arrays.keys(), arrays.keys() - self._shapes.keys()
         if missing or unknown:
             raise SettingError(f"load_state_dict: missing {sorted(missing)}, unknown {sorted(unknown)}")
@@ -222,7 +222,8 @@ class Session:
     @contextlib.contextmanager
     def view(self, name: str) -> "Iterator[numpy.ndarray]":
         """``with session.view(name) as array``: the parameter itself, without a copy and read-only. ``step`` is refused
-        within the block. An array that is kept after it shows later values and keeps the session's memory alive."""
+        within the block. An array that is kept after it shows later values and keeps the session's memory alive. Filters
+        of convolutions are stored in another order and cannot be viewed."""
         with self._used() as handle:
             self._check_name(name)
             array = self._viewed(handle, name)

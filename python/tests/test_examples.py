@@ -28,6 +28,9 @@ class Runs(unittest.TestCase):
     def test_vit(self):
         self.run_example("vit", 1.0, steps=60)
 
+    def test_resnet(self):
+        self.run_example("resnet", 0.9, steps=40)
+
     def test_two_towers(self):
         self.run_example("two_towers", 3.0, epochs=3)
 
@@ -46,7 +49,8 @@ class AgainstTorch(unittest.TestCase):
     def compare(self, net, twin, inputs, batches, lr=1e-3, limit=1e-4, accumulate=1):
         plan = pl.plan(net, inputs=inputs, optimizer=pl.AdamW(lr=lr, weight_decay=0.01))
         with pl.Session(plan, seed=11) as session:
-            names = dict(twin.named_parameters())
+            names = dict(twin.named_parameters()) | {
+                name: buffer for name, buffer in twin.named_buffers() if not name.endswith("num_batches_tracked")}
             self.assertEqual(sorted(names), sorted(session.names()))
             with torch.no_grad():
                 for name, parameter in names.items():
@@ -63,6 +67,10 @@ class AgainstTorch(unittest.TestCase):
                     total += loss.item()
                 optimizer.step()
                 self.assertAlmostEqual(step.loss, total, delta=limit * abs(total), msg=f"step {i + 1}")
+                if i == 9:  # running values
+                    for name, buffer in twin.named_buffers():
+                        if name in session:
+                            np.testing.assert_allclose(session[name], buffer.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
 
     def test_mlp(self):
         module = common.example("mlp")
@@ -79,6 +87,11 @@ class AgainstTorch(unittest.TestCase):
         module = common.example("vit")
         self.compare(module.ViT(), twins.ViT(), {"images": ((32, 16, 16), "float32"), "labels": ((32,), "int32")},
                      lambda i: module.batch(32, i))
+
+    def test_resnet(self):
+        module = common.example("resnet")
+        self.compare(module.ResNet(), twins.ResNet(), {"images": ((32, 3, 16, 16), "float32"), "labels": ((32,), "int32")},
+                     lambda i: module.batch(32, i), lr=1e-4)
 
     def test_two_towers(self):
         module = common.example("two_towers")

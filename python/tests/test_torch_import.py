@@ -1,4 +1,5 @@
 """Modules of PyTorch: losses and gradients are theirs, parameters go both ways, what is unknown is named."""
+import importlib.util
 import sys
 import unittest
 
@@ -22,7 +23,8 @@ class Imports(unittest.TestCase):
         wanted.backward()
         plan = plt.plan(module, example, loss, optimizer=pl.AdamW(lr=1e-3))
         with pl.Session(plan) as session:
-            self.assertAlmostEqual(session.evaluate(example), wanted.item(), delta=1e-5 * abs(wanted.item()))
+            if not (module.training and plan.buffers):  # a step of BatchNorm has the batch's statistics, and evaluate has not
+                self.assertAlmostEqual(session.evaluate(example), wanted.item(), delta=1e-5 * abs(wanted.item()))
             gradients = session.gradients(example)
             for name, parameter in module.named_parameters():
                 if parameter.grad is not None and name in gradients:
@@ -31,9 +33,9 @@ class Imports(unittest.TestCase):
             losses = [session.step(example).loss for _ in range(steps)]
             self.assertLessEqual(losses[-1], losses[0])
             plt.copy_back(session, module)
-            for name, parameter in module.named_parameters():
+            for name, tensor in (*module.named_parameters(), *module.named_buffers()):
                 if name in session:
-                    np.testing.assert_array_equal(parameter.detach().numpy(), session[name])
+                    np.testing.assert_array_equal(tensor.detach().numpy(), session[name])
 
     def test_a_perceptron(self):
         module = nn.Sequential(nn.Linear(7, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 1))
@@ -187,6 +189,123 @@ class Imports(unittest.TestCase):
             plt.plan(Net(), {"x": torch.randn(2, 4), "y": torch.randn(2)})
 
 
+class Small(nn.Module if common.HAS_TORCH else object):
+    """What vision models are made of, with ops that write in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.norm = nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8)
+        self.depth, self.group = nn.Conv2d(8, 8, 3, padding="same", groups=8), nn.GroupNorm(2, 8)
+        self.act, self.pool, self.mean = nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1), nn.AdaptiveAvgPool2d((1, 1))
+        self.gate, self.head = nn.Conv2d(8, 8, 1), nn.Linear(8, 5)
+
+    def forward(self, x, labels):
+        x = self.pool(self.act(self.norm(self.stem(x))))
+        y = F.hardswish(self.group(self.depth(x)))
+        y *= F.hardsigmoid(self.gate(self.mean(y)))
+        x = F.avg_pool2d(torch.cat([x, y], 1), 2, ceil_mode=True)
+        x = F.relu6(x[:, :8] + x[:, 8:])
+        return F.cross_entropy(self.head(torch.flatten(self.mean(x), 1)), labels)
+
+
+@common.needs_torch
+class Images(unittest.TestCase):
+    example = property(lambda self: {"x": torch.randn(4, 3, 16, 24, generator=torch.Generator().manual_seed(0)),
+                                     "labels": torch.tensor([0, 4, 2, 2])})
+
+    def test_layers_of_vision_models(self):
+        for training in (True, False):
+            torch.manual_seed(0)
+            Imports.compare(self, Small().train(training), self.example)
+
+    def test_running_values_follow_as_torchs(self):
+        torch.manual_seed(0)
+        module, example = Small(), self.example
+        plan = plt.plan(module, example, optimizer=pl.SGD(lr=0.05, momentum=0.9))
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.05, momentum=0.9)
+        with pl.Session(plan) as session:
+            self.assertIn("statistics of the micro-batch", plan.table())
+            for _ in range(10):
+                step, loss = session.step(example), module(**example)
+                self.assertAlmostEqual(step.loss, loss.item(), delta=1e-4 * loss.item())
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            for name in ("norm.running_mean", "norm.running_var"):
+                theirs = module.get_buffer(name).numpy()
+                np.testing.assert_allclose(session[name], theirs, rtol=1e-5, atol=1e-6)
+            module.eval()
+            self.assertAlmostEqual(session.evaluate(example), module(**example).item(), delta=1e-4)
+
+    def test_what_was_written_is_what_is_read(self):
+        class Net(nn.Module):
+            def __init__(self, write):
+                super().__init__()
+                self.up, self.down, self.write = nn.Linear(4, 4), nn.Linear(4, 1), write
+
+            def forward(self, x):
+                return self.down(self.write(self.up(x))).mean()
+
+        def alone(x):
+            x.relu_()
+            return x + 1
+
+        def through_a_view(x):
+            x[:, 1].mul_(2)
+            return x
+
+        def behind_a_view(x):
+            y = x.view(2, -1)
+            x.add_(1)
+            return y.view(4, 4)
+
+        def a_view_alone(x):
+            return torch.flatten(x).add_(1).view(4, 4).mul_(2)
+
+        def another_result(x):
+            y = x.add_(1)
+            x.mul_(2)
+            return y
+
+        def assigned(x):
+            x[:, 0] = 1.0
+            return x
+
+        example = {"x": torch.randn(4, 4, generator=torch.Generator().manual_seed(0))}
+        for write in (alone, a_view_alone, another_result):
+            torch.manual_seed(0)
+            Imports.compare(self, Net(write), example)
+        for write, name in ((through_a_view, "mul_"), (behind_a_view, "add_"), (assigned, "copy_|fill_")):
+            with self.subTest(write=name), self.assertRaisesRegex(pl.UnsupportedOp, name):
+                plt.plan(Net(write), example)
+
+    def test_other_buffers_that_are_written_are_refused(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(4, 1)
+                self.register_buffer("seen", torch.zeros(1))
+
+            def forward(self, x):
+                self.seen.add_(1)
+                return (self.fc(x) * self.seen).mean()
+
+        with self.assertRaisesRegex(pl.SettingError, "buffer seen"):
+            plt.plan(Net(), {"x": torch.randn(2, 4)})
+
+
+@unittest.skipUnless(common.HAS_TORCH and importlib.util.find_spec("torchvision"), "torchvision is not installed")
+class Torchvision(unittest.TestCase):
+    def test_resnet18(self):
+        import torchvision
+
+        torch.manual_seed(0)
+        module = torchvision.models.resnet18(num_classes=10)
+        example = {"x": torch.randn(4, 3, 32, 32), "target": torch.tensor([1, 2, 3, 4])}
+        example["x"].mul_(0.5)
+        Imports.compare(self, module, example, lambda out, target: F.cross_entropy(out, target), steps=2)
+
+
 @unittest.skipUnless(common.HAS_TORCH and common.HAS_TRANSFORMERS, "transformers is not installed")
 class Families(unittest.TestCase):
     def compare(self, name):
@@ -197,7 +316,7 @@ class Families(unittest.TestCase):
         Imports.compare(self, module, example, steps=3)
 
 
-for family in ("llama", "qwen2", "qwen3", "mistral", "gemma", "phi", "gpt2", "gpt_neox", "bert", "roberta", "distilbert", "t5", "vit"):
+for family in ("llama", "qwen2", "qwen3", "mistral", "gemma", "phi", "gpt2", "gpt_neox", "bert", "roberta", "distilbert", "t5", "vit", "resnet"):
     setattr(Families, f"test_{family}", lambda self, family=family: self.compare(family))
 
 

@@ -111,3 +111,30 @@ class OwnLoop(nn.Module):
         for layer, norm in zip(self.layers, self.norms):
             h = h + F.relu(layer(norm(h)))
         return F.cross_entropy(self.head(h), labels.long())
+
+
+class ResidualBlock(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.conv2, self.bn2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.downsample = None if inputs == outputs else nn.Sequential(
+            nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
+
+
+class ResNet(nn.Module):
+    def __init__(self, widths=(16, 32, 64), classes=4):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, widths[0], 3, padding=1, bias=False), nn.BatchNorm2d(widths[0])
+        self.layers = nn.ModuleList(ResidualBlock(a, b, 1 if a == b else 2) for a, b in zip(widths[:1] + widths, widths))
+        self.fc = nn.Linear(widths[-1], classes)
+
+    def forward(self, images, labels):
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(images))), 2)
+        for layer in self.layers:
+            x = layer(x)
+        return F.cross_entropy(self.fc(x.mean((2, 3))), labels.long())

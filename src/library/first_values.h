@@ -14,10 +14,4 @@ namespace plimsoll::library {
 /// device.
 Status write_first_values(const Trace& trace, int64_t seed, runtime::Session& session);
 
-/// Writes f32 values to a parameter's state and to its master, in what they are kept in. Errors: of the
-/// device.
-Status write_values(runtime::Session& session, const std::string& parameter, std::span<const float> values);
-/// The parameter as f32.
-Status read_values(const runtime::Session& session, const std::string& parameter, std::span<float> values);
-
 }  // namespace plimsoll::library

@@ -39,6 +39,8 @@ Result<Values> binary(OpCall& call, std::string_view function) {
                                {call.inputs[0], call.inputs[1]})};
 }
 
+Values both(const OpCall& call) { return {call.inputs[0], call.inputs[1]}; }
+
 bool has_bias_shape(const OpCall& call) {
   const ir::Shape &x = call.type(size_t{0}).shape, &bias = call.type(1).shape;
   return x.rank() >= 2 && bias.rank() == 1 && bias.dim(0) == x.dim(-1) &&
@@ -48,7 +50,8 @@ bool has_bias_shape(const OpCall& call) {
 Result<Values> build_add(OpCall& call) {
   if (!call.has(1) || !is_float(call, 0) || !is_float(call, 1)) return binary(call, "add");
   if (call.type(size_t{0}).shape == call.type(1).shape)
-    return Values{ops::add(call.b, call.inputs[0], call.inputs[1])};
+    return Values{
+        call.elementwise(both(call), [&](const Values& v) { return ops::add(call.b, v[0], v[1]); })};
   if (has_bias_shape(call)) return Values{ops::bias_add(call.b, call.inputs[0], call.inputs[1])};
   return binary(call, "add");
 }
@@ -56,18 +59,27 @@ Result<Values> build_add(OpCall& call) {
 Result<Values> build_mul(OpCall& call) {
   if (call.has(1) && is_float(call, 0) && is_float(call, 1) &&
       call.type(size_t{0}).shape == call.type(1).shape)
-    return Values{ops::mul(call.b, call.inputs[0], call.inputs[1])};
+    return Values{
+        call.elementwise(both(call), [&](const Values& v) { return ops::mul(call.b, v[0], v[1]); })};
   return binary(call, "mul");
 }
 
 Result<Values> build_silu(OpCall& call) {
   if (!is_float(call, 0)) return Values{call.pointwise("silu(x0)", {call.inputs[0]})};
-  return Values{ops::silu(call.b, call.inputs[0])};
+  return Values{call.elementwise({call.inputs[0]}, [&](const Values& v) { return ops::silu(call.b, v[0]); })};
 }
 
 Result<Values> build_gelu(OpCall& call) {
   const std::string form = call.attrs.word("approximate", {"none", "tanh"});
-  return Values{ops::gelu(call.b, call.inputs[0], form == "tanh" ? ops::Gelu::kTanh : ops::Gelu::kErf)};
+  return Values{call.elementwise({call.inputs[0]}, [&](const Values& v) {
+    return ops::gelu(call.b, v[0], form == "tanh" ? ops::Gelu::kTanh : ops::Gelu::kErf);
+  })};
+}
+
+/// After a norm of images relu is a part of it (front_norms.cpp).
+Result<Values> build_relu(OpCall& call) {
+  if (const ValueId fused = norm_with_relu(call, call.inputs[0]); fused.valid()) return Values{fused};
+  return Values{call.pointwise("relu(x0)", {call.inputs[0]})};
 }
 
 Result<Values> build_square(OpCall& call) { return Values{call.pointwise("mul(x0,x0)", {call.inputs[0]})}; }
@@ -95,7 +107,8 @@ Result<Values> build_cast(OpCall& call) {
     const ValueId wide = call.pointwise("add(x0,0)", {call.inputs[0]});
     return Values{ops::cast(call.b, wide, dtype)};
   }
-  return Values{ops::cast(call.b, call.inputs[0], dtype)};
+  return Values{
+      call.elementwise({call.inputs[0]}, [&](const Values& v) { return ops::cast(call.b, v[0], dtype); })};
 }
 
 template <size_t kLength>
@@ -148,7 +161,7 @@ FrontGroup front_elementwise() {
       unary_op("abs", "absolute value", build_unary<"abs">),
       unary_op("sign", "-1, 0 or 1", build_unary<"sign">),
       unary_op("square", "x * x", build_square),
-      unary_op("relu", "max(x, 0)", build_unary<"relu">),
+      unary_op("relu", "max(x, 0)", build_relu),
       unary_op("tanh", "hyperbolic tangent", build_unary<"tanh">),
       unary_op("sigmoid", "1 / (1 + exp(-x))", build_unary<"sigmoid">),
       unary_op("softplus", "log(1 + exp(x))", build_unary<"softplus">),

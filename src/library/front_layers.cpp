@@ -1,4 +1,4 @@
-// Ops of layers: products, look-ups, norms, attention, dropout.
+// Ops of layers: products, look-ups, attention, dropout.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 #include "ops/linear.h"
-#include "ops/norm.h"
 
 namespace plimsoll::library {
 namespace {
@@ -56,16 +55,6 @@ Result<Values> build_embedding(OpCall& call) {
   return Values{call.reshape(y, std::move(shape))};
 }
 
-Result<Values> build_rms_norm(OpCall& call) {
-  const double eps = call.attrs.number("eps");
-  return Values{ops::rms_norm(call.b, call.inputs[0], call.inputs[1], eps).y};
-}
-
-Result<Values> build_layer_norm(OpCall& call) {
-  const double eps = call.attrs.number("eps");
-  return Values{ops::layer_norm(call.b, call.inputs[0], call.inputs[1], call.inputs[2], eps).y};
-}
-
 Result<double> probability(const OpCall& call, std::string_view name) {
   const double p = call.attrs.number(name);
   if (!(p >= 0 && p < 1)) return call.attrs.wrong(name, "a probability below 1");
@@ -75,7 +64,10 @@ Result<double> probability(const OpCall& call, std::string_view name) {
 Result<Values> build_dropout(OpCall& call) {
   PLIMSOLL_ASSIGN(const double p, probability(call, "p"));
   if (p == 0) return Values{call.inputs[0]};
-  return Values{ops::dropout(call.b, call.inputs[0], call.trace.random(), p, call.trace.next_random_key())};
+  const ValueId random = call.trace.random();
+  const int64_t key = call.trace.next_random_key();
+  return Values{call.elementwise(
+      {call.inputs[0]}, [&](const Values& v) { return ops::dropout(call.b, v[0], random, p, key); })};
 }
 
 Result<Values> build_attention(OpCall& call) {
@@ -151,16 +143,6 @@ FrontGroup front_layers() {
        {"weight", "ids"},
        {{"padding_idx", "null"}},
        build_embedding},
-      {"rms_norm",
-       "root-mean-square normalisation of the last axis",
-       {"x", "weight"},
-       {{"eps", "1e-6"}},
-       build_rms_norm},
-      {"layer_norm",
-       "normalisation of the last axis",
-       {"x", "weight", "bias"},
-       {{"eps", "1e-5"}},
-       build_layer_norm},
       {"dropout", "in training zero with probability p, else x / (1 - p)", {"x"}, {{"p"}}, build_dropout},
       {"attention",
        "scaled dot-product attention; key and value heads may be fewer",

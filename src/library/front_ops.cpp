@@ -18,8 +18,8 @@ using ir::ValueId;
 const std::vector<const FrontOp*>& all_ops() {
   static const std::vector<const FrontOp*> kAll = [] {
     std::vector<const FrontOp*> all;
-    for (const FrontGroup group :
-         {front_layers(), front_elementwise(), front_reductions(), front_shapes(), front_losses()})
+    for (const FrontGroup group : {front_layers(), front_norms(), front_images(), front_elementwise(),
+                                   front_reductions(), front_shapes(), front_losses()})
       for (const FrontOp& op : group) all.push_back(&op);
     return all;
   }();
@@ -34,7 +34,9 @@ bool is_list(std::string_view operand) { return operand.ends_with("..."); }
 std::vector<int64_t> extents(const ir::Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
 
 ValueId OpCall::pointwise(std::string expression, Values operands) const {
-  return b.op("pointwise", std::move(operands), {{"expr", std::move(expression)}});
+  return elementwise(operands, [&](Values values) {
+    return b.op("pointwise", std::move(values), {{"expr", std::move(expression)}});
+  });
 }
 
 ValueId OpCall::reshape(ValueId x, std::vector<int64_t> shape) const {
@@ -42,13 +44,26 @@ ValueId OpCall::reshape(ValueId x, std::vector<int64_t> shape) const {
 }
 
 ValueId OpCall::permute(ValueId x, std::vector<int64_t> axes) const {
-  return std::ranges::is_sorted(axes) ? x : b.op("permute", {x}, {{"axes", std::move(axes)}});
+  if (std::ranges::is_sorted(axes)) return x;
+  if (axes == kToLast) return channels_last(x);
+  if (axes == kToFirst) return channels_first(x);
+  return b.op("permute", {x}, {{"axes", std::move(axes)}});
 }
 
 ValueId OpCall::reduce(std::string_view kind, ValueId x, std::vector<int64_t> axes, bool keeps) const {
-  ir::Attrs how{{"kind", std::string(kind)}, {"axes", std::move(axes)}};
-  if (keeps) how.set("keep", true);
-  return b.op("reduce", {x}, std::move(how));
+  const auto append = [&](ValueId of, std::vector<int64_t> over) {
+    ir::Attrs how{{"kind", std::string(kind)}, {"axes", std::move(over)}};
+    if (keeps) how.set("keep", true);
+    return b.op("reduce", {of}, std::move(how));
+  };
+  // The axes that are left keep their order where the channels go, or the pixels do.
+  const bool has_order =
+      keeps || axes.size() == 4 || axes == std::vector<int64_t>{2, 3} || axes == std::vector<int64_t>{1};
+  if (!is_image(x) || !has_order) return append(x, std::move(axes));
+  for (int64_t& axis : axes) axis = axis == 0 ? 0 : axis == 1 ? 3 : axis - 1;
+  std::ranges::sort(axes);
+  const ValueId y = append(channels_last(x), std::move(axes));
+  return keeps ? channels_first(y) : y;
 }
 
 ValueId OpCall::mean_of_all(ValueId x) const {

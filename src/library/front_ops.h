@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,13 @@ struct OpCall {
   [[nodiscard]] bool has(size_t input) const { return input < inputs.size() && inputs[input].valid(); }
   /// Elementwise by an expression of ops/expression.h over the operands x0, x1, …
   [[nodiscard]] ir::ValueId pointwise(std::string expression, Values operands) const;
+  /// What `make` appends, an elementwise op over the operands. Images go through it with their channels last.
+  template <class Make>
+  [[nodiscard]] ir::ValueId elementwise(const Values& operands, Make make) const {
+    const std::optional<Values> images = as_images(operands);
+    const ir::ValueId y = make(images ? *images : operands);
+    return images ? channels_first(y) : y;
+  }
   [[nodiscard]] ir::ValueId reshape(ir::ValueId x, std::vector<int64_t> shape) const;
   [[nodiscard]] ir::ValueId permute(ir::ValueId x, std::vector<int64_t> axes) const;
   /// Over `axes`; `kind` is sum, mean or max.
@@ -32,11 +40,27 @@ struct OpCall {
                                    bool keeps) const;
   /// The mean over all elements, [1].
   [[nodiscard]] ir::ValueId mean_of_all(ir::ValueId x) const;
+
+  // Images (front_layout.cpp). Front ends see [N, C, H, W], as torch has it; ops of images want [N, H, W, C].
+  // A trace knows both forms of a value, so that nothing is turned between two ops of images.
+
+  /// x [N, C, H, W] as [N, H, W, C].
+  [[nodiscard]] ir::ValueId channels_last(ir::ValueId x) const;
+  /// y [N, H, W, C] as [N, C, H, W].
+  [[nodiscard]] ir::ValueId channels_first(ir::ValueId y) const;
+  /// Whether the trace knows x with its channels last.
+  [[nodiscard]] bool is_image(ir::ValueId x) const;
+  /// The operands of an elementwise op with their channels last; nothing where none is an image, or one
+  /// broadcasts by other axes.
+  [[nodiscard]] std::optional<Values> as_images(const Values& operands) const;
 };
 
 /// Counts a negative axis from the end. Errors: kInvalidArgument.
 Result<int64_t> axis_of(const OpCall& call, std::string_view name, int64_t axis, int rank);
 std::vector<int64_t> extents(const ir::Shape& shape);
+
+/// The axes by which [N, C, H, W] becomes [N, H, W, C], and back.
+inline const std::vector<int64_t> kToLast{0, 2, 3, 1}, kToFirst{0, 3, 1, 2};
 
 struct FrontOp {
   std::string_view name;
@@ -56,11 +80,17 @@ Status check_operands(const FrontOp& op, std::span<const ir::ValueId> inputs);
 /// What pls_ops returns.
 std::string front_ops_json();
 
+/// relu(x) as a part of the batch norm that makes x, or of the one whose sum with a residual x is; invalid
+/// where x is neither.
+ir::ValueId norm_with_relu(const OpCall& call, ir::ValueId x);
+
 // Each file front_<group>.cpp exports its ops.
 using FrontGroup = std::span<const FrontOp>;
 FrontGroup front_elementwise();
+FrontGroup front_images();
 FrontGroup front_layers();
 FrontGroup front_losses();
+FrontGroup front_norms();
 FrontGroup front_reductions();
 FrontGroup front_shapes();
 

@@ -118,6 +118,10 @@ Result<Values> build_concat(OpCall& call) {
     parts.push_back(call.permute(x, axes));
   }
   if (parts.size() == 1) return Values{call.inputs[0]};
+  if (rank == 4 && axis == 1) {  // channels of images
+    if (const auto images = call.as_images({call.inputs.begin(), call.inputs.end()}))
+      return Values{call.channels_first(ops::concat(call.b, *images))};
+  }
   return Values{call.permute(ops::concat(call.b, std::move(parts)), axes)};
 }
 

@@ -12,6 +12,7 @@
 #include "io/suggest.h"
 #include "library/first_values.h"
 #include "library/invalid.h"
+#include "library/traced_model.h"
 #include "planner/programs/step_programs.h"
 #include "settings/param_groups.h"
 #include "strategy/run_device.h"
@@ -55,6 +56,7 @@ Status OwnSession::open() {
   draws_ = programs.find_state(planner::kRandomState) != nullptr;
   if (draws_) states.push_back(planner::kRandomState);
   inputs_ = session_->make_block(states);
+  running_ = RunningValues(dynamic_cast<const TracedModel&>(*plan_->prepared().model).followed());
   PLIMSOLL_TRY(write_first_values(plan_->trace(), seed_, *session_));
   scaler_[ops::kScale] = static_cast<float>(config.training.loss_scale.first());
   return session_->write(optimizers::kScalerState, std::as_bytes(std::span(scaler_)));
@@ -110,6 +112,7 @@ Status OwnSession::feed(const BatchParts& parts, int64_t part) {
 
 Result<double> OwnSession::backward(const BatchParts& parts, int64_t count, double learning_rate) {
   has_gradients_ = false;
+  PLIMSOLL_TRY(running_.keep(*session_));
   PLIMSOLL_TRY(write_scalars(learning_rate, count));
   for (int64_t part = 0; part < count; ++part) {
     PLIMSOLL_TRY(feed(parts, part));
@@ -135,13 +138,17 @@ Result<OwnStep> OwnSession::step(const Batch& batch, std::optional<double> learn
   OwnStep step{
       .index = counters_.steps + 1, .learning_rate = rate_of(learning_rate), .loss_scale = loss_scale()};
   PLIMSOLL_ASSIGN(step.loss, backward(parts, count, step.learning_rate));
-  if (!std::isfinite(step.loss)) return diverged(step.loss, 0);
+  if (!std::isfinite(step.loss)) {
+    PLIMSOLL_TRY(running_.put_back(*session_));
+    return diverged(step.loss, 0);
+  }
   const std::array<float, ops::kScalerFields> before = scaler_;
   PLIMSOLL_TRY(session_->run(update_));
   PLIMSOLL_ASSIGN(const float norm, session_->value<float>(optimizers::kGradNormState));
   PLIMSOLL_TRY(read_scaler());
   step.grad_norm = static_cast<double>(std::fabs(norm));
   step.skipped = scaler_[ops::kSkipped] != 0;
+  if (step.skipped) PLIMSOLL_TRY(running_.put_back(*session_));
   if (step.skipped && !plan_->scales_dynamically()) {
     scaler_ = before;
     PLIMSOLL_TRY(session_->write(optimizers::kScalerState, std::as_bytes(std::span(scaler_))));
@@ -166,56 +173,68 @@ Result<double> OwnSession::evaluate(const Batch& batch) {
 Result<double> OwnSession::gradients(const Batch& batch, int64_t count) {
   PLIMSOLL_ASSIGN(const BatchParts parts, BatchParts::of(batch, plan_->trace(), count));
   PLIMSOLL_ASSIGN(const double loss, backward(parts, count, rate_of({})));
+  PLIMSOLL_TRY(running_.put_back(*session_));
   has_gradients_ = true;
   return loss;
 }
 
-Result<const TracedParameter*> OwnSession::find(std::string_view name, int64_t elements) const {
+Result<NamedTensor> OwnSession::find(std::string_view name, int64_t elements) const {
   const std::vector<TracedParameter>& parameters = plan_->trace().parameters();
-  const auto found = std::ranges::find(parameters, name, &TracedParameter::name);
-  if (found == parameters.end()) {
+  const std::vector<TracedBuffer>& buffers = plan_->trace().buffers();
+  NamedTensor tensor;
+  if (const auto p = std::ranges::find(parameters, name, &TracedParameter::name); p != parameters.end()) {
+    tensor = {p->name, p->shape, {}};
+    if (p->kind() == ir::ParameterKind::kFilters)
+      tensor.order = {.positions = p->shape.dim(2) * p->shape.dim(3), .inputs = p->shape.dim(1)};
+  } else if (const auto b = std::ranges::find(buffers, name, &TracedBuffer::name); b != buffers.end()) {
+    tensor = {b->name, b->shape, {}};
+  } else {
     std::vector<std::string> names;
-    for (const TracedParameter& p : parameters) names.push_back(p.name);
+    for (const TracedParameter& parameter : parameters) names.push_back(parameter.name);
+    for (const TracedBuffer& buffer : buffers) names.push_back(buffer.name);
     return invalid(fmt::format("there is no parameter '{}'", name), io::nearest_hint(name, names));
   }
-  if (elements >= 0 && found->shape.num_elements() != elements)
-    return invalid(fmt::format("{} is float32 {}, {} elements and not {}", name, ir::to_string(found->shape),
-                               found->shape.num_elements(), elements));
-  return &*found;
+  if (elements >= 0 && tensor.shape.num_elements() != elements)
+    return invalid(fmt::format("{} is float32 {}, {} elements and not {}", name, ir::to_string(tensor.shape),
+                               tensor.shape.num_elements(), elements));
+  return tensor;
 }
 
 Status OwnSession::read(std::string_view name, std::span<float> values) const {
-  PLIMSOLL_ASSIGN(const TracedParameter* parameter, find(name, std::ssize(values)));
-  return read_values(*session_, parameter->name, values);
+  PLIMSOLL_ASSIGN(const NamedTensor tensor, find(name, std::ssize(values)));
+  return read_values(*session_, tensor, values);
 }
 
 Status OwnSession::write(std::string_view name, std::span<const float> values) {
-  PLIMSOLL_ASSIGN(const TracedParameter* parameter, find(name, std::ssize(values)));
+  PLIMSOLL_ASSIGN(const NamedTensor tensor, find(name, std::ssize(values)));
   const auto odd = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
   if (odd != values.end())
     return Error{ErrorCode::kBadData, fmt::format("{}: element {} is {}", name, odd - values.begin(), *odd)};
-  return write_values(*session_, parameter->name, values);
+  return write_values(*session_, tensor, values);
 }
 
 Result<std::span<const float>> OwnSession::view(std::string_view name) const {
-  PLIMSOLL_ASSIGN(const TracedParameter* parameter, find(name, -1));
-  const std::span<const std::byte> bytes = session_->host_bytes(parameter->name);
-  if (bytes.empty() || session_->type(parameter->name).dtype != ir::DType::kF32)
+  PLIMSOLL_ASSIGN(const NamedTensor tensor, find(name, -1));
+  if (!tensor.order.is_stored())
+    return invalid(fmt::format("{} is stored with its channels last", name), "read a copy of it");
+  const std::span<const std::byte> bytes = session_->host_bytes(tensor.name);
+  if (bytes.empty() || session_->type(tensor.name).dtype != ir::DType::kF32)
     return invalid(fmt::format("{} does not lie in the host's memory as float32", name), "read a copy of it");
   return std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
 }
 
 Status OwnSession::read_gradient(std::string_view name, std::span<float> values) const {
-  PLIMSOLL_ASSIGN(const TracedParameter* parameter, find(name, std::ssize(values)));
+  PLIMSOLL_ASSIGN(const NamedTensor tensor, find(name, std::ssize(values)));
   if (!has_gradients_) return invalid("no gradients are there: another call has been made since");
   const auto& all = plan_->prepared().programs.gradients;
-  const auto found = std::ranges::find(all, parameter->name, &planner::GradientStates::parameter);
-  if (found == all.end()) return invalid(fmt::format("{} is frozen and has no gradient", name));
+  const auto found = std::ranges::find(all, tensor.name, &planner::GradientStates::parameter);
+  if (found == all.end()) return invalid(fmt::format("{} is frozen, or a buffer, and has no gradient", name));
   std::ranges::fill(values, 0.0F);
   PLIMSOLL_TRY(training::read_sum(*session_, found->accumulators, 0, values));
   const float scale = scaler_[ops::kScale];
   if (scale != 1.0F)
     for (float& value : values) value /= scale;
+  to_callers_order(tensor.order, values);
   return Ok{};
 }
 

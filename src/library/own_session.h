@@ -14,6 +14,8 @@
 #include "base/result.h"
 #include "library/batch.h"
 #include "library/own_plan.h"
+#include "library/parameter_values.h"
+#include "library/running_values.h"
 #include "ops/loss_scale.h"
 #include "runtime/session.h"
 #include "settings/schedule.h"
@@ -47,13 +49,13 @@ class OwnSession {
   /// BatchParts::of.
   Result<double> gradients(const Batch& batch, int64_t parts);
 
-  // By the names of the trace. Errors: kInvalidArgument for an unknown name, another number of elements, a
-  // value that is not finite, a gradient that is not there.
+  // Parameters and buffers by the names of the trace, elements in its shapes. Errors: kInvalidArgument for an
+  // unknown name, another number of elements, a value that is not finite, a gradient that is not there.
   Status read(std::string_view name, std::span<float> values) const;
   Status write(std::string_view name, std::span<const float> values);
   Status read_gradient(std::string_view name, std::span<float> values) const;
   /// Where the parameter lies, as long as the session. Errors: kInvalidArgument where the host does not reach
-  /// it, or it is not kept in f32.
+  /// it, or it is not kept in f32, or in another order.
   Result<std::span<const float>> view(std::string_view name) const;
 
   [[nodiscard]] const OwnPlan& plan() const { return *plan_; }
@@ -72,7 +74,7 @@ class OwnSession {
   /// Runs backward of all parts and returns their mean loss.
   Result<double> backward(const BatchParts& parts, int64_t count, double learning_rate);
   Status read_scaler();
-  [[nodiscard]] Result<const TracedParameter*> find(std::string_view name, int64_t elements) const;
+  [[nodiscard]] Result<NamedTensor> find(std::string_view name, int64_t elements) const;
   [[nodiscard]] Error diverged(double loss, double norm) const;
   [[nodiscard]] double rate_of(std::optional<double> given) const;
 
@@ -87,6 +89,7 @@ class OwnSession {
   int first_ = -1, next_ = -1, update_ = -1, eval_ = -1;
   std::array<float, ops::kScalerFields> scaler_{};
   StepCounters counters_;
+  RunningValues running_;
   bool has_gradients_ = false;
 };
 

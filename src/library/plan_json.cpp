@@ -49,10 +49,15 @@ io::Tree plan_tree(const OwnPlan& plan) {
                                           {"shape", shape_tree(input.type.shape)}}));
   for (const models::Parameter& parameter : plan.prepared().model->parameters())
     parameters.items.push_back(io::Tree::map({{"name", io::Tree::of(parameter.name)},
-                                              {"shape", shape_tree(parameter.shape)},
+                                              {"shape", shape_tree(parameter.views.front().file_shape())},
                                               {"trained", io::Tree::of(parameter.trained)}}));
   tree.set("inputs", std::move(inputs));
+  io::Tree buffers = io::Tree::list();
+  for (const TracedBuffer& buffer : plan.trace().buffers())
+    buffers.items.push_back(
+        io::Tree::map({{"name", io::Tree::of(buffer.name)}, {"shape", shape_tree(buffer.shape)}}));
   tree.set("parameters", std::move(parameters));
+  tree.set("buffers", std::move(buffers));
   return tree;
 }
 

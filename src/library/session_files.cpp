@@ -37,7 +37,9 @@ struct StateFile {
 std::vector<StateFile> files_of(OwnSession& session) {
   const models::Model& model = *session.plan().prepared().model;
   const passes::SessionPlan& programs = session.session().plan();
-  return {{"model.safetensors", checkpoints::parameter_tensors(model, programs)},
+  Tensors weights = checkpoints::parameter_tensors(model, programs);
+  std::erase_if(weights, [](const checkpoints::StoredTensor& t) { return t.entry.name.empty(); });
+  return {{"model.safetensors", std::move(weights)},
           {"optimizer.safetensors", checkpoints::optimizer_tensors(model, programs)}};
 }
 
@@ -61,8 +63,11 @@ Status write_tensors(runtime::Session& session, const Tensors& tensors, const st
                   io::SafetensorsWriter::create(path, std::move(entries), {{"format", "pt"}}));
   for (size_t i = 0; i < tensors.size(); ++i) {
     const runtime::StateRange& range = tensors[i].range;
-    PLIMSOLL_TRY(session.read_pieces(
-        range.state, range.offset, range.bytes,
+    PLIMSOLL_TRY(checkpoints::read_in_file_order(
+        tensors[i].order, io::safetensors_dtype_bytes(tensors[i].entry.dtype), range.bytes,
+        [&](int64_t offset, int64_t bytes, const runtime::TakePiece& take) {
+          return session.read_pieces(range.state, range.offset + offset, bytes, take);
+        },
         [&](std::span<const std::byte> bytes, int64_t at) { return file.write(i, bytes, at); }));
   }
   return file.finish();
@@ -165,9 +170,14 @@ Status check_scale(const io::SafetensorsFile& file) {
 Status read_tensors(const io::SafetensorsFile& file, const Tensors& tensors, runtime::Session& session) {
   for (const checkpoints::StoredTensor& tensor : tensors) {
     const io::SafetensorsTensor* from = file.find(tensor.entry.name);
-    PLIMSOLL_TRY(session.write_pieces(
-        tensor.range.state, tensor.range.offset, tensor.range.bytes,
-        [&](std::span<std::byte> piece, int64_t at) { return file.read(*from, at, piece); }));
+    const auto read = [&](int64_t at, std::span<std::byte> piece) { return file.read(*from, at, piece); };
+    const int64_t width = io::safetensors_dtype_bytes(tensor.entry.dtype);
+    PLIMSOLL_TRY(session.write_pieces(tensor.range.state, tensor.range.offset, tensor.range.bytes,
+                                      [&](std::span<std::byte> piece, int64_t at) {
+                                        if (tensor.order.is_stored()) return read(at, piece);
+                                        return checkpoints::fill_in_stored_order(tensor.order, width, at,
+                                                                                 piece, read);
+                                      }));
   }
   return session.synchronize();
 }

@@ -76,10 +76,12 @@ Result<ParameterOptions> parse_parameter_options(std::string_view json) {
   if (options.init == FirstValue::kNormal) options.number = given.number("std");
   options.trained = given.flag("trained");
   if (given.has("kind")) {
-    const std::string word = given.word("kind", {"vector", "linear", "embedding"});
-    options.kind = word == "vector"   ? ir::ParameterKind::kVector
-                   : word == "linear" ? ir::ParameterKind::kLinear
-                                      : ir::ParameterKind::kTable;
+    const std::string word = given.word("kind", {"vector", "linear", "embedding", "filters", "buffer"});
+    options.is_buffer = word == "buffer";
+    options.kind = word == "linear"      ? ir::ParameterKind::kLinear
+                   : word == "embedding" ? ir::ParameterKind::kTable
+                   : word == "filters"   ? ir::ParameterKind::kFilters
+                                         : ir::ParameterKind::kVector;
   }
   PLIMSOLL_TRY(given.status());
   return options;
@@ -113,18 +115,26 @@ Result<ValueId> Trace::parameter(const std::string& name, std::span<const int64_
   PLIMSOLL_TRY(check_open());
   if (name.empty()) return invalid("a parameter has no name");
   PLIMSOLL_ASSIGN(const ir::Shape checked, checked_shape(name, shape));
+  if (options.is_buffer) return buffer(name, checked, options);
   const auto found = std::ranges::find(parameters_, name, &TracedParameter::name);
   if (found != parameters_.end()) {
-    if (found->shape == checked && found->options == options) return found->value;
+    if (found->shape == checked && found->options == options) return found->shown;
     return invalid(
         fmt::format("parameter '{}' is there already, {} and not {}{}", name, ir::to_string(found->shape),
                     ir::to_string(checked), found->shape == checked ? ", with other options" : ""),
         "a name is used once, or for one parameter that is shared");
   }
   if (graph_.find_state(name) != nullptr) return invalid(fmt::format("the name '{}' is taken", name));
-  const ValueId value = read_state(name, {DType::kF32, checked}, StateClass::kParameter);
-  parameters_.push_back({name, checked, options, value});
-  return value;
+  TracedParameter parameter{name, checked, options, {}, {}};
+  const bool are_filters = parameter.kind() == ir::ParameterKind::kFilters;
+  if (are_filters && checked.rank() != 4)
+    return invalid(
+        fmt::format("parameter '{}' is {}, and filters have four axes", name, ir::to_string(checked)),
+        "[out, in / groups, height, width]");
+  parameter.value = read_state(name, {DType::kF32, parameter.stored_shape()}, StateClass::kParameter);
+  parameter.shown = are_filters ? shown_filters(parameter.value) : parameter.value;
+  parameters_.push_back(parameter);
+  return parameter.shown;
 }
 
 Result<ValueId> Trace::constant(const std::string& name, std::string_view dtype,

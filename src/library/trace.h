@@ -33,6 +33,7 @@ struct ParameterOptions {
   double number = 0;  ///< the constant, the bound of a uniform draw, the deviation of a normal one
   bool trained = true;
   std::optional<ir::ParameterKind> kind = {};  ///< nothing: by the number of axes
+  bool is_buffer = false;                      ///< no parameter: training changes it without a gradient
   bool operator==(const ParameterOptions&) const = default;
 };
 /// JSON as pls_parameter takes it. Errors: kInvalidArgument.
@@ -40,11 +41,32 @@ Result<ParameterOptions> parse_parameter_options(std::string_view json);
 
 struct TracedParameter {
   std::string name;
+  ir::Shape shape;  ///< of a convolution's filters [out, in / groups, height, width]
+  ParameterOptions options;
+  ir::ValueId value;  ///< as it is stored
+  ir::ValueId shown;  ///< as front ends see it: of that shape
+
+  [[nodiscard]] ir::ParameterKind kind() const;
+  /// Filters are stored as [out, height, width, in / groups].
+  [[nodiscard]] ir::Shape stored_shape() const;
+};
+
+/// A tensor that training changes without a gradient: a running value of BatchNorm.
+struct TracedBuffer {
+  std::string name;
   ir::Shape shape;
   ParameterOptions options;
   ir::ValueId value;
 
-  [[nodiscard]] ir::ParameterKind kind() const;
+  [[nodiscard]] float first() const;  ///< of each element
+};
+
+/// A call of batch_norm with running values. In training with batch statistics the running values follow.
+struct TracedNorm {
+  ir::ValueId mean = {}, variance = {};  ///< of the batch; invalid: the running values are used
+  ir::ValueId running_mean = {}, running_variance = {};  ///< buffers
+  double eps = 1e-5, momentum = 0.1;
+  int64_t count = 0;  ///< values of a channel
 };
 
 struct TracedConstant {
@@ -94,6 +116,8 @@ class Trace {
   [[nodiscard]] const std::vector<TracedInput>& inputs() const { return inputs_; }
   [[nodiscard]] const std::vector<TracedParameter>& parameters() const { return parameters_; }
   [[nodiscard]] const std::vector<TracedConstant>& constants() const { return constants_; }
+  [[nodiscard]] const std::vector<TracedBuffer>& buffers() const { return buffers_; }
+  [[nodiscard]] const std::vector<TracedNorm>& norms() const { return norms_; }
   [[nodiscard]] const std::vector<IndexRange>& ranges() const { return ranges_; }
   [[nodiscard]] const TraceScopes& scopes() const { return scopes_; }
   [[nodiscard]] ir::ValueId loss() const { return loss_; }
@@ -113,8 +137,18 @@ class Trace {
   /// nor a constant's, or a constant's are out of range.
   Status note_range(ir::ValueId index, int64_t below, bool ignores, std::string_view op);
   [[nodiscard]] const TracedParameter* find_parameter(ir::ValueId value) const;
+  [[nodiscard]] const TracedBuffer* find_buffer(ir::ValueId value) const;
+  void note_norm(const TracedNorm& norm) { norms_.push_back(norm); }
+  /// `last` [N, H, W, C] has the elements of `first` [N, C, H, W].
+  void note_channels_last(ir::ValueId first, ir::ValueId last) { channels_last_[first.index] = last; }
+  /// Invalid where none is noted.
+  [[nodiscard]] ir::ValueId find_channels_last(ir::ValueId first) const;
 
  private:
+  Result<ir::ValueId> buffer(const std::string& name, const ir::Shape& shape,
+                             const ParameterOptions& options);
+  /// The filters as front ends see them.
+  ir::ValueId shown_filters(ir::ValueId stored);
   /// A trace with a loss belongs to its plans, and does not change.
   [[nodiscard]] Status check_open() const;
   [[nodiscard]] Status check_values(std::string_view op, std::span<const ir::ValueId> values) const;
@@ -125,8 +159,11 @@ class Trace {
   std::vector<TracedInput> inputs_;
   std::vector<TracedParameter> parameters_;
   std::vector<TracedConstant> constants_;
+  std::vector<TracedBuffer> buffers_;
+  std::vector<TracedNorm> norms_;
   std::vector<IndexRange> ranges_;
   std::map<int32_t, MeanLoss> means_;
+  std::map<int32_t, ir::ValueId> channels_last_;
   ir::ValueId loss_, random_;
   int64_t draws_ = 0;
 };

@@ -9,10 +9,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "ops/elementwise.h"
-#include "ops/loss.h"
+#include "library/replay.h"
 #include "ops/op_list.h"
-#include "ops/structure.h"
 #include "passes/training/autodiff.h"
 #include "planner/programs/step_programs.h"
 
@@ -24,109 +22,17 @@ using ir::OpId;
 using ir::ValueId;
 
 /// The block that reads the value; none where several do.
-int32_t block_of(const ir::Graph& graph, ValueId value) {
+int32_t block_of(const ir::Graph& graph, const std::vector<bool>& needed, ValueId value) {
   std::optional<int32_t> block;
   for (const OpId id : graph.order()) {
     const Op& op = graph.op(id);
-    if (std::ranges::find(op.inputs, value) == op.inputs.end()) continue;
+    if (!needed[static_cast<size_t>(id.index)] || std::ranges::find(op.inputs, value) == op.inputs.end())
+      continue;
     if (block && *block != op.block) return ir::kNoBlock;
     block = op.block;
   }
   return block.value_or(ir::kNoBlock);
 }
-
-/// The trace's ops in another graph, one after the other.
-class Replay {
- public:
-  Replay(const Trace& trace, ir::Builder& b, const models::Model& model, const tasks::LossOperands& operands)
-      : trace_(trace),
-        graph_(trace.graph()),
-        b_(b),
-        model_(model),
-        operands_(operands),
-        values_(trace.graph().num_values()) {}
-
-  void give(ValueId traced, ValueId value) { at(traced) = value; }
-
-  void append(OpId id) {
-    const Op& op = graph_.op(id);
-    b_.stand_with(op);
-    if (op.def->state == ir::StateAccess::kRead) return read(op);
-    if (draws(op) && !operands_.training) return append_quietly(op);
-    std::vector<ValueId> inputs;
-    for (const ValueId v : op.inputs) inputs.push_back(v.valid() ? at(v) : ValueId{});
-    if (const auto mean = trace_.mean_loss(); mean && op.outputs[0] == mean->sum)
-      inputs.push_back(b_.op("pointwise", {operands_.grad_scale, at(mean->count)}, {{"expr", "div(x0,x1)"}}));
-    keep(op, b_.ops(op.def->name, std::move(inputs), op.attrs));
-  }
-
-  /// The loss stands outside of all blocks, wherever its last op does.
-  tasks::Outputs outputs() {
-    b_.stand_with(Op{});
-    const ValueId loss = single(at(trace_.loss()));
-    if (const auto mean = trace_.mean_loss())
-      return {.loss = at(mean->sum), .logits = {}, .total = total(loss)};
-    const ValueId root = ops::root_loss(b_, loss, operands_.grad_scale);
-    return {.loss = root, .logits = {}, .total = total(root)};
-  }
-
- private:
-  ValueId& at(ValueId traced) { return values_[static_cast<size_t>(traced.index)]; }
-
-  void keep(const Op& op, const std::vector<ValueId>& results) {
-    for (size_t i = 0; i < op.outputs.size(); ++i) at(op.outputs[i]) = results[i];
-  }
-
-  static bool draws(const Op& op) {
-    const auto random = static_cast<size_t>(op.def->random);
-    return op.def->random >= 0 && random < op.inputs.size() && op.inputs[random].valid();
-  }
-
-  /// A parameter, a constant or what dropout draws from; inputs were given.
-  void read(const Op& op) {
-    const ValueId traced = op.outputs[0];
-    if (at(traced).valid()) return;
-    const ir::StateDecl& state = *graph_.find_state(op.attrs.str("name"));
-    if (state.state_class == ir::StateClass::kParameter)
-      at(traced) = model_.read_parameter(b_, state.name);
-    else if (state.state_class == ir::StateClass::kConstant)
-      at(traced) = b_.state(state);
-    else
-      at(traced) = operands_.random;
-  }
-
-  /// An op that draws, as it is without: dropout is its operand, attention has all weights.
-  void append_quietly(const Op& op) {
-    if (op.def->random == 1) {
-      at(op.outputs[0]) = at(op.inputs[0]);
-      return;
-    }
-    std::vector<ValueId> inputs;
-    for (int32_t i = 0; i < op.def->random; ++i) {
-      const ValueId v = op.inputs[static_cast<size_t>(i)];
-      inputs.push_back(v.valid() ? at(v) : ValueId{});
-    }
-    while (!inputs.empty() && !inputs.back().valid()) inputs.pop_back();
-    ir::Attrs attrs;
-    for (const auto& [name, value] : op.attrs.entries())
-      if (name != "p" && name != "key") attrs.set(name, value);
-    keep(op, b_.ops(op.def->name, std::move(inputs), std::move(attrs)));
-  }
-
-  /// f32[1].
-  ValueId single(ValueId loss) {
-    if (b_.type(loss).shape.rank() != 1) loss = ops::reshape(b_, loss, {1});
-    return ops::cast(b_, loss, ir::DType::kF32);
-  }
-  ValueId total(ValueId loss) { return operands_.acc.valid() ? ops::add(b_, operands_.acc, loss) : loss; }
-
-  const Trace& trace_;
-  const ir::Graph& graph_;
-  ir::Builder& b_;
-  const models::Model& model_;
-  const tasks::LossOperands& operands_;
-  std::vector<ValueId> values_;  // by value of the trace
-};
 
 /// For each parameter whether a gradient of the loss comes to it.
 Result<std::vector<bool>> learning(const std::shared_ptr<const Trace>& trace) {
@@ -160,17 +66,44 @@ Result<std::vector<bool>> learning(const std::shared_ptr<const Trace>& trace) {
 }  // namespace
 
 TracedModel::TracedModel(const Trace& trace) {
+  const std::vector<bool> needed = needed_ops(trace);
+  add_norms(trace, needed);
+  for (const TracedBuffer& buffer : trace.buffers())
+    buffers_.push_back({buffer.name, buffer.shape, buffer.first(), buffer.name});
+  for (const std::string& name : followed_) {
+    const auto& buffer = *std::ranges::find(trace.buffers(), name, &TracedBuffer::name);
+    buffers_.push_back({kept_state(name), buffer.shape, 0, ""});
+  }
   for (const TracedParameter& p : trace.parameters()) {
+    const bool are_filters = p.kind() == ir::ParameterKind::kFilters;
+    const auto form = are_filters ? models::FileForm::kFilters : models::FileForm::kAsStored;
+    const ir::Shape shape = p.stored_shape();
     models::Parameter parameter{
-        .name = p.name, .kind = p.kind(), .shape = p.shape, .views = {{p.name, 0, p.shape}}};
+        .name = p.name, .kind = p.kind(), .shape = shape, .views = {{p.name, 0, shape, form}}};
     parameter.init = p.options.init == FirstValue::kNormal ? models::Init::kNormal
                      : p.options.init == FirstValue::kOnes ? models::Init::kOnes
                                                            : models::Init::kZeros;
     parameter.init_std = p.options.number;
-    parameter.block = block_of(trace.graph(), p.value);
+    parameter.block = block_of(trace.graph(), needed, p.value);
     parameter.trained = p.options.trained;
     parameter.is_hidden = parameter.kind == models::ParameterKind::kLinear;
     parameters_.push_back(std::move(parameter));
+  }
+}
+
+/// A layer is called by what its running mean is called before the last dot.
+void TracedModel::add_norms(const Trace& trace, const std::vector<bool>& needed) {
+  for (const TracedNorm& norm : trace.norms()) {
+    const bool is_batch = norm.mean.valid();
+    if (is_batch && !needed[static_cast<size_t>(trace.graph().value(norm.mean).producer.index)]) continue;
+    const TracedBuffer& mean = *trace.find_buffer(norm.running_mean);
+    const std::string layer = mean.name.substr(0, mean.name.rfind('.'));
+    if (std::ranges::find(batch_norms_, layer, &models::BatchNormLayer::name) != batch_norms_.end()) continue;
+    const auto statistics = is_batch ? models::NormStatistics::kBatch : models::NormStatistics::kFrozen;
+    batch_norms_.push_back({layer, mean.shape.dim(0), norm.eps, norm.momentum, statistics});
+    if (!is_batch) continue;
+    followed_.push_back(mean.name);
+    followed_.push_back(trace.find_buffer(norm.running_variance)->name);
   }
 }
 
@@ -184,7 +117,7 @@ TracedTask::TracedTask(std::shared_ptr<const Trace> trace)
 tasks::Outputs TracedTask::forward(ir::Builder& b, const models::Model& model,
                                    std::span<const ValueId> inputs,
                                    const tasks::LossOperands& operands) const {
-  Replay replay(*trace_, b, model, operands);
+  Replay replay(*trace_, needed_, b, model, operands);
   for (size_t i = 0; i < inputs.size(); ++i) replay.give(trace_->inputs()[i].value, inputs[i]);
   for (const OpId id : trace_->graph().order())
     if (needed_[static_cast<size_t>(id.index)]) replay.append(id);

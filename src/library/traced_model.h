@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "library/trace.h"
@@ -14,7 +15,18 @@ namespace plimsoll::library {
 class TracedModel final : public models::Model {
  public:
   explicit TracedModel(const Trace& trace);
+
+  /// Running values that training writes.
+  [[nodiscard]] const std::vector<std::string>& followed() const { return followed_; }
+
+ private:
+  void add_norms(const Trace& trace, const std::vector<bool>& needed);
+
+  std::vector<std::string> followed_;
 };
+
+/// The state that keeps a running value while a step runs that may be taken back. It is in no file.
+inline std::string kept_state(const std::string& running) { return running + "@before"; }
 
 /// Of a trace with a loss. A batch is one micro-batch of the declared shapes.
 class TracedTask final : public tasks::Task {

@@ -1,5 +1,5 @@
 """Looks at the wheel that `make wheel` made: its tag, what lies in it, and that the same tree gives the same bytes a second
-time; installs it into an environment of its own, where the package trains and the program runs.
+time; installs it into an environment of its own, where the package trains and the program runs. The package passes mypy --strict.
 
     python3 tests/library/wheel_test.py build
 """
@@ -68,6 +68,15 @@ class Wheel(unittest.TestCase):
             self.assertTrue(run(PYTHON, "-c", TRAINS, env=alone, cwd=folder).strip().startswith(str(site)))
             self.assertRegex(run(PYTHON, "-m", "plimsoll", "--version", env=alone, cwd=folder), r"^plimsoll \d+\.\d+")
             self.assertRegex(run(site / "bin/plimsoll", "--version", env=alone, cwd=folder), r"^plimsoll \d+\.\d+")
+
+    def test_its_types_are_strict(self):
+        """All but plimsoll.torch, which is checked where PyTorch is installed beside."""
+        mypy = [PYTHON, "-m", "mypy", "--strict", "--cache-dir", os.devnull]
+        run(*mypy, "-p", "plimsoll", "--exclude", "torch", cwd=REPOSITORY / "python")
+        bench = REPOSITORY / ".venv-bench/bin/python"
+        if bench.is_file():
+            run(*mypy, "--python-executable", bench, "--follow-imports", "silent", "-p", "plimsoll.torch",
+                cwd=REPOSITORY / "python")
 
 
 if __name__ == "__main__":

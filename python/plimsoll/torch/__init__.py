@@ -19,7 +19,7 @@ from ..errors import SettingError
 from ..optimizers import Optimizer
 from ..planning import Plan, finish, input_type, run_settings
 from ..session import Session
-from ._export import Exported, named_parameters
+from ._export import Exported, named_tensors
 from ._import import build
 
 __all__ = ["plan", "copy_back", "load"]
@@ -32,7 +32,7 @@ def plan(module: torch.nn.Module, example: Mapping[str, Any], loss: Optional[Cal
          settings: Optional[Mapping[str, Any]] = None) -> Plan:
     """Plans training steps of a PyTorch module, by ``torch.export``. A session of the plan begins with its weights.
 
-    :param module: in training mode if dropout is to be applied. Parameters without ``requires_grad`` are frozen.
+    :param module: in training mode if dropout is to be applied and the running values of BatchNorm are to follow. Parameters without ``requires_grad`` are frozen.
     :param example: tensors by name, as a batch has them. They are passed to ``module.forward``, and those that it does not take
         to ``loss``. Their shapes are the plan's.
     :param loss: computes the loss from the module's output (and the rest of the example, by name). By default the
@@ -51,23 +51,23 @@ def plan(module: torch.nn.Module, example: Mapping[str, Any], loss: Optional[Cal
         result = build(exported, trace, declared, precision)
         run = run_settings(optimizer, exported.parameters, clip_norm=clip_norm, memory_budget=memory_budget, device=device,
                            loss_scale=loss_scale, recompute=recompute, offload=offload, threads=threads, settings=settings)
-        return Plan(finish(trace, result, run), initial=lambda: _weights(module, exported.parameters))
+        return Plan(finish(trace, result, run), initial=lambda: _weights(module, [*exported.parameters, *exported.buffers]))
 
 
 def copy_back(session: Session, module: torch.nn.Module) -> None:
-    """Copies the session's parameters to the module, by name."""
+    """Copies the session's parameters and running values to the module, by name."""
     with torch.no_grad():
         for name, parameter in _matched(session, module).items():
             parameter.copy_(torch.from_numpy(session[name]).reshape(parameter.shape))
 
 
 def load(session: Session, module: torch.nn.Module) -> None:
-    """Copies the module's parameters to the session, by name."""
+    """Copies the module's parameters and running values to the session, by name."""
     session.load_state_dict(_weights(module, _matched(session, module)))
 
 
 def _matched(session: Session, module: torch.nn.Module) -> Dict[str, Any]:
-    found = {name: parameter for name, parameter in named_parameters(module).items() if name in session}
+    found = {name: parameter for name, parameter in named_tensors(module).items() if name in session}
     missing = [name for name in session.names() if name not in found]
     if missing:
         raise SettingError(f"the module has no parameter {missing[0]} of the session", "give the module that was planned")
@@ -75,6 +75,11 @@ def _matched(session: Session, module: torch.nn.Module) -> Dict[str, Any]:
 
 
 def _weights(module: torch.nn.Module, names: Iterable[str]) -> Dict[str, Any]:
-    """The module's parameters of these names, in the shapes that the plan has: a scalar is a vector of one."""
-    parameters = named_parameters(module)
-    return {name: torch.atleast_1d(parameters[name].detach().to("cpu", torch.float32)).numpy() for name in names}
+    """The module's parameters and buffers of these names, in the shapes that the plan has: a scalar is a vector of one."""
+    parameters = named_tensors(module)
+    return {name: _numbers(parameters[name]) for name in names}
+
+
+def _numbers(tensor: torch.Tensor) -> Any:
+    plain = tensor.detach().to("cpu", torch.float32)
+    return plain.reshape(tuple(plain.shape) or (1,)).numpy()

@@ -2,16 +2,18 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set
 
 import torch
 
 from ..errors import SettingError
+from ._image_ops import cuts_patches
+from ._ops import op_name
 
 
-def named_parameters(module: torch.nn.Module) -> Dict[str, Any]:
-    """Each parameter once, by its first name."""
-    return dict(module.named_parameters())
+def named_tensors(module: torch.nn.Module) -> Dict[str, Any]:
+    """Each parameter and buffer once, by its first name."""
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 
 class _Loss(torch.nn.Module):
@@ -35,7 +37,8 @@ class _Loss(torch.nn.Module):
 class Exported:
     """The graph of a training step's forward pass.
 
-    `parameters`: those that the graph reads, by name; `values`: the meaning of each placeholder: ("parameter", name),
+    `parameters`: those that the graph reads, by name; `buffers`: the running values of norms; `filters`: the parameters that
+    are weights of convolutions alone; `values`: the meaning of each placeholder: ("parameter", name), ("buffer", name),
     ("input", name) or ("constant", tensor).
     """
 
@@ -44,8 +47,11 @@ class Exported:
         program = _export(_Loss(module, loss, taken), example)
         self.graph = program.graph
         self.parameters: Dict[str, Any] = {}
+        self.buffers: Dict[str, Any] = {}
+        self.filters: Set[str] = set()
         self.values: Dict[str, Any] = {}
-        names = {id(parameter): name for name, parameter in named_parameters(module).items()}
+        nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+        names = {id(tensor): name for name, tensor in named_tensors(module).items()}
         held = {**dict(program.named_parameters()), **dict(program.named_buffers()), **program.constants}
         # The wrapper's state dict shares its tensors with the module's.
         of_wrapper = {f"module.{name}": p for name, p in module.named_parameters(remove_duplicate=False)}
@@ -62,12 +68,40 @@ class Exported:
                 name = names[id(parameter)]
                 self.parameters.setdefault(name, parameter)
                 self.values[placeholder] = ("parameter", name)
+                if _are_filters(nodes[placeholder]):
+                    self.filters.add(name)
+            elif kind == "BUFFER" and _is_running(nodes[placeholder]) and spec.target.startswith("module."):
+                name = spec.target.removeprefix("module.")
+                tensor = dict(module.named_buffers(remove_duplicate=False))[name]
+                name = names[id(tensor)]
+                self.buffers.setdefault(name, tensor)
+                self.values[placeholder] = ("buffer", name)
             else:
                 self.values[placeholder] = ("constant", held[spec.target])
-        if program.graph_signature.buffers_to_mutate:
-            name = next(iter(program.graph_signature.buffers_to_mutate.values()))
-            raise SettingError(f"the module writes its buffer {name} in forward()",
-                               "modules with running statistics are not supported: put them into eval() mode")
+        for node in nodes.values():
+            if self.values[node.name][0] == "constant":
+                _refuse_writes(node, program.graph_signature.inputs_to_buffers.get(node.name, node.name))
+
+
+def _are_filters(node: Any) -> bool:
+    """Whether a parameter is the weight of convolutions alone. Vision transformers' patches are a linear layer's rows."""
+    return bool(node.users) and node.meta["val"].ndim == 4 and all(
+        op_name(user.target) == "conv2d" and user.args[1] is node and not cuts_patches(user) for user in node.users)
+
+
+def _is_running(node: Any) -> bool:
+    """Whether a buffer is the running mean or variance of norms alone."""
+    return bool(node.users) and all(
+        op_name(user.target) == "batch_norm" and node in user.args[3:5] and node not in user.args[:3] for user in node.users)
+
+
+def _refuse_writes(node: Any, name: str) -> None:
+    """Of a buffer that is written in place; the number of batches that a norm has seen is none, as nothing reads it."""
+    for user in node.users:
+        if op_name(user.target).endswith("_") and user.args[0] is node and not (
+                name.endswith("num_batches_tracked") and not user.users and len(node.users) == 1):
+            raise SettingError(f"the module writes its buffer {name.removeprefix('module.')} in forward()",
+                               "only running values of BatchNorm follow the batches: put the module into eval() mode")
 
 
 def _taken(module: torch.nn.Module, example: Mapping[str, Any], has_loss: bool) -> List[str]:
@@ -90,7 +124,7 @@ def _export(wrapper: torch.nn.Module, example: Dict[str, Any]) -> Any:
         setattr(config, "use_cache", False)  # the cache of generation cannot be exported
     try:
         return torch.export.export(wrapper, (), kwargs=example, strict=False)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError, RuntimeError, AssertionError) as error:
         raise SettingError(f"torch.export cannot record {type(wrapper.module).__name__}: {str(error).strip()}",
                            "control flow that depends on numbers cannot be planned") from error
     finally:

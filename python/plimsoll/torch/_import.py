@@ -13,11 +13,11 @@ from typing import Any, Dict, List, Mapping, Set, Tuple
 import torch
 
 from .. import functional as f
-from .._module import Parameter
+from .._module import Buffer, Parameter
 from .._trace import Trace, scope
 from .._values import Value
 from ..errors import SettingError, UnsupportedOp
-from . import _patterns
+from . import _inplace, _patterns
 from ._export import Exported
 from ._ops import OPS, Context, op_name
 
@@ -29,8 +29,11 @@ def build(exported: Exported, trace: Trace, declared: Mapping[str, Any], precisi
     """The loss as a value of the trace. Errors: UnsupportedOp, SettingError."""
     values = {name: trace.input(name, shape, dtype) for name, (shape, dtype) in declared.items()}
     for name, parameter in exported.parameters.items():
+        kind = "filters" if name in exported.filters else None
         values[name] = trace.parameter(name, Parameter(tuple(parameter.shape) or (1,), "zeros",
-                                                       trainable=parameter.requires_grad))
+                                                       trainable=parameter.requires_grad, kind=kind))
+    for name, buffer in exported.buffers.items():
+        values[name] = trace.parameter(name, Buffer(tuple(buffer.shape)))
     with contextlib.ExitStack() as scopes:
         if precision != "fp32":
             scopes.enter_context(scope("autocast", precision))
@@ -53,22 +56,33 @@ class _Walk:
         """The graph's first output."""
         needed = self._needed()
         self._refuse_unknown(needed)
+        _inplace.check(self.exported.graph, needed)
         with contextlib.ExitStack() as scopes:
             for node in self.exported.graph.nodes:
                 if node in needed and node.op != "output":
                     self._enter(node, scopes)
                     self.env[node] = self._value(node)
+                    if _inplace.writes(node):  # what was written is what later nodes read
+                        self.env[node.args[0]] = self.env[node]
         result = self.output.args[0]
         return self.env[result[0] if isinstance(result, (tuple, list)) else result]
 
     def _needed(self) -> Set[Any]:
-        open_nodes, needed = [self.output], set()
+        needed: Set[Any] = set()
+        self._add_needed([self.output], needed)
+        writing = [node for node in self.exported.graph.nodes if _inplace.writes(node)]
+        while True:  # what is read may have been written by a node that nothing reads
+            more = [node for node in writing if node not in needed and _inplace.base(node.args[0]) in needed]
+            if not more:
+                return needed
+            self._add_needed(more, needed)
+
+    def _add_needed(self, open_nodes: List[Any], needed: Set[Any]) -> None:
         while open_nodes:
             node = open_nodes.pop()
             if node not in needed:
                 needed.add(node)
                 open_nodes += self.rewrites[node].operands if node in self.rewrites else node.all_input_nodes
-        return needed
 
     def _refuse_unknown(self, needed: Set[Any]) -> None:
         """Raises one error for all ops without a counterpart, the most frequent first."""
@@ -78,7 +92,7 @@ class _Walk:
         for node in self.exported.graph.nodes:
             if node in varying and node.op == "call_function" and node not in self.rewrites:
                 name = op_name(node.target)
-                if name not in OPS and name not in _SILENT:
+                if name not in OPS and name not in _SILENT and _inplace.plain_name(name) not in OPS:
                     unknown[name] += 1
                     places.setdefault(name, source_of(node))
         if unknown:
@@ -115,7 +129,8 @@ class _Walk:
                 return None
             if self.context.only_shape(name) or not _holds_value((args, kwargs)):
                 return self._computed(node, name, args, kwargs)
-            return self._shaped(node, OPS[name](self.context, node, *args, **kwargs))
+            function = OPS[name] if name in OPS else OPS[_inplace.plain_name(name)]
+            return self._shaped(node, function(self.context, node, *args, **kwargs))
         except UnsupportedOp as error:
             error.op, error.source = error.op or op_name(node.target), error.source or source_of(node)
             raise

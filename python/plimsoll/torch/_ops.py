@@ -2,7 +2,7 @@
 least one is a value, the others may be tensors that PyTorch has computed."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, TypeVar
 
 import torch
 
@@ -13,6 +13,7 @@ from ..errors import UnsupportedOp
 from ._attention import attention, is_boolean
 
 OPS: Dict[str, Callable[..., Any]] = {}
+Function = TypeVar("Function", bound=Callable[..., Any])
 _SHAPES_ALONE = {"zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty"}
 
 
@@ -60,10 +61,10 @@ def op_name(target: Any) -> str:
     return name
 
 
-def op(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def op(*names: str) -> Callable[[Function], Function]:
     """Registers a function under these names."""
 
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+    def add(function: Function) -> Function:
         for name in names:
             OPS[name] = function
         return function
@@ -161,6 +162,13 @@ def _dropout(c: Context, node: Any, x: Any, p: float, train: Optional[bool] = Tr
     return f.dropout(x, p) if train and p > 0 else f.value(x)
 
 
+@op("feature_dropout")
+def _feature_dropout(c: Context, node: Any, x: Any, p: float, train: bool) -> Value:
+    if train and p > 0:
+        raise UnsupportedOp("dropout of whole channels")
+    return f.value(x)
+
+
 @op("clone", "contiguous", "alias", "lift_fresh_copy")
 def _same(c: Context, node: Any, x: Any, *others: Any, **options: Any) -> Value:
     return f.value(x)
@@ -247,8 +255,10 @@ def _log_softmax(c: Context, node: Any, x: Any, dim: int, *others: Any) -> Value
 @op("cross_entropy_loss")
 def _cross_entropy(c: Context, node: Any, logits: Any, labels: Any, weight: Any = None, reduction: int = 1,
                    ignore_index: int = -100, label_smoothing: float = 0.0) -> Value:
-    if weight is not None or reduction != 1 or label_smoothing or logits.ndim != 2:
-        raise UnsupportedOp("cross_entropy with weights, a sum, smoothing, or classes that are not the last of two axes")
+    if weight is not None or reduction != 1 or label_smoothing or logits.ndim < 2:
+        raise UnsupportedOp("cross_entropy with weights, a sum, or smoothing")
+    if logits.ndim > 2:  # [batch, classes, ...]: a label for each pixel
+        logits = f.permute(logits, 0, *range(2, logits.ndim), 1)
     return f.cross_entropy(logits, c.value(labels), ignore_index)
 
 
@@ -284,4 +294,4 @@ def tensors(c: Context, items: Sequence[Any]) -> List[Value]:
     return [c.value(item) for item in items]
 
 
-from . import _shape_ops  # noqa: E402,F401  (registers its ops)
+from . import _image_ops, _shape_ops  # noqa: E402,F401  (they register their ops)

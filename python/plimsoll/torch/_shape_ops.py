@@ -47,10 +47,10 @@ def _broadcast(c: Context, node: Any, items: Sequence[Any]) -> List[Value]:
 
 @op("repeat")
 def _repeat(c: Context, node: Any, x: Any, times: Sequence[int]) -> Value:
-    x = f.reshape(x, [1] * (len(times) - x.ndim) + list(x.shape)) if len(times) > x.ndim else x
+    y: Value = f.reshape(x, [1] * (len(times) - x.ndim) + list(x.shape)) if len(times) > x.ndim else x
     for axis, count in enumerate(times):
-        x = f.cat([x] * count, axis) if count > 1 else x
-    return x
+        y = f.cat([y] * count, axis) if count > 1 else y
+    return y
 
 
 @op("slice")
@@ -112,23 +112,6 @@ def _pad(c: Context, node: Any, x: Any, padding: Sequence[int], *mode: Any, valu
                 parts.insert(place, c.value(filled))
         x = f.cat(parts, axis) if len(parts) > 1 else x
     return x  # type: ignore[no-any-return]
-
-
-@op("conv2d")
-def _patches(c: Context, node: Any, x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, *others: Any,
-             **options: Any) -> Value:
-    """A convolution whose windows touch and do not overlap, as vision transformers cut patches: a linear layer."""
-    rest = [number for item in (*others, *options.values()) for number in (item if isinstance(item, (list, tuple)) else [item])]
-    weight = c.value(weight)
-    out, _, kh, kw = weight.shape
-    if list(stride if isinstance(stride, (list, tuple)) else [stride] * 2) != [kh, kw] or any(number != 1 for number in rest) or (
-            padding not in (0, [0, 0], (0, 0))) or x.shape[2] % kh or x.shape[3] % kw:
-        raise UnsupportedOp("a convolution whose windows overlap")
-    b, channels, h, w = x.shape
-    cut = f.reshape(x, b, channels, h // kh, kh, w // kw, kw)
-    rows = f.reshape(f.permute(cut, 0, 2, 4, 1, 3, 5), b, (h // kh) * (w // kw), channels * kh * kw)
-    patches = f.linear(rows, f.reshape(weight, out, channels * kh * kw), None if bias is None else c.value(bias))
-    return f.reshape(c.swap(patches, 1, 2), b, out, h // kh, w // kw)
 
 
 @op("gather")

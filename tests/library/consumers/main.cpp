@@ -1,6 +1,7 @@
 // Plans, trains ten steps and checks what the interface promises; says what is wrong and exits with 1.
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,6 +54,23 @@ void budgets(Net& net) {
   expect(least > 100000, "the least budget is told");
   expect(plan_of(net, least).fits(), "the least budget fits");
   expect(!plan_of(net, least - 1).fits(), "one byte less does not");
+}
+
+/// A run file's plan is that of the program; no session is made of it.
+void run_files(const std::string& folder) {
+  std::ofstream(folder + "/config.json")
+      << R"({"model_type": "llama", "vocab_size": 256, "hidden_size": 32, "intermediate_size": 64,)"
+      << R"("num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 64})";
+  std::ofstream(folder + "/rows.txt") << std::string(4096, 'a');
+  std::ofstream(folder + "/run.yaml")
+      << "model: {path: " << folder << ", init: random}\ndata: {train: " << folder
+      << "/rows.txt, sequence_length: 32}\ntraining: {global_batch_size: 4, max_steps: 2}\noutput: {dir: "
+      << folder << "/out}\n";
+  const pl::Plan plan = pl::plan(folder + "/run.yaml");
+  expect(plan.fits() && plan.peak_bytes() > 0, "the plan of a run file");
+  expect(!pl::plan(folder + "/run.yaml", {"memory.budget=1MiB"}).fits(), "the overrides hold");
+  error_of(pl::ErrorKind::invalid_argument, [&] { const pl::Session session(plan); });
+  error_of(pl::ErrorKind::invalid_argument, [&] { (void)pl::plan(folder + "/no.yaml"); });
 }
 
 }  // namespace
@@ -109,6 +127,7 @@ int main(int argc, char** argv) {
   error_of(Kind::invalid_argument, [&] { (void)net.forward(pl::Value()); });
   error_of(Kind::io, [&] { other.load(folder + "/nowhere"); });
   budgets(net);
+  run_files(folder);
   if (failures == 0) std::puts("ok");
   return failures == 0 ? 0 : 1;
 }

@@ -1,0 +1,48 @@
+"""Ops that write to their first operand, ``relu_`` or ``add_``: each is imported as the op that makes a new value, and later
+readers of the operand get that value. Where another name for the same memory could be read later, the op is refused."""
+from __future__ import annotations
+
+from typing import Any, Set
+
+from ..errors import UnsupportedOp
+from ._ops import op_name
+
+_NAMES = {"relu_", "add_", "sub_", "mul_", "div_", "clamp_", "sigmoid_", "tanh_", "silu_", "hardswish_", "hardsigmoid_", "hardtanh_",
+          "relu6_", "leaky_relu_", "dropout_", "neg_", "exp_", "sqrt_"}
+_VIEWS = {"view", "reshape", "_unsafe_view", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose", "t", "permute", "expand",
+          "slice", "select", "getitem", "split", "chunk", "unbind", "narrow", "view_as", "detach", "alias", "contiguous", "to"}
+
+
+def plain_name(name: str) -> str:
+    """relu of relu_; of any other op its own name."""
+    return name[:-1] if name in _NAMES else name
+
+
+def writes(node: Any) -> bool:
+    """Whether the node writes to its first operand."""
+    schema = getattr(node.target, "_schema", None) if node.op == "call_function" else None
+    return schema is not None and bool(schema.is_mutable) and bool(node.args) and hasattr(node.args[0], "users")
+
+
+def base(node: Any) -> Any:
+    """The node that made the memory that this one shows, too: behind views, and behind what was written in place."""
+    while (writes(node) or (node.op == "call_function" and op_name(node.target) in _VIEWS)) and hasattr(node.args[0], "users"):
+        node = node.args[0]
+    return node
+
+
+def check(graph: Any, needed: Set[Any]) -> None:
+    """Errors: UnsupportedOp where a write would show under another name: in an input, or in a view that is read later."""
+    from ._import import source_of
+
+    place = {node: at for at, node in enumerate(graph.nodes)}
+    for node in graph.nodes:
+        if node not in needed or not writes(node):
+            continue
+        target, root = node.args[0], base(node)
+        others = [other for other in graph.nodes if other is not target and place[other] < place[node] and base(other) is root]
+        read_later = any(place[user] > place[node] for other in others for user in other.users if user in needed)
+        if root.op != "call_function" or read_later:
+            name = op_name(node.target)
+            raise UnsupportedOp(f"the op {name} of PyTorch writes to a tensor that has another name, too: {source_of(node)}",
+                                f"write it as {plain_name(name)}", name, source_of(node))

@@ -49,6 +49,10 @@ class ExampleSource {
                                               std::span<std::byte> scratch) const {
     return read(index, row, scratch);
   }
+  /// What people know an example by, the file of an image; empty where it has no name. Errors: as read.
+  virtual Result<std::string> name(int64_t /*index*/, std::span<std::byte> /*scratch*/) const {
+    return std::string();
+  }
   /// Keeps files in memory that fit `room` bytes, which become less. Errors: as read.
   virtual Status keep_within(int64_t& /*room*/) { return Ok{}; }
   /// A number for what would be read: another one, other data. Errors: as read.

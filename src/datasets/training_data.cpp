@@ -84,6 +84,11 @@ Result<ExampleCounts> TrainingData::read_at(int64_t looked_up, ExampleRow row,
   return sources_[static_cast<size_t>(place.source)]->read_in_epoch(place.index, place.epoch, row, scratch);
 }
 
+Result<std::string> TrainingData::name_at(int64_t looked_up, std::span<std::byte> scratch) const {
+  const MixturePlace place = place_of(looked_up);
+  return sources_[static_cast<size_t>(place.source)]->name(place.index, scratch);
+}
+
 Result<uint64_t> TrainingData::fingerprint(std::span<std::byte> scratch) const {
   if (sources_.size() == 1 && !buckets_) return sources_.front()->fingerprint(scratch);
   io::Checksum sum;

@@ -56,6 +56,8 @@ class TrainingData {
   /// The example at a position that `look_up` gave. The rows are at least as long as its bucket. Errors:
   /// kBadData, kIo.
   Result<ExampleCounts> read_at(int64_t looked_up, ExampleRow row, std::span<std::byte> scratch) const;
+  /// Its ExampleSource::name. Errors: as read_at.
+  Result<std::string> name_at(int64_t looked_up, std::span<std::byte> scratch) const;
   /// Of all sources. Errors: as read_at.
   Result<uint64_t> fingerprint(std::span<std::byte> scratch) const;
 

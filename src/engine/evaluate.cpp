@@ -22,6 +22,7 @@ void tell_people(const training::EvalEvent& event, double seconds, const planner
     sink.text(fmt::format("{}: {} {}\n", part.name, part.text(6), part.counts()));
   sink.text(fmt::format("{} {}, {:.0f} {}/s\n", event.text(6), event.counts(),
                         static_cast<double>(event.units) / seconds, event.unit));
+  if (const std::string confusion = event.confusion.text(); !confusion.empty()) sink.text(confusion);
   sink.text(fmt::format("peak memory: planned {}, measured {}\n", to_string(Bytes(planned)),
                         to_string(Bytes(measured))));
 }

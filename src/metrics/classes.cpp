@@ -25,12 +25,21 @@ double share(int64_t part, int64_t whole) {
   return whole == 0 ? kNaN : static_cast<double>(part) / static_cast<double>(whole);
 }
 
+/// Elements of the confusion matrix of so many classes.
+int64_t confusion_size(int64_t num_labels) {
+  return num_labels <= kMostConfusionLabels ? num_labels * num_labels : 0;
+}
+
 class SingleLabel final : public Metrics {
  public:
   /// `ranks`: the share among the first five in place of Matthews' correlation.
-  SingleLabel(int64_t num_labels, bool ranks) : counts_(static_cast<size_t>(num_labels)), ranks_(ranks) {}
+  SingleLabel(int64_t num_labels, bool ranks)
+      : counts_(static_cast<size_t>(num_labels)),
+        confusion_(static_cast<size_t>(confusion_size(num_labels))),
+        ranks_(ranks) {}
   void clear() override {
     std::fill(counts_.begin(), counts_.end(), ClassCounts());
+    std::fill(confusion_.begin(), confusion_.end(), 0U);
     examples_ = right_ = among_first_ = 0;
   }
 
@@ -41,6 +50,7 @@ class SingleLabel final : public Metrics {
     ++examples_;
     ++counts_[truth].truth;
     ++counts_[predicted].predicted;
+    if (!confusion_.empty()) ++confusion_[truth * counts_.size() + predicted];
     among_first_ += ranks_ && rank(outputs, truth) < kFirst ? 1 : 0;
     if (truth != predicted) return;
     ++counts_[truth].both;
@@ -52,18 +62,9 @@ class SingleLabel final : public Metrics {
     if (ranks_) return {accuracy, {"top5_accuracy", share(among_first_, examples_)}, f1};
     return {accuracy, f1, {"matthews", matthews()}};
   }
+  [[nodiscard]] std::span<const uint32_t> confusion() const override { return confusion_; }
 
  private:
-  /// The first of the largest; the first that is not a number, where there is one.
-  static size_t largest(std::span<const float> outputs) {
-    size_t best = 0;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (std::isnan(outputs[i])) return i;
-      if (outputs[i] > outputs[best]) best = i;
-    }
-    return best;
-  }
-
   static constexpr int64_t kFirst = 5;
   /// Classes that come before this one, by outputs; what is no number comes first.
   static int64_t rank(std::span<const float> outputs, size_t label) {
@@ -104,6 +105,7 @@ class SingleLabel final : public Metrics {
   }
 
   std::vector<ClassCounts> counts_;
+  std::vector<uint32_t> confusion_;  ///< [class, predicted class]
   bool ranks_;
   int64_t examples_ = 0, right_ = 0, among_first_ = 0;
 };
@@ -144,6 +146,15 @@ class MultiLabel final : public Metrics {
 
 }  // namespace
 
+size_t largest(std::span<const float> outputs) {
+  size_t best = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (std::isnan(outputs[i])) return i;
+    if (outputs[i] > outputs[best]) best = i;
+  }
+  return best;
+}
+
 std::unique_ptr<Metrics> single_label(int64_t num_labels) {
   return std::make_unique<SingleLabel>(num_labels, /*ranks=*/false);
 }
@@ -153,7 +164,11 @@ std::unique_ptr<Metrics> ranked_label(int64_t num_labels) {
 std::unique_ptr<Metrics> multi_label(int64_t num_labels) { return std::make_unique<MultiLabel>(num_labels); }
 
 int64_t class_metrics_bytes(int64_t num_labels) {
-  return static_cast<int64_t>(sizeof(SingleLabel)) + num_labels * static_cast<int64_t>(sizeof(ClassCounts));
+  return static_cast<int64_t>(sizeof(SingleLabel)) + num_labels * static_cast<int64_t>(sizeof(ClassCounts)) +
+         confusion_size(num_labels) * static_cast<int64_t>(sizeof(uint32_t));
+}
+int64_t multi_label_bytes(int64_t num_labels) {
+  return static_cast<int64_t>(sizeof(MultiLabel)) + num_labels * static_cast<int64_t>(sizeof(ClassCounts));
 }
 
 }  // namespace plimsoll::metrics

@@ -26,7 +26,16 @@ class Metrics {
   virtual void add(std::span<const float> outputs, std::span<const float> labels) = 0;
   /// Over all examples so far, in a fixed order of names.
   virtual std::vector<Value> values() = 0;
+  /// Of examples with one class each: how many there are by class and predicted class, num_labels rows of as
+  /// many, confusion_matrix of scikit-learn. Empty for other labels, and beyond kMostConfusionLabels.
+  [[nodiscard]] virtual std::span<const uint32_t> confusion() const { return {}; }
 };
+/// More classes have no confusion matrix, which grows with their square.
+inline constexpr int64_t kMostConfusionLabels = 256;
+
+/// Which of the outputs is predicted: the first of the largest; the first that is not a number, where there
+/// is one.
+size_t largest(std::span<const float> outputs);
 
 /// `labels`: the class. The class of the largest output is predicted, the first of several, as numpy.argmax.
 ///   accuracy   accuracy_score
@@ -55,6 +64,7 @@ std::unique_ptr<Metrics> regression(int64_t num_outputs, int64_t max_examples);
 
 /// Bytes that they take.
 int64_t class_metrics_bytes(int64_t num_labels);
+int64_t multi_label_bytes(int64_t num_labels);
 int64_t regression_bytes(int64_t num_outputs, int64_t max_examples);
 
 }  // namespace plimsoll::metrics

@@ -14,6 +14,9 @@ std::string script_string(std::string_view text);
 /// A number of JSON with nine digits, whole ones with all; null where it is not finite.
 std::string script_number(double value);
 
+/// Bytes as a data URL has them.
+std::string base64(std::string_view bytes);
+
 /// A table as rows of cells. Cells are markup.
 class HtmlTable {
  public:

@@ -35,8 +35,8 @@ std::string curves(std::span<const ReportedRun> runs) {
 }
 
 std::string run_sections(const ReportedRun& run, size_t index) {
-  return memory_section(run, index) + techniques_section(run) + time_section(run) + evaluations_section(run) +
-         checkpoints_section(run) + notes_section(run);
+  return memory_section(run, index) + techniques_section(run) + time_section(run) + predictions_section(run) +
+         evaluations_section(run) + checkpoints_section(run) + notes_section(run);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ std::string techniques_section(const ReportedRun& run);
 std::string time_section(const ReportedRun& run);
 std::string settings_section(std::span<const ReportedRun> runs);
 std::string environment_section(std::span<const ReportedRun> runs);
+std::string predictions_section(const ReportedRun& run);
 std::string evaluations_section(const ReportedRun& run);
 std::string checkpoints_section(const ReportedRun& run);
 std::string notes_section(const ReportedRun& run);

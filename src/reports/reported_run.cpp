@@ -142,6 +142,7 @@ Result<ReportedRun> read_run(const std::string& folder, Planning planning) {
     run.verdict = json_in(fmt::format("{}{}/verdict.json", run.folder, within), run.notes);
   }
   read_settings(run, planning);
+  run.pictures = read_pictures(run.events.last_eval, run.notes);
   return run;
 }
 

@@ -10,6 +10,7 @@
 #include "analysis/techniques.h"
 #include "io/tree.h"
 #include "planner/report/memory_timeline.h"
+#include "reports/pictures.h"
 #include "reports/run_events.h"
 
 namespace plimsoll::reports {
@@ -33,7 +34,8 @@ struct ReportedRun {
       verdict;  ///< environment.json, a profile's ops.json and verdict.json; null: none
   std::vector<SettingRow> settings;
   std::optional<ReportedPlan> plan;
-  std::vector<std::string> notes;  ///< what is left out, and why
+  std::vector<ReportedPicture> pictures;  ///< of the last evaluation
+  std::vector<std::string> notes;         ///< what is left out, and why
 };
 
 /// Which plans are made of run.yaml.

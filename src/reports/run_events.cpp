@@ -190,6 +190,7 @@ void EventsReader::take_eval(const io::Tree& event) {
   const int64_t step = *step_of(event);
   const std::string set = text_of(event, "name");
   events_.evals.push_back(eval_row(event, set, step));
+  if (set.empty()) events_.last_eval = event;
   const io::Tree* sources = event.find("sources");
   if (sources == nullptr) return;
   for (const auto& [source, figures] : sources->members)

@@ -64,6 +64,7 @@ struct RunEvents {
   std::vector<std::string> warnings;
   std::string unit = "tokens";  ///< of the task
   io::Tree plan, summary;       ///< the last ones; null: none
+  io::Tree last_eval;           ///< the last event of an evaluation of all there is; null: none
   /// Numbers of the machine beside the run, by name and step.
   std::vector<std::pair<std::string, std::vector<std::pair<int64_t, double>>>> machine;
   int64_t bad_lines = 0;   ///< no events

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "corpora/images/image_dataset.h"
@@ -43,6 +44,9 @@ class ImageSource final : public datasets::ExampleSource {
                     data_.read(index, epoch, datasets::row_as<uint8_t>(row[kPixelsRow]), scratch));
     set_label(row, label);
     return datasets::ExampleCounts{1, label == datasets::kNoTarget ? 0 : 1};
+  }
+  Result<std::string> name(int64_t index, std::span<std::byte> scratch) const override {
+    return data_.name(index, scratch);
   }
   Status keep_within(int64_t& room) override { return data_.keep_within(room); }
   Result<uint64_t> fingerprint(std::span<std::byte> /*scratch*/) const override {
@@ -137,6 +141,18 @@ class ImageClassification final : public Task {
     if (label == datasets::kNoTarget) return;
     const auto value = static_cast<float>(label);
     metrics.add(outputs, {&value, 1});
+  }
+
+  [[nodiscard]] std::span<const std::string> class_names() const override { return labels_.names; }
+  [[nodiscard]] std::optional<Answer> answer(std::span<const float> outputs,
+                                             datasets::ExampleRow row) const override {
+    const int32_t label = datasets::row_as<const int32_t>(row[kLabelRow])[0];
+    if (label == datasets::kNoTarget) return {};
+    const size_t best = metrics::largest(outputs);
+    double sum = 0;
+    for (const float output : outputs) sum += std::exp(static_cast<double>(output - outputs[best]));
+    if (!std::isfinite(sum)) return {};
+    return Answer{label, static_cast<int32_t>(best), static_cast<float>(1 / sum)};
   }
 
   void draw(uint64_t seed, datasets::ExampleRow row) const override {

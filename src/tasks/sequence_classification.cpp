@@ -110,9 +110,10 @@ class SequenceClassification final : public Task {
     return metrics::regression(count_, max_examples);
   }
   [[nodiscard]] int64_t metrics_bytes(int64_t max_examples) const override {
-    return problem_ == io::ProblemType::kRegression ? metrics::regression_bytes(count_, max_examples)
-                                                    : metrics::class_metrics_bytes(count_);
+    if (problem_ == io::ProblemType::kRegression) return metrics::regression_bytes(count_, max_examples);
+    return is_single() ? metrics::class_metrics_bytes(count_) : metrics::multi_label_bytes(count_);
   }
+  [[nodiscard]] std::span<const std::string> class_names() const override { return labels_.names; }
   void add_to(metrics::Metrics& metrics, std::span<const float> outputs,
               datasets::ExampleRow row) const override {
     if (!is_single()) return metrics.add(outputs, datasets::row_as<const float>(row[kLabelsRow]));

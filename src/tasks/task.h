@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -42,6 +44,13 @@ struct Outputs {
   ir::ValueId loss;    ///< f32[1], a sum over what the loss is a mean over; an op's that knows its cotangent
   ir::ValueId logits;  ///< of logits_shape, where they are wanted
   ir::ValueId total = {};  ///< f32[1]: what is added up over micro-batches; absent: `loss`
+};
+
+/// What a classifier says of an example.
+struct Answer {
+  int32_t label = 0, predicted = 0;
+  float score = 0;  ///< the probability of the predicted class
+  [[nodiscard]] bool is_right() const { return label == predicted; }
 };
 
 /// Const calls may come from any thread.
@@ -90,6 +99,14 @@ class Task {
   /// Adds an example's outputs and what its row holds of the inputs to metrics of this task.
   virtual void add_to(metrics::Metrics& metrics, std::span<const float> outputs,
                       datasets::ExampleRow row) const;
+  /// Names of the classes that the metrics' confusion matrix counts; empty where they have none.
+  [[nodiscard]] virtual std::span<const std::string> class_names() const { return {}; }
+  /// The model's answer where people would like to see examples with theirs; nothing for an example without
+  /// a label.
+  [[nodiscard]] virtual std::optional<Answer> answer(std::span<const float> /*outputs*/,
+                                                     datasets::ExampleRow /*row*/) const {
+    return {};
+  }
   /// Whether exp(loss) means something.
   [[nodiscard]] virtual bool has_perplexity() const { return false; }
 

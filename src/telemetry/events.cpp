@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/duration.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "planner/report/headline.h"
+#include "telemetry/eval_event.h"
 
 namespace plimsoll::telemetry {
 namespace {
@@ -64,35 +64,6 @@ std::string bar(int64_t done, int64_t total) {
 std::string scale_text(const training::StepEvent& e) {
   if (!e.loss_scale) return "";
   return fmt::format("scale {:g}{}", *e.loss_scale, e.skipped ? " skipped" : "");
-}
-
-/// What is not defined is null.
-void set_figures(io::Tree& event, const training::EvalEvent& e) {
-  event.set("loss", number(e.loss));
-  if (e.has_perplexity) event.set("perplexity", number(std::exp(e.loss)));
-  event.set(std::string(e.unit), io::Tree::of(e.units));
-  event.set("targets", io::Tree::of(e.targets));
-  if (e.metrics.empty()) return;
-  io::Tree metrics = io::Tree::map();
-  for (const metrics::Value& m : e.metrics)
-    metrics.set(m.name, std::isfinite(m.value) ? number(m.value) : io::Tree{});
-  event.set("metrics", std::move(metrics));
-}
-
-io::Tree eval_event(const training::EvalEvent& e) {
-  io::Tree event = io::Tree::map({{"event", io::Tree::of(std::string("eval"))}});
-  if (!e.name.empty()) event.set("name", io::Tree::of(e.name));
-  event.set("step", io::Tree::of(e.step));
-  set_figures(event, e);
-  if (e.parts.empty()) return event;
-  io::Tree sources = io::Tree::map();
-  for (const training::EvalEvent& part : e.parts) {
-    io::Tree figures = io::Tree::map();
-    set_figures(figures, part);
-    sources.set(part.name, std::move(figures));
-  }
-  event.set("sources", std::move(sources));
-  return event;
 }
 
 std::string summary_text(const Summary& s, double speed, const std::string& course) {

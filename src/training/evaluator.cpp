@@ -49,15 +49,18 @@ void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch,
   outputs_.resize(static_cast<size_t>(session.type(planner::kLogitsState).num_elements()));
 }
 
-Status Evaluator::add_to_metrics(Part& part, size_t bucket, int64_t sequences) {
+Status Evaluator::add_to_metrics(Part& part, size_t bucket, std::span<const int64_t> positions) {
   if (!metrics_) return Ok{};
   PLIMSOLL_TRY(session_->read(planner::kLogitsState, std::as_writable_bytes(std::span(outputs_))));
   const size_t width = outputs_.size() / micro_batch_size_;
-  for (int64_t r = 0; r < sequences; ++r)
+  const auto index = static_cast<size_t>(&part - parts_.data());
+  for (size_t r = 0; r < positions.size(); ++r) {
+    const std::span<const float> outputs = std::span(outputs_).subspan(r * width, width);
+    const datasets::ExampleRow row = feeder_->row(bucket, static_cast<int64_t>(r));
     for (metrics::Metrics* metrics : {metrics_.get(), part.metrics.get()})
-      if (metrics != nullptr)
-        task_.add_to(*metrics, std::span(outputs_).subspan(static_cast<size_t>(r) * width, width),
-                     feeder_->row(bucket, r));
+      if (metrics != nullptr) task_.add_to(*metrics, outputs, row);
+    if (const auto answer = task_.answer(outputs, row)) shown_.add({index, positions[r], *answer});
+  }
   return Ok{};
 }
 
@@ -80,7 +83,7 @@ Result<std::optional<Evaluator::Sum>> Evaluator::run_part(Part& part, int64_t be
       const std::span micro = batch.subspan(first, std::min(micro_batch_size_, batch.size() - first));
       PLIMSOLL_ASSIGN(const datasets::ExampleCounts read, feeder_->read(part.data, micro, bucket, scratch_));
       PLIMSOLL_TRY(session_->run(programs_[bucket]));
-      PLIMSOLL_TRY(add_to_metrics(part, bucket, static_cast<int64_t>(micro.size())));
+      PLIMSOLL_TRY(add_to_metrics(part, bucket, micro));
       total.counts.add(read);
     }
     PLIMSOLL_ASSIGN(const float sum, session_->value<float>(planner::kLossState));
@@ -98,14 +101,29 @@ EvalEvent Evaluator::event_of(int64_t step, const Sum& sum, metrics::Metrics* me
   event.targets = sum.counts.targets;
   event.has_perplexity = task_.has_perplexity();
   if (metrics != nullptr) event.metrics = metrics->values();
+  if (metrics != nullptr && !metrics->confusion().empty())
+    event.confusion = {{task_.class_names().begin(), task_.class_names().end()},
+                       {metrics->confusion().begin(), metrics->confusion().end()}};
   event.loss = sum.counts.targets > 0 ? sum.loss / static_cast<double>(sum.counts.targets) : 0;
   if (std::isnan(event.loss)) event.loss = std::fabs(event.loss);  // a NaN has no sign
   return event;
 }
 
+Result<std::vector<EvalExample>> Evaluator::shown() const {
+  std::vector<EvalExample> examples;
+  const auto name = [&](int32_t label) { return task_.class_names()[static_cast<size_t>(label)]; };
+  for (const AnsweredExample& each : shown_.chosen()) {
+    PLIMSOLL_ASSIGN(std::string file, parts_[each.part].data.name_at(each.position, scratch_));
+    examples.push_back(
+        {std::move(file), name(each.answer.label), name(each.answer.predicted), each.answer.score});
+  }
+  return examples;
+}
+
 Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::function<bool()>& stopped,
                                                 const EvalProgress& progress) {
   if (metrics_) metrics_->clear();
+  shown_.clear();
   std::vector<EvalEvent> events;
   Sum all;
   int64_t before = 0;
@@ -121,6 +139,7 @@ Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::functio
   }
   EvalEvent event = event_of(step, all, metrics_.get());
   event.parts = std::move(events);
+  PLIMSOLL_ASSIGN(event.examples, shown());
   return std::optional(std::move(event));
 }
 

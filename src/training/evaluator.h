@@ -14,6 +14,7 @@
 #include "strategy/prepare.h"
 #include "training/batch_feeder.h"
 #include "training/observer.h"
+#include "training/shown_examples.h"
 
 namespace plimsoll::training {
 
@@ -60,8 +61,10 @@ class Evaluator {
                                       const EvalProgress& progress);
   [[nodiscard]] int64_t num_examples() const;
   [[nodiscard]] EvalEvent event_of(int64_t step, const Sum& sum, metrics::Metrics* metrics) const;
-  /// Adds what the last micro-batch of so many sequences came to. Errors: of the device.
-  Status add_to_metrics(Part& part, size_t bucket, int64_t sequences);
+  /// Adds what the last micro-batch came to, of those positions. Errors: of the device.
+  Status add_to_metrics(Part& part, size_t bucket, std::span<const int64_t> positions);
+  /// The examples to show, with their names. Errors: data (65, 74).
+  Result<std::vector<EvalExample>> shown() const;
   const tasks::Task& task_;
   std::vector<Part> parts_;
   std::vector<int64_t> positions_;  ///< of a global batch, see TrainingData::look_up
@@ -72,6 +75,7 @@ class Evaluator {
   std::vector<int> programs_;                  ///< by bucket
   std::unique_ptr<metrics::Metrics> metrics_;  ///< over all parts
   std::vector<float> outputs_;                 ///< of a micro-batch, for metrics
+  ShownExamples shown_;
 };
 
 }  // namespace plimsoll::training

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "checkpoints/save_report.h"
+#include "metrics/confusion.h"
 #include "metrics/metrics.h"
 #include "passes/session_plan.h"
 
@@ -32,6 +33,12 @@ struct StepEvent {
   bool skipped = false;                   ///< a gradient overflowed, nothing was updated
   std::optional<RankTimes> ranks = {};    ///< of several ranks
 };
+/// An example of an evaluation that a report may show.
+struct EvalExample {
+  std::string name;              ///< of its file
+  std::string label, predicted;  ///< names of classes
+  double score = 0;              ///< the probability of the predicted class
+};
 struct EvalEvent {
   std::string name = {};  ///< of the set or source; empty: of all there is
   int64_t step = 0;
@@ -42,6 +49,8 @@ struct EvalEvent {
   std::string_view loss_unit = "loss tokens";  ///< and `targets`
   bool has_perplexity = true;                  ///< exp(loss) means something
   std::vector<metrics::Value> metrics = {};    ///< of a task that has some
+  metrics::Confusion confusion = {};           ///< of a classifier with few classes
+  std::vector<EvalExample> examples = {};      ///< of all parts, ShownExamples' choice
   std::vector<EvalEvent> parts = {};           ///< named sets, or what is held out of a mixture's sources
 
   /// "loss 0.1234, perplexity 1.131" or "loss 0.1234, accuracy 0.95, …": with so many digits of the loss.

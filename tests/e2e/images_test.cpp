@@ -105,6 +105,17 @@ TEST(Images, FinalEvaluatesAndPredicts) {
   const Outcome evaluated = folder.run("eval eval.yaml --json");
   ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
   EXPECT_THAT(evaluated.out, HasSubstr("\"accuracy\": 1"));
+  EXPECT_THAT(evaluated.out,
+              HasSubstr(R"("confusion_matrix": {"labels": ["blue", "red"], "counts": [[3, 0], [0, 3]]})"));
+  EXPECT_THAT(evaluated.out, HasSubstr(R"({"name": "eval/blue/)"));
+  EXPECT_THAT(folder.run("eval eval.yaml").out, HasSubstr("confusion matrix"));
+  ASSERT_EQ(folder.run("report out --no-plan").exit_code, 0);
+  const std::string page = folder.read("report.html");
+  EXPECT_THAT(page, HasSubstr("id=\"confusion\""));
+  size_t pictures = 0;
+  for (size_t at = 0; (at = page.find("<figure class=\"right\"", at)) != std::string::npos; ++at) ++pictures;
+  EXPECT_EQ(pictures, 6U);
+  EXPECT_THAT(page, HasSubstr("<img alt=\"\" src=\"data:image/png;base64,"));
 }
 
 TEST(Images, OtherClassesGetAFreshHead) {

@@ -114,6 +114,13 @@ Status ImageDataset::keep_within(int64_t& room) {
   return Ok{};
 }
 
+Result<std::string> ImageDataset::name(int64_t index, std::span<std::byte> scratch) const {
+  const size_t part = state_->part_of(index);
+  PLIMSOLL_ASSIGN(const ListedImage image,
+                  state_->parts[part].list.read(index - state_->begin_of(part), scratch));
+  return std::string(image.path);
+}
+
 Result<int32_t> ImageDataset::read(int64_t index, int64_t epoch, std::span<uint8_t> pixels,
                                    std::span<std::byte> scratch) const {
   const size_t part = state_->part_of(index);

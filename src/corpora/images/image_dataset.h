@@ -49,6 +49,9 @@ class ImageDataset {
   Result<int32_t> read(int64_t index, int64_t epoch, std::span<uint8_t> pixels,
                        std::span<std::byte> scratch) const;
 
+  /// The path of image `index`. Errors: as read.
+  Result<std::string> name(int64_t index, std::span<std::byte> scratch) const;
+
  private:
   struct State;
   explicit ImageDataset(std::unique_ptr<State> state);

@@ -23,6 +23,7 @@
 #include "checkpoints/weight_names.h"
 #include "io/parallel.h"
 #include "io/tensor_convert.h"
+#include "models/image_model.h"
 #include "models/quantization_config.h"
 #include "numerics/convert.h"
 #include "optimizers/optimizer.h"
@@ -216,6 +217,23 @@ Status check_tied_head(const WeightMatch& match, const io::ModelWeights& weights
       "set tie_word_embeddings to false: in config.json, or model.overrides.tie_word_embeddings=false"};
 }
 
+/// Where another library's tensor holds several of the model's: the view's rows of it.
+io::WeightRef part_for(const models::ParameterView& view, const models::Model& model,
+                       const io::WeightRef& whole, WeightMatch& match) {
+  const models::ImageModel* image = models::as_image_model(model);
+  const models::RowPart part = image == nullptr ? models::RowPart() : image->other_part(view.name);
+  const io::SafetensorsTensor& tensor = *whole.tensor;
+  const std::string other = model.other_name(view.name);
+  if (part.count == 1 || other.empty() || !tensor.name.ends_with(other)) return whole;
+  if (tensor.shape.empty() || tensor.shape.front() % part.count != 0) return whole;
+  auto rows = std::make_shared<io::SafetensorsTensor>(tensor);
+  rows->shape.front() /= part.count;
+  rows->bytes /= part.count;
+  rows->offset += part.index * rows->bytes;
+  match.parts.push_back(rows);
+  return {whole.file, match.parts.back().get()};
+}
+
 }  // namespace
 
 Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWeights& weights,
@@ -234,19 +252,19 @@ Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWei
       auto weight = find_weight(weights, view.name, model);
       // A file may hold what is tied under the head's name alone.
       if (!weight && tied && view.name == tied->embedding) weight = weights.find(tied->head);
+      if (weight) used.insert(weight->tensor);
+      if (weight) weight = part_for(view, model, *weight, match);
       if (draws_head && model.is_of_head(view.name)) {
-        if (weight) match.ignored.push_back(*weight), used.insert(weight->tensor);
+        if (weight) match.ignored.push_back(*weight);
         continue;
       }
       const bool comes_with_adapter = model.adapters() && model.adapters()->brought.contains(view.name);
-      if (weight && comes_with_adapter) used.insert(weight->tensor);
       if (comes_with_adapter) continue;
       if (!weight) {
         match.missing.push_back(&view);
         continue;
       }
       WeightSource source{&parameter, &view, *weight};
-      used.insert(weight->tensor);
       if (const auto found = quantized.find(weight->tensor->name); found != quantized.end()) {
         used.insert(found->second.parts.begin(), found->second.parts.end());
         source.quantized = std::move(found->second);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ struct WeightMatch {
   std::vector<io::WeightRef> extra;                   ///< of no parameter, and not to be ignored
   std::vector<io::WeightRef> ignored;          ///< buffers, and a tied head that is stored all the same
   std::optional<WeightSource> tied_head = {};  ///< that head, and the embedding that it must equal
+  /// Rows of tensors that hold several of the model's, as tensors of their own.
+  std::vector<std::shared_ptr<const io::SafetensorsTensor>> parts = {};
   BufferMatch buffers = {};
 
   [[nodiscard]] bool fits() const {

@@ -117,6 +117,9 @@ class ModelQuantizer : public TensorRewrite {
   [[nodiscard]] Result<std::map<std::string, io::WeightRef>> matched(const models::Model& model) const {
     PLIMSOLL_ASSIGN(const checkpoints::WeightMatch match, checkpoints::match_weights(model, *weights_));
     PLIMSOLL_TRY(checkpoints::check_match(match, *weights_));
+    if (!match.parts.empty())
+      return Error{ErrorCode::kInvalidArgument, "one tensor of these files holds query, key and value",
+                   folder_, "quantize a directory of transformers: training writes one to final/"};
     std::map<std::string, io::WeightRef> refs;
     for (const checkpoints::WeightSource& source : match.sources)
       refs.emplace(source.view->name, source.weight);

@@ -18,8 +18,16 @@ struct ImageForward {
   [[nodiscard]] ir::ValueId noise() const { return training ? random : ir::ValueId{}; }
 };
 
+/// One of equal parts of a tensor's rows.
+struct RowPart {
+  int64_t index = 0, count = 1;
+};
+
 class ImageModel : public Model {
  public:
+  /// Which part of the tensor called other_name(name) the tensor `name` is: q, k and v lie in one there.
+  [[nodiscard]] virtual RowPart other_part(std::string_view /*name*/) const { return {}; }
+
   /// The side of the square images that config.json names; 0: it names none.
   [[nodiscard]] int64_t image_size() const { return image_size_; }
   [[nodiscard]] int64_t channels() const { return channels_; }

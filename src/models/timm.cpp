@@ -17,6 +17,7 @@ namespace {
 /// An architecture by timm's name, and what config.json says of it in transformers' form.
 struct TimmArchitecture {
   std::string_view name, class_name, config;
+  std::string_view pool = "avg";  ///< what the head reads
 };
 
 constexpr TimmArchitecture kTimmArchitectures[] = {
@@ -47,6 +48,74 @@ constexpr TimmArchitecture kTimmArchitectures[] = {
     {"convnext_large", "ConvNext",
      R"({"model_type": "convnext", "hidden_sizes": [192, 384, 768, 1536], "depths": [3, 3, 27, 3],
       "layer_norm_eps": 1e-06})"},
+    {"vit_tiny_patch16_224", "ViT",
+     R"({"model_type": "vit", "hidden_size": 192, "num_hidden_layers": 12, "num_attention_heads": 3,
+      "intermediate_size": 768, "image_size": 224, "patch_size": 16, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"vit_tiny_patch16_384", "ViT",
+     R"({"model_type": "vit", "hidden_size": 192, "num_hidden_layers": 12, "num_attention_heads": 3,
+      "intermediate_size": 768, "image_size": 384, "patch_size": 16, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"vit_small_patch16_224", "ViT",
+     R"({"model_type": "vit", "hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6,
+      "intermediate_size": 1536, "image_size": 224, "patch_size": 16, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"vit_small_patch16_384", "ViT",
+     R"({"model_type": "vit", "hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6,
+      "intermediate_size": 1536, "image_size": 384, "patch_size": 16, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"vit_small_patch32_224", "ViT",
+     R"({"model_type": "vit", "hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6,
+      "intermediate_size": 1536, "image_size": 224, "patch_size": 32, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"vit_small_patch32_384", "ViT",
+     R"({"model_type": "vit", "hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6,
+      "intermediate_size": 1536, "image_size": 384, "patch_size": 32, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"vit_base_patch16_224", "ViT",
+     R"({"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+      "intermediate_size": 3072, "image_size": 224, "patch_size": 16, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"vit_base_patch16_384", "ViT",
+     R"({"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+      "intermediate_size": 3072, "image_size": 384, "patch_size": 16, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"vit_base_patch32_224", "ViT",
+     R"({"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+      "intermediate_size": 3072, "image_size": 224, "patch_size": 32, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"vit_base_patch32_384", "ViT",
+     R"({"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+      "intermediate_size": 3072, "image_size": 384, "patch_size": 32, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"vit_large_patch16_224", "ViT",
+     R"({"model_type": "vit", "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16,
+      "intermediate_size": 4096, "image_size": 224, "patch_size": 16, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"vit_large_patch16_384", "ViT",
+     R"({"model_type": "vit", "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16,
+      "intermediate_size": 4096, "image_size": 384, "patch_size": 16, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"vit_large_patch32_224", "ViT",
+     R"({"model_type": "vit", "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16,
+      "intermediate_size": 4096, "image_size": 224, "patch_size": 32, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"vit_large_patch32_384", "ViT",
+     R"({"model_type": "vit", "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16,
+      "intermediate_size": 4096, "image_size": 384, "patch_size": 32, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"deit_tiny_patch16_224", "ViT",
+     R"({"model_type": "vit", "hidden_size": 192, "num_hidden_layers": 12, "num_attention_heads": 3,
+      "intermediate_size": 768, "image_size": 224, "patch_size": 16, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"deit_small_patch16_224", "ViT",
+     R"({"model_type": "vit", "hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6,
+      "intermediate_size": 1536, "image_size": 224, "patch_size": 16, "layer_norm_eps": 1e-06})",
+     "token"},
+    {"deit_base_patch16_224", "ViT",
+     R"({"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+      "intermediate_size": 3072, "image_size": 224, "patch_size": 16, "layer_norm_eps": 1e-06})",
+     "token"},
 };
 
 std::string timm_names() {
@@ -122,8 +191,9 @@ Result<io::ConfigJson> from_timm(io::ConfigJson config) {
   if (const io::Tree* arguments = config.fields().find("model_args");
       arguments != nullptr && !arguments->members.empty())
     return config.error("model_args", "none", "they change the architecture");
-  PLIMSOLL_ASSIGN(const std::string pool, config.string("global_pool", "avg"));
-  if (pool != "avg") return config.error("global_pool", "avg", "other pooling is not supported");
+  const std::string expected(known->pool);
+  PLIMSOLL_ASSIGN(const std::string pool, config.string("global_pool", expected));
+  if (pool != expected) return config.error("global_pool", expected, "other pooling is not supported");
   PLIMSOLL_ASSIGN(const int64_t classes, config.integer("num_classes", {0, io::kMaxLabels}, 1000));
   PLIMSOLL_ASSIGN(io::ConfigJson own, io::parse_config_json(known->config, config.source()));
   // How its images are prepared.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "models/blocks/attention.h"
 #include "models/blocks/drop_path.h"
@@ -56,7 +57,9 @@ class VisionTransformer final : public ImageModel {
       return Error{ErrorCode::kInvalidArgument,
                    fmt::format("images of {} x {} pixels do not fit the model's {} x {}", height, width,
                                c_.image.height, c_.image.width),
-                   "data.images.size", "leave the size to the model, or train one with another image_size"};
+                   "data.images.size",
+                   "leave the size to the model, or resample its positions: "
+                   "model.overrides.interpolate_pos_encoding=true"};
     image_ = asked;
     constants_.clear();
     if (is_resampled() && resampling_shape().num_elements() > kMostResampled)
@@ -83,6 +86,16 @@ class VisionTransformer final : public ImageModel {
   }
 
   [[nodiscard]] std::string_view base_prefix() const override { return c_.prefix; }
+  [[nodiscard]] std::string other_name(std::string_view name) const override {
+    return renamed(c_.in_timm, name);
+  }
+  [[nodiscard]] RowPart other_part(std::string_view name) const override {
+    if (c_.in_timm.empty()) return {};
+    for (const auto& [index, part] :
+         {std::pair(0, ".query."), std::pair(1, ".key."), std::pair(2, ".value.")})
+      if (name.find(part) != std::string_view::npos) return {index, 3};
+    return {};
+  }
   [[nodiscard]] bool ignores_tensor(std::string_view name) const override {
     return std::ranges::any_of(c_.ignored, [&](const auto& start) { return name.starts_with(start); }) ||
            (num_labels_ == 0 && is_of_head(name));

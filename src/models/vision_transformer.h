@@ -4,12 +4,14 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "models/image_config.h"
 #include "models/image_model.h"
+#include "models/timm.h"
 
 namespace plimsoll::models {
 
@@ -34,6 +36,7 @@ struct VisionTransformerConfig {
   bool swiglu = false;                     ///< `inner` columns of a gate, then of what it gates
   bool mean_of_patches = false;            ///< the head reads the class token and the mean of the patches
   bool interpolates = false;               ///< positions, for images of another size
+  std::span<const Renaming> in_timm = {};  ///< timm's names; "query", "key" and "value" are parts of "qkv"
   std::vector<std::string> ignored = {};   ///< tensors under the prefix that a classifier does not read
   int64_t num_labels = 0;
   std::vector<std::string> unknown_fields = {};

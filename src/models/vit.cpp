@@ -1,9 +1,28 @@
-// ViT: the vision transformer with a head on its class token. Dosovitskiy et al. 2021, arXiv:2010.11929.
+// ViT: the vision transformer with a head on its class token. Dosovitskiy et al. 2021, arXiv:2010.11929. With
+// interpolate_pos_encoding in its config positions are resampled for images of another size, as transformers'
+// model does where it is called with that.
 #include "models/families.h"
 #include "models/vision_transformer.h"
 
 namespace plimsoll::models {
 namespace {
+
+/// The names of timm.
+constexpr Renaming kVitInTimm[] = {
+    {"vit.embeddings.cls_token", "cls_token"},
+    {"vit.embeddings.position_embeddings", "pos_embed"},
+    {"vit.embeddings.patch_embeddings.projection.", "patch_embed.proj."},
+    {"vit.encoder.layer.#.layernorm_before.", "blocks.#.norm1."},
+    {"vit.encoder.layer.#.attention.attention.query.", "blocks.#.attn.qkv."},
+    {"vit.encoder.layer.#.attention.attention.key.", "blocks.#.attn.qkv."},
+    {"vit.encoder.layer.#.attention.attention.value.", "blocks.#.attn.qkv."},
+    {"vit.encoder.layer.#.attention.output.dense.", "blocks.#.attn.proj."},
+    {"vit.encoder.layer.#.layernorm_after.", "blocks.#.norm2."},
+    {"vit.encoder.layer.#.intermediate.dense.", "blocks.#.mlp.fc1."},
+    {"vit.encoder.layer.#.output.dense.", "blocks.#.mlp.fc2."},
+    {"vit.layernorm.", "norm."},
+    {"classifier.", "head."},
+};
 
 Result<std::unique_ptr<Model>> make_vit(const io::ConfigJson& config) {
   PLIMSOLL_ASSIGN(VisionTransformerConfig c, read_vision_transformer(config, /*patch=*/16));
@@ -12,6 +31,11 @@ Result<std::unique_ptr<Model>> make_vit(const io::ConfigJson& config) {
   PLIMSOLL_ASSIGN(c.inner, config.integer("intermediate_size", {1, int64_t{1} << 22}, 3072));
   PLIMSOLL_ASSIGN(c.eps, config.number("layer_norm_eps", {0.0, 1.0}, 1e-12));
   c.hidden_dropout = c.embedding_dropout;
+  PLIMSOLL_ASSIGN(c.interpolates, config.boolean("interpolate_pos_encoding", false));
+  if (c.interpolates && c.rows() != c.columns())
+    return config.error("interpolate_pos_encoding",
+                        "false: positions are resampled from a square of patches");
+  c.in_timm = kVitInTimm;
   c.ignored = {"vit.pooler.", "vit.embeddings.mask_token", "decoder."};
   // Of the pooler and of the decoder for masked images, which a classifier has not.
   config.ignore({"pooler_output_size", "pooler_act", "encoder_stride"});

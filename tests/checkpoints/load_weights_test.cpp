@@ -13,6 +13,7 @@
 
 #include "io/safetensors_writer.h"
 #include "io/temporary_folder.h"
+#include "models/image_model.h"
 #include "planner/programs/step_programs.h"
 #include "runtime/session_testing.h"
 
@@ -203,6 +204,44 @@ TEST(LoadWeights, AcceptsNamesWithoutTheBasePrefix) {
   ASSERT_TRUE(report) << report.error().message();
   EXPECT_THAT(report->ignored, ElementsAre("h.0.attn.bias", "h.1.attn.masked_bias"));
   expect_loaded(*model, target);
+}
+
+/// timm's files have query, key and value as rows of one tensor.
+TEST(LoadWeights, FindsPartsOfATensorThatHoldsSeveral) {
+  auto made = models::make_image_model(*io::parse_config_json(
+      R"({"model_type": "vit", "architectures": ["ViTForImageClassification"], "hidden_size": 12, "num_labels": 3,
+          "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20, "image_size": 8, "patch_size": 4})",
+      "config.json"));
+  ASSERT_TRUE(made) << made.error().message();
+  const models::ImageModel& model = **made;
+  StoredTensors tensors;
+  for (const auto& parameter : model.parameters())
+    for (const auto& view : parameter.views) {
+      Stored& stored = tensors[model.other_name(view.name)];
+      const ir::Shape shape = view.file_shape();
+      const bool begins = stored.bytes.empty();
+      stored.dtype = "F32";
+      if (begins) stored.shape = {shape.dims().begin(), shape.dims().end()};
+      if (!begins) stored.shape.front() += shape.dim(0);
+      for (size_t i = 0; i < static_cast<size_t>(shape.num_elements()); ++i)
+        append(stored.bytes, value_at(view.name, i));
+    }
+  ASSERT_EQ(tensors.at("blocks.1.attn.qkv.weight").shape, (std::vector<int64_t>{36, 12}));
+  const io::TemporaryFolder folder;
+  write_file(folder.path("model.safetensors"), tensors);
+  const auto weights = io::ModelWeights::open(folder.path());
+  ASSERT_TRUE(weights);
+  const auto match = match_weights(model, *weights);
+  ASSERT_TRUE(match);
+  ASSERT_TRUE(match->fits()) << weights_do_not_fit(*match, *weights).message();
+  for (const WeightSource& source : match->sources) {
+    std::vector<float> values(static_cast<size_t>(source.view->shape.num_elements()));
+    ASSERT_TRUE(source.weight.file->read(*source.weight.tensor, 0, std::as_writable_bytes(std::span(values))));
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(values[i], value_at(source.view->name, i)) << source.view->name << " " << i;
+  }
+  const auto whole = match_weights(*model_of(kLlama), *weights);
+  EXPECT_FALSE(whole->fits());
 }
 
 TEST(LoadWeights, ReadsShards) {

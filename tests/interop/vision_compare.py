@@ -51,6 +51,7 @@ CASES = [
     case("vit, no biases of queries", "vit", qkv_bias=False),
     case("vit, micro-batches of two", "vit", settings=dict(micro_batch_size=2)),
     case("vit, tanh, one head, recomputed", "vit", hidden_act="gelu_new", num_attention_heads=1, settings=dict(recompute="full")),
+    case("vit, images of another size", "vit", side=49, interpolate_pos_encoding=True, settings=dict(micro_batch_size=2)),
     case("dinov2", "dinov2"),
     case("dinov2, gated, micro-batches of three", "dinov2", use_swiglu_ffn=True, layerscale_value=1.0, settings=dict(micro_batch_size=3)),
     case("dinov2, images of another size", "dinov2", side=49, settings=dict(micro_batch_size=2)),
@@ -67,6 +68,11 @@ CASES = [
 
 def has_batch_norm(case):
     return case["config"]["model_type"] == "resnet"
+
+
+def how_called(case):
+    """What transformers wants to hear at each call, where Plimsoll reads it from config.json."""
+    return {key: case["config"][key] for key in ("interpolate_pos_encoding",) if key in case["config"]}
 
 
 def write_pictures(case, folder):
@@ -143,8 +149,8 @@ def as_on_disk(model):
 class Oracle:
     """transformers' model, filled by the names on disk."""
 
-    def __init__(self, folder, frozen_statistics):
-        self.folder = folder
+    def __init__(self, folder, frozen_statistics, how):
+        self.folder, self.how = folder, how
         self.start = safetensors.torch.load_file(folder / "model.safetensors")
         self.frozen = frozen_statistics
 
@@ -160,7 +166,7 @@ class Oracle:
         for name, module in model.named_modules():
             if isinstance(module, torch.nn.BatchNorm2d) and self.frozen(name):
                 module.eval()
-        out = model(pixel_values=pixels, labels=labels)
+        out = model(pixel_values=pixels, labels=labels, **self.how)
         out.loss.backward()
         buffers = {name: value for name, value in as_on_disk(model).items() if "running_" in name}
         missing = {name for name, p in model.named_parameters() if p.grad is None}
@@ -173,7 +179,7 @@ class Oracle:
 
     def logits(self, tensors, pixels):
         with torch.no_grad():
-            return self.opened(tensors).eval()(pixel_values=pixels).logits.numpy()
+            return self.opened(tensors).eval()(pixel_values=pixels, **self.how).logits.numpy()
 
 
 def measures(ours, theirs, tolerance, step):
@@ -210,7 +216,7 @@ def compare_case(case, binary, folder, checks):
     write_run(case, folder)
     events = train(binary, folder)
     checks.check(name, "steps", len(events) == STEPS, f"{len(events)} of {STEPS}")
-    oracle = Oracle(folder / "model", lambda module: frozen(module + ".weight"))
+    oracle = Oracle(folder / "model", lambda module: frozen(module + ".weight"), how_called(case))
     before, losses, logits, gradients, running = dump_of(folder, 0), [], [], [], []
     checks.worst(name, "weights as they were read", list(measures(
         before["parameters"], {key: value.numpy() for key, value in oracle.start.items() if key in before["parameters"]}, 0, 0)))
@@ -244,7 +250,7 @@ def check_final(case, folder, oracle, last, pixels, checks):
              if "mask_token" not in key]
     checks.check(case["name"], "final opens", not wrong, f"{wrong[:3] or 'all tensors'}")
     with torch.no_grad():
-        ours = opened.float().eval()(pixel_values=pixels).logits.numpy()
+        ours = opened.float().eval()(pixel_values=pixels, **oracle.how).logits.numpy()
     theirs = oracle.logits(last["parameters"] | last["buffers"], pixels)
     checks.check(case["name"], "final's logits", numpy.array_equal(ours, theirs), f"{numpy.abs(ours - theirs).max():.2e} apart")
 

@@ -6,6 +6,7 @@
 
 #include "image_forward.h"
 #include "io/label_fields.h"
+#include "models/families.h"
 #include "models/presets.h"
 
 namespace plimsoll::models {
@@ -31,6 +32,44 @@ TEST(Timm, IsTheSameNetworkInTransformersForm) {
   ASSERT_TRUE(wrapped) << wrapped.error().message();
   EXPECT_EQ(io::read_label_fields(*wrapped)->names, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ((*make_image_model(*wrapped))->num_labels(), 2);
+}
+
+TEST(Timm, ReadsVisionTransformers) {
+  const auto config = timm_config(R"({"architecture": "vit_small_patch16_224", "num_classes": 1000})");
+  ASSERT_TRUE(config) << config.error().message();
+  const auto model = make_image_model(*config), preset = make_image_model(*preset_config("vit-s-16"));
+  ASSERT_TRUE(model);
+  EXPECT_EQ(tensor_list(**model), tensor_list(**preset));
+  EXPECT_EQ(config->fields().find("layer_norm_eps")->number, 1e-6) << "timm's, which is not transformers'";
+  EXPECT_FALSE(timm_config(R"({"architecture": "vit_small_patch16_224", "global_pool": "avg"})"));
+  EXPECT_TRUE(timm_config(R"({"architecture": "vit_small_patch16_224", "global_pool": "token"})"));
+  for (const char* tensor : {"query", "key", "value"}) {
+    const std::string name = "vit.encoder.layer.11.attention.attention." + std::string(tensor) + ".bias";
+    EXPECT_EQ((*model)->other_name(name), "blocks.11.attn.qkv.bias");
+    EXPECT_EQ((*model)->other_part(name).index, tensor[0] == 'q' ? 0 : tensor[0] == 'k' ? 1 : 2);
+    EXPECT_EQ((*model)->other_part(name).count, 3);
+  }
+  for (const auto& [ours, theirs] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"vit.embeddings.cls_token", "cls_token"},
+           {"vit.embeddings.position_embeddings", "pos_embed"},
+           {"vit.embeddings.patch_embeddings.projection.weight", "patch_embed.proj.weight"},
+           {"vit.encoder.layer.3.layernorm_before.weight", "blocks.3.norm1.weight"},
+           {"vit.encoder.layer.3.attention.output.dense.bias", "blocks.3.attn.proj.bias"},
+           {"vit.encoder.layer.3.layernorm_after.weight", "blocks.3.norm2.weight"},
+           {"vit.encoder.layer.3.intermediate.dense.weight", "blocks.3.mlp.fc1.weight"},
+           {"vit.encoder.layer.3.output.dense.weight", "blocks.3.mlp.fc2.weight"},
+           {"vit.layernorm.bias", "norm.bias"},
+           {"classifier.weight", "head.weight"}}) {
+    EXPECT_EQ((*model)->other_name(ours), theirs);
+    EXPECT_EQ((*model)->other_part(ours).count, 1);
+  }
+}
+
+TEST(Timm, HasNoNamesForDinov2) {
+  const auto model = image_model_of(std::string(dinov2_family().sample));
+  const char* query = "dinov2.encoder.layer.0.attention.attention.query.weight";
+  EXPECT_EQ(model->other_name(query), "");
+  EXPECT_EQ(model->other_part(query).count, 1);
 }
 
 TEST(Timm, LeavesOtherConfigsAlone) {

@@ -52,10 +52,23 @@ TEST(Vit, TakesImagesOfItsSizeAlone) {
   const Status other = model->take_images(42, 42);
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().message(), HasSubstr("42 x 42"));
+  EXPECT_THAT(other.error().hint, HasSubstr("interpolate_pos_encoding=true"));
   const auto wide = image_model_of(sample_with(R"({"image_size": [21, 35]})"));
   EXPECT_TRUE(wide->take_images(21, 35));
   EXPECT_FALSE(wide->take_images(35, 21));
   expect_images_agree(*wide, 2, 21, 35);
+}
+
+TEST(Vit, ResamplesItsPositionsWhereItsConfigAsks) {
+  const auto model = image_model_of(sample_with(R"({"interpolate_pos_encoding": true})"));
+  expect_images_agree(*model, 2, 35, 35);
+  ASSERT_TRUE(model->take_images(42, 49));
+  expect_images_agree(*model, 2, 42, 49);
+  EXPECT_FALSE(model->take_images(6, 49)) << "less than a patch";
+  const auto wide = make_image_model(
+      changed(vit_family().sample, R"({"interpolate_pos_encoding": true, "image_size": [21, 35]})"));
+  ASSERT_FALSE(wide);
+  EXPECT_THAT(wide.error().message(), HasSubstr("interpolate_pos_encoding"));
 }
 
 TEST(Vit, RefusesWhatWouldChangeTheNumbers) {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "corpora/images/image_files.h"
+#include "models/families.h"
 #include "program.h"
 
 namespace plimsoll::e2e {
@@ -143,6 +145,33 @@ TEST_F(Init, TakesAdaptersAndSettings) {
 }
 
 /// The first command of who has a card and a model of seven billion parameters.
+TEST_F(Init, WritesRunsOfEveryFamilyOfImageModels) {
+  for (const char* label : {"images/red", "images/blue"})
+    std::filesystem::create_directories(folder_.path(label));
+  for (const bool red : {false, true})
+    for (uint32_t i = 0; i < 30; ++i) {
+      const auto shade = static_cast<uint8_t>(100 + i * 5);
+      const std::string name = std::string(red ? "images/red/" : "images/blue/") + std::to_string(i) + ".png";
+      folder_.write(name, corpora::png_of(20 + i, 24, red ? shade : 0, 0, red ? 0 : shade));
+    }
+  for (const models::FamilyFile family : models::kImageFamilies) {
+    const std::string type(family().model_type), run = type + ".yaml";
+    std::filesystem::create_directories(folder_.path(type));
+    folder_.write(type + "/config.json", std::string(family().sample));
+    const Outcome outcome = folder_.run("init --model " + type + " --data images --output " + run);
+    ASSERT_EQ(outcome.exit_code, 0) << type << outcome.err;
+    EXPECT_THAT(folder_.read(run),
+                AllOf(HasSubstr("task: image_classification"), HasSubstr("2 classes: blue, red"),
+                      HasSubstr("60 images"), HasSubstr("eval_fraction")))
+        << type;
+    const Outcome trained =
+        folder_.run("train " + run + " model.init=random training.max_steps=1 data.images.size=35");
+    ASSERT_EQ(trained.exit_code, 0) << type << trained.err;
+    EXPECT_TRUE(
+        std::filesystem::exists(folder_.path("runs/" + type + "-images/final/preprocessor_config.json")));
+  }
+}
+
 TEST_F(Init, PlansALargeModelForACard) {
   folder_.write("rows.jsonl", rows(60, R"({"prompt": "what is #? ", "completion": "and what is not"})"));
   const Outcome outcome = folder_.run(

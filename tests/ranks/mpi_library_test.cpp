@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdlib>
+
 #include "sanitizer.h"
 
 namespace plimsoll::ranks {
@@ -37,6 +40,38 @@ TEST(MpiLibrary, WhatIsNoneIsRefusedByName) {
   const auto other = find_mpi(started_by(Launcher::kOpenMpi), "libz.so.1");
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().message(), HasSubstr("no library of MPI"));
+}
+
+TEST(MpiLibrary, SpeaksTheStandardsDialect) {
+  const auto fake = find_mpi(started_by(Launcher::kMpich), PLIMSOLL_FAKE_MPI);
+  ASSERT_TRUE(fake) << fake.error().message();
+  EXPECT_EQ(fake->dialect, MpiDialect::kStandard);
+  EXPECT_EQ(fake->version, "Fake MPI 1.0");
+  MpiCalls& calls = *fake->calls;
+  ASSERT_TRUE(calls.init());
+  EXPECT_EQ(calls.rank(), 0);
+  EXPECT_EQ(calls.ranks(), 1);
+  const std::array<std::byte, 3> sent = {std::byte{1}, std::byte{2}, std::byte{3}};
+  std::array<std::byte, 3> received{};
+  ASSERT_TRUE(calls.send(sent, 0, 0));
+  ASSERT_TRUE(calls.receive(received, 0, 1));
+  const auto done = calls.is_done(1);
+  ASSERT_TRUE(done && *done);
+  EXPECT_EQ(received, sent);
+  const Status wrong = calls.send(sent, 7, 0);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message(), "MPI_Isend failed: error 5 of the fake: Fake MPI 1.0");
+}
+
+TEST(MpiLibrary, WithoutThreadsIsRefused) {
+  const auto fake = open_mpi(PLIMSOLL_FAKE_MPI);
+  ASSERT_TRUE(fake) << fake.error().message();
+  ::setenv("PLIMSOLL_FAKE_MPI_THREADS", "1024", 1);  // MPI_THREAD_FUNNELED
+  const Status started = fake->calls->init();
+  ::unsetenv("PLIMSOLL_FAKE_MPI_THREADS");
+  ASSERT_FALSE(started);
+  EXPECT_THAT(started.error().what, HasSubstr("MPI_THREAD_SERIALIZED"));
+  EXPECT_EQ(started.error().where, "Fake MPI 1.0");
 }
 
 TEST_F(InstalledMpi, IsTheLaunchersOwn) {

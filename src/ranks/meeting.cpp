@@ -20,6 +20,8 @@
 namespace plimsoll::ranks {
 namespace {
 
+/// Within which a machine that has gone without a word is found out: what was sent to it is not acknowledged.
+constexpr unsigned kUnreachableMilliseconds = 15'000;
 constexpr auto kRetry = std::chrono::milliseconds(20);
 
 struct Address {
@@ -76,6 +78,8 @@ Result<Connection> make_socket(const Address& address) {
   if (address.family != AF_UNIX) {
     (void)::setsockopt(made.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     (void)::setsockopt(made.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)::setsockopt(made.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnreachableMilliseconds,
+                       sizeof kUnreachableMilliseconds);  // what it accepts has it, too
   }
   return made;
 }

@@ -1,6 +1,7 @@
 #include "cli/join_ranks.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,6 +76,20 @@ Result<std::shared_ptr<ranks::MpiCalls>> mpi_of(const ranks::Launch& launch, con
   return found.calls;
 }
 
+/// A rank's part of the CPUs of this machine. mpirun binds few ranks to one each.
+int threads_of(const ranks::Launch& launch) {
+  const int own = num_available_cpus();
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const bool knows = ::sched_getaffinity(::getppid(), sizeof set, &set) == 0;
+  const int launchers = knows ? std::max(own, CPU_COUNT(&set)) : own;
+  const int part = launchers / launch.local_ranks;
+  if (launch.rank == 0 && own < part && launch.launcher == ranks::Launcher::kOpenMpi)
+    note(fmt::format("{} has bound this rank to {} of {} CPUs; with --bind-to none it may use {}",
+                     launch.source, own, launchers, part));
+  return ranks::threads_of_rank(launch, own, launchers);
+}
+
 /// Adds to the overrides what follows from a rank's place, and opens what it exchanges by. A number of
 /// threads that was given stays.
 Result<std::shared_ptr<ranks::MpiCalls>> add_place(const ranks::Launch& launch, RunArguments& arguments) {
@@ -84,8 +99,7 @@ Result<std::shared_ptr<ranks::MpiCalls>> add_place(const ranks::Launch& launch, 
   PLIMSOLL_ASSIGN(
       const settings::RunConfig config,
       settings::load_run_config(arguments.file, arguments.overrides, settings::RunUse::kTraining));
-  if (!config.runtime.threads)
-    add(fmt::format("runtime.threads={}", std::max(1, num_available_cpus() / launch.local_ranks)));
+  if (!config.runtime.threads) add(fmt::format("runtime.threads={}", threads_of(launch)));
   const settings::DistributedSettings& d = config.distributed;
   PLIMSOLL_ASSIGN(const std::string transport, ranks::choose_transport(launch, d.transport));
   add("distributed.transport=" + transport);

@@ -116,6 +116,9 @@ Result<Launch> read_row(const Row& row, const Environment& environment, int64_t 
         ErrorCode::kInvalidArgument,
         fmt::format("{} is {}, of {} ranks from 0 on ({})", row.rank, launch.rank, launch.ranks, row.ranks),
         row.source, "start all ranks with one launcher"};
+  if (launch.source.starts_with("srun")) {
+    PLIMSOLL_ASSIGN(launch.cpus, optional_number(environment, "SLURM_CPUS_PER_TASK", 0));
+  }
   if (const auto machines = text_of(environment, row.machines); !launch.is_one_machine() && !machines.empty())
     launch.address = address_of(machines, launch.job);
   return launch;
@@ -131,6 +134,13 @@ Result<std::optional<Launch>> detect_launch(const Environment& environment, int6
     return std::optional(std::move(launch));
   }
   return std::optional<Launch>();
+}
+
+int threads_of_rank(const Launch& launch, int own_cpus, int launcher_cpus) {
+  if (launch.cpus > 0) return std::min(own_cpus, launch.cpus);
+  // What starts the ranks of a job of Slurm may be outside the job, with more than it.
+  const int shared = launch.source.starts_with("srun") ? own_cpus : std::max(own_cpus, launcher_cpus);
+  return std::clamp(shared / launch.local_ranks, 1, own_cpus);
 }
 
 Result<std::string> choose_transport(const Launch& launch, const std::string& wanted) {

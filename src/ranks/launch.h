@@ -23,6 +23,7 @@ struct Launch {
   std::string job = {};
   std::string address = {};  ///< HOST:PORT where rank 0 listens
   Launcher launcher = Launcher::kNoMpi;
+  int cpus = 0;  ///< that srun gives each rank; 0: it does not say
 
   [[nodiscard]] bool is_one_machine() const { return local_ranks >= ranks; }
 };
@@ -47,6 +48,10 @@ using Environment = std::function<const char*(const char* name)>;
 /// the ranks of a launcher without a job's name have in common. Errors: kInvalidArgument for numbers that
 /// cannot be.
 Result<std::optional<Launch>> detect_launch(const Environment& environment, int64_t parent);
+
+/// How many of its `own_cpus` a rank computes on. A launcher that may use more, `launcher_cpus`, has bound
+/// its ranks to some each, or several to the same.
+int threads_of_rank(const Launch& launch, int own_cpus, int launcher_cpus);
 
 /// The transport by which ranks exchange bytes, shm or mpi, where `wanted` is distributed.transport: auto is
 /// shm on one machine. Errors: kInvalidArgument where the ranks cannot exchange so.

@@ -115,6 +115,22 @@ TEST(Launch, WhatCannotBeIsRefused) {
   }
 }
 
+TEST(Launch, ThreadsAreARanksPartOfTheCpus) {
+  const auto threads = [](const char* source, int local_ranks, int cpus, int own, int launchers) {
+    return threads_of_rank({.local_ranks = local_ranks, .source = source, .cpus = cpus}, own, launchers);
+  };
+  EXPECT_EQ(threads("mpirun", 2, 0, 16, 16), 8) << "not bound";
+  EXPECT_EQ(threads("mpirun", 2, 0, 1, 16), 1) << "bound to a core each";
+  EXPECT_EQ(threads("mpirun", 2, 0, 4, 16), 4) << "bound to four each";
+  EXPECT_EQ(threads("mpirun", 4, 0, 8, 16), 4) << "two bound to each socket";
+  EXPECT_EQ(threads("mpirun", 4, 0, 2, 2), 1) << "more ranks than CPUs";
+  EXPECT_EQ(threads("srun", 2, 8, 8, 64), 8) << "eight for each task";
+  EXPECT_EQ(threads("srun", 2, 8, 16, 64), 8);
+  EXPECT_EQ(threads("srun", 2, 0, 16, 64), 8) << "the job's, for both";
+  EXPECT_EQ(found({{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_CPUS_PER_TASK", "8"}}).cpus,
+            8);
+}
+
 /// The second of four, two on each machine.
 Launch on_two_machines(Launcher launcher, const std::string& address) {
   return {.rank = 1,

@@ -236,7 +236,8 @@ TEST(LoadWeights, FindsPartsOfATensorThatHoldsSeveral) {
   ASSERT_TRUE(match->fits()) << weights_do_not_fit(*match, *weights).message();
   for (const WeightSource& source : match->sources) {
     std::vector<float> values(static_cast<size_t>(source.view->shape.num_elements()));
-    ASSERT_TRUE(source.weight.file->read(*source.weight.tensor, 0, std::as_writable_bytes(std::span(values))));
+    ASSERT_TRUE(
+        source.weight.file->read(*source.weight.tensor, 0, std::as_writable_bytes(std::span(values))));
     for (size_t i = 0; i < values.size(); ++i)
       ASSERT_EQ(values[i], value_at(source.view->name, i)) << source.view->name << " " << i;
   }

@@ -28,4 +28,4 @@ cmake -S fuzz -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CX
   "-DCMAKE_CXX_COMPILER=$compiler" >/dev/null
 cmake --build "$build"
 printf '%s\n' run_file import config_json adapter_config npy safetensors safetensors_index checkpoint tokenizer_json chat_template \
-  jsonl shard token_bin run_events quantized_tensors machine_profile image_jpeg image_png image_processor | xargs -n 1 -P "$(nproc)" fuzz/run.sh --one "${1:-30}"
+  jsonl shard token_bin run_events quantized_tensors machine_profile image_jpeg image_png image_webp image_processor | xargs -n 1 -P "$(nproc)" fuzz/run.sh --one "${1:-30}"

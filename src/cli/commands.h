@@ -57,6 +57,7 @@ Command add_manual(Parser app);
 Command add_data_tokenizer(Parser data);
 Command add_data_tokenize(Parser data);
 Command add_data_cache(Parser data);
+Command add_data_pack(Parser data);
 
 /// Where a run is named: the file, the overrides, --json. Shared by plan, train, bench step.
 struct RunArguments {

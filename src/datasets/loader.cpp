@@ -14,8 +14,8 @@ namespace plimsoll::datasets {
 namespace {
 
 int64_t num_slots(const LoaderOptions& options) { return options.num_threads > 0 ? options.prefetch + 1 : 1; }
-/// A thread's first heap block makes the C library map an arena for it. Reading images takes small blocks (a
-/// path, a decoder's state), so their threads do that before the first step.
+/// A thread's first heap block makes the C library map an arena for it. A thread's first JPEG takes a small
+/// block (its decoder's state), so threads that read images do that before the first step.
 void take_heap(const LoaderOptions& options) {
   constexpr size_t kBytes = size_t{48} << 10;
   const bool decodes = std::ranges::any_of(

@@ -79,8 +79,9 @@ class ImagePrediction {
 
   /// In a process of its own, whose memory is in no plan.
   Status list() {
-    PLIMSOLL_ASSIGN(const io::ScratchFolder folder, io::ScratchFolder::create("predict"));
-    const std::string path = folder.path() + "/predict.images";
+    PLIMSOLL_ASSIGN(io::ScratchFolder folder, io::ScratchFolder::create("predict"));
+    folder_.emplace(std::move(folder));
+    const std::string path = folder_->path() + "/predict.images";
     auto done = run_apart([&]() -> Result<std::string> {
       PLIMSOLL_TRY(write_list(path));
       return std::string();
@@ -105,7 +106,8 @@ class ImagePrediction {
     for (const std::string& pattern : request_.data) {
       PLIMSOLL_ASSIGN(const std::vector<std::string> found, io::expand_glob(pattern));
       for (const std::string& entry : found)
-        PLIMSOLL_TRY(corpora::add_images(entry, {.with_labels = false}, entries));
+        PLIMSOLL_TRY(
+            corpora::add_images(entry, {.with_labels = false, .packs_folder = folder_->path()}, entries));
     }
     PLIMSOLL_ASSIGN(const corpora::ScannedImages scanned,
                     corpora::scan_images(entries, {.processor = images_.processor,
@@ -164,7 +166,7 @@ class ImagePrediction {
   Status add_line(int64_t index, std::span<const float> logits, PredictionLines& lines) {
     PLIMSOLL_ASSIGN(const corpora::ListedImage image, list_->read(index, scratch_));
     io::Tree line = io::Tree::map();
-    line.set("image", io::Tree::of(std::string(image.path)));
+    line.set("image", io::Tree::of(std::string(image.name)));
     line.merge(prediction(labels_, logits));
     lines.add(line);
     return Ok{};
@@ -176,6 +178,7 @@ class ImagePrediction {
   settings::RunConfig config_;
   io::Labels labels_;
   tasks::ImageInputs images_;
+  std::optional<io::ScratchFolder> folder_;  ///< of the list, and of images from within Parquet files
   std::optional<corpora::ImageList> list_;
   std::optional<corpora::ImageDataset> data_;
   std::optional<strategy::Prepared> prepared_;

@@ -1,4 +1,4 @@
-// Scratch memory handed out piece by piece, never given back singly.
+// Scratch memory handed out piece by piece; what was taken last may be given back.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +41,11 @@ class Arena {
     void* piece = try_take(count * static_cast<int64_t>(sizeof(T)));
     PLIMSOLL_CHECK(piece != nullptr, "a picture needs more scratch memory than was planned");
     return {static_cast<T*>(piece), at(count)};
+  }
+  /// Takes back a piece of so many bytes where nothing has been taken since.
+  void give_back(const void* piece, int64_t bytes) {
+    const int64_t begin = static_cast<const std::byte*>(piece) - memory_.data();
+    if (begin + arena_piece(bytes) == used_) used_ = begin;
   }
   [[nodiscard]] int64_t used() const { return used_; }
   /// Gives back everything taken since `used` was that.

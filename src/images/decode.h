@@ -24,11 +24,17 @@ class RowSink {
 /// Read the headers that `probe` dispatches on, and fill everything but the pixel limit. Errors: as probe.
 Result<ImageInfo> probe_jpeg(Bytes file);
 Result<ImageInfo> probe_png(Bytes file);
+Result<ImageInfo> probe_webp(Bytes file);
+Result<ImageInfo> probe_stored(Bytes file);
 
 /// Decode the file to `sink`, with at most the decode_bytes of `arena` that probing it gave (`info`). Rows
 /// have info.width pixels. Errors: kBadData.
 Status decode_jpeg(Bytes file, const ImageInfo& info, RowSink& sink, Arena& arena);
 Status decode_png(Bytes file, const ImageInfo& info, Alpha alpha, RowSink& sink, Arena& arena);
+Status decode_webp(Bytes file, const ImageInfo& info, Alpha alpha, RowSink& sink, Arena& arena);
+Status decode_stored(Bytes file, const ImageInfo& info, RowSink& sink, Arena& arena);
+/// The pixels of stored ones as they lie there; empty where the file is cut off.
+Bytes stored_rows(Bytes file, const ImageInfo& info);
 
 /// "what" as the error of a damaged or unsupported picture.
 Error bad_picture(std::string what, std::string hint = {});

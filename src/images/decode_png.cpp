@@ -7,41 +7,14 @@
 #include <cstring>
 #include <memory>
 
+#include "images/arena_heap.h"
 #include "images/decode.h"
+#include "images/on_white.h"
 #include "images/png_chunks.h"
 #include "images/resample.h"
 
 namespace plimsoll::images {
 namespace {
-
-// libspng's allocator has no argument to find an arena by.
-thread_local Arena* current_arena = nullptr;
-
-// Before each piece stands its size, for realloc.
-constexpr int64_t kSizeBytes = kArenaAlignment;
-
-void* arena_malloc(size_t bytes) {
-  if (current_arena == nullptr || bytes > size_t{1} << 40) return nullptr;
-  auto* piece = static_cast<std::byte*>(current_arena->try_take(static_cast<int64_t>(bytes) + kSizeBytes));
-  if (piece == nullptr) return nullptr;
-  std::memcpy(piece, &bytes, sizeof bytes);
-  return piece + kSizeBytes;
-}
-void arena_free(void* /*piece*/) {}
-void* arena_calloc(size_t count, size_t size) {
-  if (size != 0 && count > (size_t{1} << 40) / size) return nullptr;
-  void* piece = arena_malloc(count * size);
-  if (piece != nullptr) std::memset(piece, 0, count * size);
-  return piece;
-}
-void* arena_realloc(void* piece, size_t bytes) {
-  void* grown = arena_malloc(bytes);
-  if (piece == nullptr || grown == nullptr) return grown;
-  size_t before = 0;
-  std::memcpy(&before, static_cast<std::byte*>(piece) - kSizeBytes, sizeof before);
-  std::memcpy(grown, piece, std::min(before, bytes));
-  return grown;
-}
 
 // The signature and the chunks that pixels depend on, as a stream.
 class PixelChunks {
@@ -86,17 +59,6 @@ Error png_error(int code) {
   return bad_picture(fmt::format("the PNG is damaged: {}", spng_strerror(code)));
 }
 
-// On white, rounded to the nearest, as Pillow's paste with a mask does.
-void onto_white(uint8_t* row, int64_t width) {
-  for (int64_t x = 0; x < width; ++x) {
-    const int alpha = row[4 * x + 3];
-    for (int c = 0; c < 3; ++c) {
-      const int sum = 255 * (255 - alpha) + row[4 * x + c] * alpha + 128;
-      row[3 * x + c] = static_cast<uint8_t>(((sum >> 8) + sum) >> 8);
-    }
-  }
-}
-
 Status decode_rows(spng_ctx* context, const ImageInfo& info, bool white, RowSink& sink, Arena& arena) {
   const int format = white ? SPNG_FMT_RGBA8 : SPNG_FMT_RGB8;
   const int64_t row_bytes = info.width * (white ? 4 : 3);
@@ -111,7 +73,7 @@ Status decode_rows(spng_ctx* context, const ImageInfo& info, bool white, RowSink
     const int code = info.interlaced ? 0 : spng_decode_row(context, row, at(row_bytes));
     const bool last = y + 1 == info.height;
     if (code != 0 && !(last && code == SPNG_EOI)) return png_error(code);
-    if (white) onto_white(row, info.width);
+    if (white) put_on_white(row, info.width);
     sink.row(y, row);  // to the end: a file that is damaged further down is damaged for every crop
   }
   return Ok{};
@@ -121,11 +83,11 @@ Status decode_rows(spng_ctx* context, const ImageInfo& info, bool white, RowSink
 
 Status decode_png(Bytes file, const ImageInfo& info, Alpha alpha, RowSink& sink, Arena& arena) {
   const int64_t used = arena.used();
-  current_arena = &arena;
-  spng_alloc alloc = {.malloc_fn = arena_malloc,
-                      .realloc_fn = arena_realloc,
-                      .calloc_fn = arena_calloc,
-                      .free_fn = arena_free};
+  const ArenaHeap heap(arena);
+  spng_alloc alloc = {.malloc_fn = plimsoll_arena_malloc,
+                      .realloc_fn = plimsoll_arena_realloc,
+                      .calloc_fn = plimsoll_arena_calloc,
+                      .free_fn = plimsoll_arena_free};
   const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> context(spng_ctx_new2(&alloc, 0), spng_ctx_free);
   PixelChunks stream(file);
   Status status = Ok{};

@@ -11,7 +11,7 @@
 
 namespace plimsoll::images {
 
-enum class Format : uint8_t { kJpeg, kPng };
+enum class Format : uint8_t { kJpeg, kPng, kWebp, kStored };
 
 struct ImageInfo {
   int64_t width = 0;  ///< as stored, before the orientation is applied
@@ -19,16 +19,17 @@ struct ImageInfo {
   Format format = Format::kJpeg;
   int orientation = 1;         ///< EXIF's 1 to 8; 1 where there is none or it is damaged
   bool interlaced = false;     ///< rows come out only when the whole picture is decoded
-  bool has_alpha = false;      ///< PNG: an alpha channel or transparent colours
-  bool animated = false;       ///< APNG: only the first frame is read
+  bool has_alpha = false;      ///< an alpha channel or transparent colours
+  bool animated = false;       ///< only the first frame is read
   bool color_profile = false;  ///< an ICC profile, which is ignored
+  bool ready = false;          ///< pixels stored as a processor of their size would make them
   int64_t decode_bytes = 0;    ///< scratch memory that decoding takes at most
 };
 
-/// Reads the header of a JPEG or PNG file, whatever its name is. `file` may be its beginning alone, up to
-/// where the pixels begin: that it is cut off is found by `load`. Errors: kBadData for what is no such
-/// picture (other formats by name), has no pixels, is damaged, or uses what is refused: 12 bits a sample,
-/// lossless, hierarchical or arithmetic JPEG.
+/// Reads the header of a JPEG, PNG or WebP file, whatever its name is. `file` may be its beginning alone, up
+/// to where the pixels begin, but for a WebP with EXIF, which stands at its end: that it is cut off is found
+/// by `load`. Errors: kBadData for what is no such picture (other formats by name), has no pixels, is
+/// damaged, or uses what is refused: 12 bits a sample, lossless, hierarchical or arithmetic JPEG.
 Result<ImageInfo> probe(std::span<const std::byte> file);
 
 /// Whether it begins as a file of a format that is read.

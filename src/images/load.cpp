@@ -6,6 +6,7 @@
 #include "images/apply.h"
 #include "images/decode.h"
 #include "images/geometry.h"
+#include "images/load_times.h"
 
 namespace plimsoll::images {
 namespace {
@@ -151,8 +152,17 @@ class Loader {
     return axis_weights(range, processor_.interpolation, processor_.backend, arena_);
   }
   Status decode(RowSink& sink) {
-    if (info_.format == Format::kPng) return decode_png(file_, info_, processor_.alpha, sink, arena_);
-    return decode_jpeg(file_, info_, sink, arena_);
+    switch (info_.format) {
+      case Format::kJpeg:
+        return decode_jpeg(file_, info_, sink, arena_);
+      case Format::kPng:
+        return decode_png(file_, info_, processor_.alpha, sink, arena_);
+      case Format::kWebp:
+        return decode_webp(file_, info_, processor_.alpha, sink, arena_);
+      case Format::kStored:
+        return decode_stored(file_, info_, sink, arena_);
+    }
+    __builtin_unreachable();
   }
   // `rows` begins with the first input that y needs.
   void columns(const Geometry& geometry, const AxisWeights& y, const uint8_t* rows, int64_t stride,
@@ -180,17 +190,25 @@ class Loader {
   Arena& arena_;
 };
 
+Status copy_ready(Bytes file, const ImageInfo& info, std::span<uint8_t> pixels) {
+  const Bytes rows = stored_rows(file, info);
+  if (rows.size() != pixels.size()) return bad_picture("the stored pixels are cut off");
+  std::memcpy(pixels.data(), rows.data(), rows.size());
+  return Ok{};
+}
+
 }  // namespace
 
 int64_t scratch_bytes(const ImageInfo& info, const Processor& processor, const Augmentations* augmentations) {
   const Turn turn = turn_of(info, processor);
   const Size size = oriented(info, turn);
   const Augmentation* crop = random_crop(augmentations);
+  const int64_t augment = augmentations == nullptr ? 0 : apply_bytes(*augmentations, processor);
+  if (info.ready && crop == nullptr) return kArenaAlignment + augment;
   const int64_t resize = crop != nullptr
                              ? most_crop_bytes(size.width, size.height, processor, *crop, turn.transposed)
                              : resize_bytes(geometry(size.width, size.height, processor),
                                             processor.interpolation, turn.transposed);
-  const int64_t augment = augmentations == nullptr ? 0 : apply_bytes(*augmentations, processor);
   return kArenaAlignment + std::max(info.decode_bytes + resize, augment);
 }
 
@@ -205,11 +223,21 @@ Status load(std::span<const std::byte> file, const Processor& processor, const D
   Arena arena(scratch);
   const Size size = oriented(info, turn_of(info, processor));
   const Augmentation* crop = random_crop(augmentations);
-  const Geometry how = crop != nullptr ? geometry(draw_crop(*draw, *crop, size.width, size.height), processor)
-                                       : geometry(size.width, size.height, processor);
-  PLIMSOLL_TRY(Loader(file, info, processor, arena).to(how, pixels));
-  arena.rewind(0);
-  if (augmentations != nullptr) apply(*draw, processor, pixels, arena);
+  {
+    const LoadTimer timer(LoadPart::kDecoding);
+    if (info.ready && crop == nullptr) {
+      PLIMSOLL_TRY(copy_ready(file, info, pixels));
+    } else {
+      const Geometry how = crop != nullptr
+                               ? geometry(draw_crop(*draw, *crop, size.width, size.height), processor)
+                               : geometry(size.width, size.height, processor);
+      PLIMSOLL_TRY(Loader(file, info, processor, arena).to(how, pixels));
+      arena.rewind(0);
+    }
+  }
+  if (augmentations == nullptr) return Ok{};
+  const LoadTimer timer(LoadPart::kAugmenting);
+  apply(*draw, processor, pixels, arena);
   return Ok{};
 }
 

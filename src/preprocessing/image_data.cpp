@@ -7,8 +7,12 @@
 #include <filesystem>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
+#include "base/units.h"
+#include "corpora/images/image_pack.h"
+#include "corpora/images/pack_images.h"
 #include "corpora/images/scan_images.h"
 #include "corpora/labelled/label_file.h"
 #include "images/load.h"
@@ -22,7 +26,7 @@ namespace plimsoll::preprocessing {
 namespace {
 
 /// Part of every list's name: raised when the same files and settings would give another list.
-constexpr std::string_view kImagesVersion = "images 2";
+constexpr std::string_view kImagesVersion = "images 3";
 
 corpora::OnError on_error_of(const settings::RunConfig& config) {
   return config.data.on_error == "skip" ? corpora::OnError::kSkip : corpora::OnError::kFail;
@@ -74,6 +78,19 @@ std::string state_of(const std::string& path) {
   return fmt::format("{} {} {}", info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
 }
 
+/// Where the images of a list lie that were packed for it.
+std::string list_pixels(const std::string& list_path) {
+  return list_path.substr(0, list_path.rfind('.')) + ".pixels";
+}
+
+/// The files that hold several of the images.
+std::set<std::string> packs_of(const corpora::ImageEntries& entries) {
+  std::set<std::string> packs;
+  for (const corpora::ImageEntry& image : entries.images)
+    if (image.bytes > 0) packs.insert(image.path);
+  return packs;
+}
+
 void tell(const corpora::ScannedImages& scanned, const corpora::ImageEntries& entries,
           const PrepareDataOptions& options) {
   if (options.progress) options.progress(1, {});
@@ -102,7 +119,11 @@ Result<ImagePreparation::Source> ImagePreparation::collect(const std::vector<std
   for (const std::string& entry : entries) {
     PLIMSOLL_ASSIGN(const std::vector<std::string> paths, io::expand_glob(entry));
     for (const std::string& path : paths)
-      PLIMSOLL_TRY(corpora::add_images(path, {.on_error = on_error_of(config_)}, source.entries));
+      PLIMSOLL_TRY(corpora::add_images(path,
+                                       {.on_error = on_error_of(config_),
+                                        .packs_folder = training_data_options(config_, eval).cache_folder,
+                                        .makes_packs = lists_},
+                                       source.entries));
   }
   keep_side(source.entries, side, config_.data.eval_fraction);
   const auto& most = eval ? config_.data.max_eval_samples : config_.data.max_train_samples;
@@ -159,11 +180,14 @@ std::string ImagePreparation::path_of(const Source& source) const {
   key.add(fmt::format("{} {} {} {}", images_.processor.max_pixels, name(images_.processor.orientation),
                       name(images_.processor.backend), config_.data.on_error));
   key.add(io::to_yaml_flow(config_.data.images.augment.entries));
+  key.add(config_.data.images.cache + (source.eval ? " eval" : ""));
   // A list says what reading takes: another version of this program may take more.
   constexpr images::ImageInfo kPhoto = {.width = 4000, .height = 3000};
   key.add(std::to_string(images::scratch_bytes(kPhoto, images_.processor, &images_.augmentations)));
   for (const corpora::ImageEntry& image : source.entries.images) {
     key.add(image.path);  // the list has it so
+    key.add(image.name);
+    key.add(fmt::format("{} {}", image.offset, image.bytes));
     key.add(absolute(image.path));
     key.add(state_of(image.path));
     key.add(fmt::format("{} {} {}", static_cast<int>(image.kind),
@@ -174,6 +198,39 @@ std::string ImagePreparation::path_of(const Source& source) const {
   }
   const std::string folder = training_data_options(config_, /*eval=*/false).cache_folder;
   return fmt::format("{}/images-{}.images", folder, key.text());
+}
+
+/// Whether the images go to one file of the cache. Those that are in one already are not copied as they are.
+bool ImagePreparation::is_packed(const Source& source) const {
+  const std::string& cache = config_.data.images.cache;
+  if (cache != "jpeg") return cache == "u8";
+  return std::any_of(source.entries.images.begin(), source.entries.images.end(),
+                     [](const corpora::ImageEntry& image) { return image.bytes == 0; });
+}
+
+Status ImagePreparation::pack(Source& source, const std::string& path,
+                              corpora::ScannedImages& scanned) const {
+  const images::Augmentations* augmentations = source.eval ? nullptr : &images_.augmentations;
+  // A random crop is of the whole image; all else comes after the image is resized.
+  const bool crops = augmentations != nullptr && !augmentations->empty() &&
+                     augmentations->front().kind == images::Augmentation::Kind::kRandomResizedCrop;
+  corpora::PackImages how{.processor = images_.processor,
+                          .decoded = config_.data.images.cache == "u8",
+                          .ready = config_.data.images.cache == "u8" && !crops,
+                          .on_error = on_error_of(config_),
+                          .num_threads = options_.num_threads,
+                          .stop = options_.stop};
+  if (options_.progress)
+    how.progress = [&](int64_t done, int64_t total) {
+      options_.progress(static_cast<double>(done) / static_cast<double>(std::max<int64_t>(1, total)),
+                        fmt::format("packing images, {} of {}", done, total));
+    };
+  PLIMSOLL_TRY(corpora::pack_images(path, how, augmentations, source.entries, scanned));
+  if (options_.progress) options_.progress(1, {});
+  PLIMSOLL_ASSIGN(const io::ReadFile file, io::ReadFile::open(path));
+  if (options_.note)
+    options_.note(fmt::format("packed them into {} ({})", path, to_string(Bytes(file.size_bytes()))));
+  return Ok{};
 }
 
 Status ImagePreparation::make_list(Source& source, const std::string& path) const {
@@ -190,18 +247,21 @@ Status ImagePreparation::make_list(Source& source, const std::string& path) cons
     };
   PLIMSOLL_ASSIGN(corpora::ScannedImages scanned, corpora::scan_images(source.entries, how));
   scanned.skipped.add(source.entries.skipped);
-  PLIMSOLL_TRY(corpora::write_image_list(path, source.entries, scanned.facts, scanned.summary));
   tell(scanned, source.entries, options_);
+  if (is_packed(source)) PLIMSOLL_TRY(pack(source, list_pixels(path), scanned));
+  PLIMSOLL_TRY(corpora::write_image_list(path, source.entries, scanned.facts, scanned.summary));
   return Ok{};
 }
 
 Result<std::string> ImagePreparation::listed(Source& source) {
   const std::string path = path_of(source);
   if (lists_ && lease_ != nullptr) {
-    PLIMSOLL_TRY(lease_->use(path));
-    PLIMSOLL_TRY(lease_->use(corpora::list_labels(path)));
+    for (const std::string& file : {path, corpora::list_labels(path), list_pixels(path)})
+      PLIMSOLL_TRY(lease_->use(file));
+    for (const std::string& pack : packs_of(source.entries)) PLIMSOLL_TRY(lease_->use(pack));
   }
-  if (is_intact_list(path)) return path;
+  const bool is_there = !is_packed(source) || corpora::is_whole_image_pack(list_pixels(path));
+  if (is_there && is_intact_list(path)) return path;
   if (!lists_) return std::string();
   PLIMSOLL_TRY(make_list(source, path));
   return path;

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "corpora/images/image_entries.h"
 #include "corpora/images/image_list.h"
+#include "corpora/images/scan_images.h"
 #include "preprocessing/data_cache.h"
 #include "preprocessing/run_data.h"
 #include "tasks/image_classification.h"
@@ -44,6 +45,8 @@ class ImagePreparation {
   Result<io::Labels> labels() const;
   /// The list of a source, made where it is missing or damaged; empty where it is only looked for.
   Result<std::string> listed(Source& source);
+  [[nodiscard]] bool is_packed(const Source& source) const;
+  Status pack(Source& source, const std::string& path, corpora::ScannedImages& scanned) const;
   Status make_list(Source& source, const std::string& path) const;
   [[nodiscard]] std::string path_of(const Source& source) const;
   Status check(const RunData& ready) const;

@@ -64,6 +64,7 @@ struct ImageSettings {
   std::optional<int64_t> max_pixels = {};
   std::string backend = "auto";  ///< auto | pil | torch
   AugmentSettings augment = {};  ///< of what is trained on
+  std::string cache = "none";    ///< none | jpeg | u8
   double mixup = 0, cutmix = 0;  ///< alpha of what mixes the images of a batch; 0: none
 };
 

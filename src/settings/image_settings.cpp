@@ -57,6 +57,9 @@ void add_image_settings(std::vector<Setting>& list) {
              "MixUp: blend each image with the one before it, by Beta(mixup, mixup); 0: none", 0, 1e3));
   add(number(PLIMSOLL_FIELD(data.images.cutmix), kWhat,
              "CutMix: paste a box of the one before it, by Beta(cutmix, cutmix); 0: none", 0, 1e3));
+  add(plain(PLIMSOLL_FIELD(data.images.cache), kHow,
+            "copy the images to one file in data.cache_dir: jpeg as their files are, u8 decoded",
+            {"none", "jpeg", "u8"}));
 }
 
 Status check_images(const RunConfig& config) {

@@ -68,7 +68,10 @@ TEST_P(RecordedPicture, CutOffAnywhereIsAnError) {
   }
   // What may be missing: a JPEG's end marker, a PNG's checksums behind its pixels, an animation's other
   // frames.
-  const size_t pixels_end = file.starts_with("\x89PNG") ? file.rfind("IDAT") : file.size() - 4;
+  const size_t pixels_end = file.starts_with("\x89PNG") ? file.rfind("IDAT")
+                            : file.find("ANMF") != std::string::npos
+                                ? file.find("ANMF", file.find("ANMF") + 4)
+                                : file.size() - 4;
   EXPECT_GE(errors, static_cast<int64_t>(pixels_end));
 }
 
@@ -108,6 +111,13 @@ TEST(Load, TransparencyIsDroppedOrPutOnWhite) {
       }
     }
   }
+}
+
+TEST(Load, ATransparentWebpIsPutOnWhite) {
+  Processor processor = unchanged();
+  const std::string file = picture("lossless_alpha.webp");
+  processor.alpha = Alpha::kWhite;
+  EXPECT_EQ(*load_picture(file, processor), *load_picture(picture("rgba.png"), processor));
 }
 
 TEST(Load, OrientationCanBeIgnored) {

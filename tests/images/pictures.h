@@ -34,7 +34,8 @@ inline std::vector<std::string> picture_names() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(picture_path(""))) {
     const std::string extension = entry.path().extension();
-    if (extension == ".png" || extension == ".jpg") names.push_back(entry.path().filename());
+    if (extension == ".png" || extension == ".jpg" || extension == ".webp")
+      names.push_back(entry.path().filename());
   }
   std::ranges::sort(names);
   return names;

@@ -39,6 +39,13 @@ TEST(Probe, ReadsWhatHeadersSay) {
   EXPECT_TRUE(info_of("rgba.png").has_alpha);
   EXPECT_TRUE(info_of("palette.png").has_alpha);
   EXPECT_FALSE(info_of("rgb.png").has_alpha);
+  EXPECT_EQ(info_of("turned6.webp").format, Format::kWebp);
+  EXPECT_EQ(info_of("turned6.webp").orientation, 6);
+  EXPECT_EQ(info_of("lossless.webp").width, kPictureWidth);
+  EXPECT_EQ(info_of("lossy.webp").height, kPictureHeight);
+  EXPECT_TRUE(info_of("lossy_alpha.webp").has_alpha);
+  EXPECT_TRUE(info_of("lossy_alpha.webp").color_profile);
+  EXPECT_TRUE(info_of("animated.webp").animated);
   EXPECT_TRUE(info_of("progressive.jpg").color_profile);
   EXPECT_FALSE(info_of("usual.jpg").color_profile);
 }
@@ -46,8 +53,11 @@ TEST(Probe, ReadsWhatHeadersSay) {
 TEST(Probe, TheBeginningOfAFileIsEnough) {
   for (const std::string& name : picture_names()) {
     const std::string file = picture(name);
-    const bool png = name.ends_with(".png");
-    const size_t pixels = png ? file.find("IDAT") + 4 : file.find("\xFF\xDA"s) + 16;
+    const bool is_whole = name.ends_with(".webp") && (name == "turned6.webp" || name.starts_with("animated"));
+    if (is_whole) continue;  // EXIF stands at the end, and a frame's header within the frame
+    const size_t pixels = name.ends_with(".png")    ? file.find("IDAT") + 4
+                          : name.ends_with(".webp") ? file.rfind("VP8") + 18
+                                                    : file.find("\xFF\xDA"s) + 16;
     const auto info = probe(bytes_of(file.substr(0, pixels)));
     ASSERT_TRUE(info.ok()) << name << ": " << info.error().what;
     EXPECT_EQ(info->decode_bytes, info_of(name).decode_bytes) << name;
@@ -73,7 +83,6 @@ TEST(Probe, RefusesJpegsThatAreNotBaselineOrProgressive) {
 TEST(Probe, NamesOtherFormats) {
   EXPECT_EQ(probe_refusal(""), "the file is empty");
   EXPECT_THAT(probe_refusal("GIF89a..."), HasSubstr("a GIF"));
-  EXPECT_THAT(probe_refusal("RIFF....WEBPVP8 "), HasSubstr("a WebP picture"));
   EXPECT_THAT(probe_refusal("BM......"), HasSubstr("a BMP"));
   EXPECT_THAT(probe_refusal("II*\0...."s), HasSubstr("a TIFF"));
   EXPECT_THAT(probe_refusal("....ftypavif"), HasSubstr("AVIF"));

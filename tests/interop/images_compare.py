@@ -65,11 +65,16 @@ def made_pictures(folder, rng):
         rgba = Image.fromarray(smooth(rng, height, width, 4), "RGBA")
         rgba.save(folder / f"{name}-rgba.png")
         rgba.convert("LA").save(folder / f"{name}-la.png")
+        for method in (0, 6):
+            rgb.save(folder / f"{name}-lossless{method}.webp", lossless=True, method=method)
+            rgba.save(folder / f"{name}-alpha{method}.webp", quality=40 + 10 * method, method=method)
+        rgb.quantize(13).convert("RGB").save(folder / f"{name}-few.webp", lossless=True)
         for orientation in range(1, 9):
             exif = Image.Exif()
             exif[EXIF_ORIENTATION] = orientation
             rgb.save(folder / f"{name}-exif{orientation}.jpg", exif=exif, quality=90)
             rgb.save(folder / f"{name}-exif{orientation}.png", exif=exif)
+            rgb.save(folder / f"{name}-exif{orientation}.webp", exif=exif, quality=85)
     return sorted(folder.iterdir())
 
 
@@ -267,10 +272,10 @@ def main():
     checks, rng = Checks(), np.random.default_rng(7)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        driver = build_driver(args.build, "images_driver.cpp", folder, ("images", "io", "base"), ["-ljpeg", "-lspng", "-lhwy"])
+        driver = build_driver(args.build, "images_driver.cpp", folder, ("images", "io", "base"), ["-ljpeg", "-lspng", f"{args.build}/libplimsoll_webp.a", "-lhwy"])
         load = Loader(driver, folder)
         if args.pictures:
-            found = [path for path in sorted(args.pictures.rglob("*")) if path.suffix.lower() in (".png", ".jpg", ".jpeg") and path.is_file()]
+            found = [path for path in sorted(args.pictures.rglob("*")) if path.suffix.lower() in (".png", ".jpg", ".jpeg", ".webp") and path.is_file()]
             paths = usable(found[::max(1, len(found) // args.most)])
         else:
             paths = made_pictures(folder / "pictures", rng)

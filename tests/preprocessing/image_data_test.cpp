@@ -107,6 +107,31 @@ TEST_F(ImageDataTest, WhatDecidesOnReadingMakesAnotherList) {
   }
 }
 
+TEST_F(ImageDataTest, ACacheHoldsTheImagesAndIsMadeAgain) {
+  const auto plain = prepare(config());
+  ASSERT_TRUE(plain);
+  const uint64_t content = corpora::ImageList::open(plain->train[0].paths[0])->content_hash();
+  for (const char* form : {"jpeg", "u8"}) {
+    const settings::RunConfig run = config({std::string("data.images.cache=") + form});
+    const auto data = prepare(run);
+    ASSERT_TRUE(data) << data.error().message();
+    EXPECT_THAT(notes_, testing::Contains(HasSubstr("packed them into")));
+    const auto list = corpora::ImageList::open(data->train[0].paths[0]);
+    EXPECT_EQ(list->content_hash(), content) << "a resume may change it";
+    std::vector<std::byte> scratch(static_cast<size_t>(list->scratch_bytes()));
+    const auto image = list->read(1, scratch);
+    ASSERT_TRUE(image);
+    EXPECT_TRUE(image->is_part);
+    EXPECT_EQ(image->name, "a/2.png");
+    const std::string pixels = image->path;
+    EXPECT_TRUE(prepare(run));
+    EXPECT_TRUE(notes_.empty());
+    std::filesystem::remove(pixels);
+    EXPECT_TRUE(prepare(run));
+    EXPECT_TRUE(std::filesystem::exists(pixels));
+  }
+}
+
 TEST_F(ImageDataTest, TheFirstImagesAreOfAllClasses) {
   const auto data = prepare(config({"data.max_train_samples=2"}));
   ASSERT_TRUE(data) << data.error().message();

@@ -9,12 +9,14 @@
 #include "corpora/labelled/resolve_labels.h"
 #include "datasets/example_source.h"
 #include "images/load.h"
+#include "images/load_times.h"
 #include "io/checksum.h"
+#include "io/read_part.h"
 
 namespace plimsoll::corpora {
 namespace {
 
-/// A block of a list or of labels, and a path.
+/// A block of a list or of labels, a path and a name.
 constexpr int64_t kLookUpBytes = int64_t{32} << 10;
 
 }  // namespace
@@ -58,23 +60,30 @@ struct ImageDataset::State {
     return static_cast<int32_t>(label);
   }
 
-  /// Decodes the file that an entry of a list names.
+  /// Decodes the file, or the part of one, that an entry of a list names.
   Status load(const ListedImage& image, const images::Draw& draw, std::span<uint8_t> pixels,
               std::span<std::byte> scratch) const {
-    const std::string path(image.path);
-    PLIMSOLL_ASSIGN(const io::ReadFile file, io::ReadFile::open(path));
-    const int64_t bytes = image.facts.bytes;
-    if (file.size_bytes() != bytes)
-      return Error{ErrorCode::kBadData, "the image has changed since the run began", path, "run again"};
-    const std::span<std::byte> content = scratch.first(static_cast<size_t>(bytes));
-    PLIMSOLL_TRY(file.read_at(0, content));
+    if (image.bytes < 0 || image.bytes > options.reading_bytes) return changed(image);
+    const std::span<std::byte> content = scratch.first(static_cast<size_t>(image.bytes));
+    PLIMSOLL_ASSIGN(const int64_t size, timed_read(image, content));
+    if (image.is_part ? image.bytes > size - image.offset : image.bytes != size) return changed(image);
     Status decoded = images::load(content, options.processor, options.augmentations.empty() ? nullptr : &draw,
                                   pixels, scratch.subspan(content.size()));
     if (decoded) return Ok{};
     Error error = std::move(decoded).error();
-    error.where = path;
+    error.where = where(image);
     error.hint = "correct it, or leave such images out of the loss: data.on_error=skip";
     return error;
+  }
+  static Result<int64_t> timed_read(const ListedImage& image, std::span<std::byte> content) {
+    const images::LoadTimer timer(images::LoadPart::kReading);
+    return io::read_part(image.path, image.offset, content);
+  }
+  static std::string where(const ListedImage& image) {
+    return image.is_part ? fmt::format("{}: {}", image.path, image.name) : std::string(image.path);
+  }
+  static Error changed(const ListedImage& image) {
+    return {ErrorCode::kBadData, "the image has changed since the run began", where(image), "run again"};
   }
 };
 

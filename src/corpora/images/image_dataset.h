@@ -25,8 +25,8 @@ struct ImageDatasetOptions {
   bool skips_damaged = false;                ///< what cannot be decoded is left out of the loss
 };
 
-/// Images with random access. Everything is sized when opened; reading allocates small heap blocks alone (a
-/// path). Const calls from any thread, each with its own scratch.
+/// Images with random access. Everything is sized when opened; reading takes nothing from the heap (a
+/// thread's first JPEG does). Const calls from any thread, each with its own scratch.
 class ImageDataset {
  public:
   /// `lists` with labels beside them (list_labels). Errors: kBadData for missing or damaged lists, where a

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "corpora/column_stream.h"
 #include "corpora/images/class_folders.h"
+#include "corpora/images/image_columns.h"
+#include "corpora/images/image_pack.h"
 #include "corpora/images/image_table.h"
+#include "corpora/saved_dataset.h"
 #include "io/file.h"
 
 namespace plimsoll::corpora {
@@ -13,6 +17,12 @@ namespace {
 bool is_whole_number(const std::string& name) {
   return !name.empty() && name.size() < 16 && (name == "0" || name[0] != '0') &&
          std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+Status add_image_file(const std::string& path, const ImageCollection& how, ImageEntries& entries) {
+  if (has_columns_by_name(path)) return add_image_columns(path, how, entries);
+  if (is_image_pack(path)) return add_image_pack(path, path, how, entries);
+  return add_image_table(path, how, entries);
 }
 
 }  // namespace
@@ -36,10 +46,15 @@ std::string ImageEntries::place_of(const ImageEntry& image) const {
 
 Status add_images(const std::string& entry, const ImageCollection& how, ImageEntries& entries) {
   std::error_code code;
-  if (!std::filesystem::is_directory(entry, code)) return add_image_table(entry, how, entries);
+  if (!std::filesystem::is_directory(entry, code)) return add_image_file(entry, how, entries);
   for (const char* table : {"metadata.csv", "metadata.jsonl"})
     if (const std::string path = entry + "/" + table; io::is_file(path))
       return add_image_table(path, how, entries);
+  if (io::is_file(entry + "/state.json")) {
+    PLIMSOLL_ASSIGN(const std::vector<std::string> files, expand_data(entry));
+    for (const std::string& file : files) PLIMSOLL_TRY(add_image_file(file, how, entries));
+    return Ok{};
+  }
   return add_folder(entry, how.with_labels, entries);
 }
 

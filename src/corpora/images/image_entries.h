@@ -22,6 +22,8 @@ struct ImageEntry {
   float value = 0;                            ///< of a name its index into ImageEntries::names
   uint32_t place = 0;                         ///< index into ImageEntries::places
   int64_t line = 0;                           ///< of a table, from 1; 0: the place is a folder
+  int64_t offset = 0;                         ///< in the file
+  int64_t bytes = 0;                          ///< of a part of the file; 0: the file is the image
 };
 
 struct ImageEntries {
@@ -46,11 +48,13 @@ struct ImageEntries {
 struct ImageCollection {
   bool with_labels = true;  ///< else none are looked at: a folder's images lie anywhere in it
   OnError on_error = OnError::kFail;
+  std::string packs_folder = {};  ///< where images within Parquet and Arrow files go (image_columns.h)
+  bool makes_packs = true;        ///< else only packs that are there are used
 };
 
-/// Adds the images of an entry of the data: a folder of class folders, or a table (image_table.h). A folder
-/// that holds metadata.csv or metadata.jsonl is that table. Errors: as class_folders.h and
-/// image_table.h.
+/// Adds the images of an entry of the data: a folder of class folders, a table (image_table.h), a pack
+/// (image_pack.h), or a Parquet or Arrow file (image_columns.h). A folder that holds metadata.csv or
+/// metadata.jsonl is that table, one that datasets' save_to_disk wrote its Arrow files. Errors: as there.
 Status add_images(const std::string& entry, const ImageCollection& how, ImageEntries& entries);
 
 /// Adds what is seen of the labels, for resolve_labels.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -20,8 +21,8 @@ using datasets::shard::store_u32;
 using datasets::shard::store_u64;
 
 constexpr std::string_view kListMagic = "plmimage";
-constexpr uint64_t kListVersion = 1;
-constexpr int64_t kListEntryBytes = 32, kListEntriesPerBlock = 512;
+constexpr uint64_t kListVersion = 2;
+constexpr int64_t kListEntryBytes = 40, kListEntriesPerBlock = 512;
 
 // Words of the header behind the magic.
 enum class ListWord : size_t {
@@ -80,16 +81,22 @@ Status write_entries(datasets::shard::SequentialFile& file, std::span<const Imag
                  static_cast<uint64_t>(layout_of(static_cast<int64_t>(images.size())).size_bytes());
   for (size_t i = 0; i < images.size(); ++i) {
     if (table.full()) PLIMSOLL_TRY(file.append(table.take()));
+    const ImageEntry& image = images[i];
+    const bool is_part = image.bytes > 0;
     std::byte* const to = table.next();
     store_u64(to, path_at);
-    store_u32(to + 8, static_cast<uint32_t>(images[i].path.size()));
-    store_u32(to + 12, 0);
-    store_u64(to + 16, static_cast<uint64_t>(facts[i].bytes));
+    store_u32(to + 8, static_cast<uint32_t>(image.path.size()));
+    store_u32(to + 12, is_part ? static_cast<uint32_t>(image.name.size()) : 0);
+    store_u64(to + 16, static_cast<uint64_t>(is_part ? image.bytes : facts[i].bytes));
     store_u64(to + 24, facts[i].head_checksum);
-    path_at += images[i].path.size();
+    store_u64(to + 32, static_cast<uint64_t>(image.offset));
+    path_at += image.path.size() + (is_part ? image.name.size() : 0);
   }
   PLIMSOLL_TRY(file.append(table.take()));
-  for (const ImageEntry& image : images) PLIMSOLL_TRY(file.append(std::as_bytes(std::span(image.path))));
+  for (const ImageEntry& image : images) {
+    PLIMSOLL_TRY(file.append(std::as_bytes(std::span(image.path))));
+    if (image.bytes > 0) PLIMSOLL_TRY(file.append(std::as_bytes(std::span(image.name))));
+  }
   return Ok{};
 }
 
@@ -112,7 +119,7 @@ Status write_image_list(const std::string& path, const ImageEntries& entries,
   io::Checksum content;
   for (size_t i = 0; i < facts.size(); ++i) {
     const ImageEntry& image = entries.images[i];
-    if (image.path.size() > static_cast<size_t>(ImageList::kMaxPathBytes))
+    if (std::max(image.path.size(), image.name.size()) > static_cast<size_t>(ImageList::kMaxPathBytes))
       return Error{ErrorCode::kBadData, "the path is too long", image.path, "shorten it"};
     content.add(image.name);
     content.add(std::as_bytes(std::span(&facts[i], 1)));
@@ -156,13 +163,25 @@ Result<ListedImage> ImageList::read(int64_t index, std::span<std::byte> scratch)
   PLIMSOLL_ASSIGN(const auto block, datasets::shard::read_table_block(file_, table_, table_.block_of(index),
                                                                       "images", scratch.first(for_block)));
   const std::byte* const entry = block.data() + index % table_.entries_per_block * table_.entry_bytes;
-  const size_t path_bytes = load_u32(entry + 8);
-  if (path_bytes > static_cast<size_t>(kMaxPathBytes))
+  const size_t path_bytes = load_u32(entry + 8), name_bytes = load_u32(entry + 12);
+  if (std::max(path_bytes, name_bytes) > static_cast<size_t>(kMaxPathBytes))
     return damaged_list(file_.path(), "an entry cannot be read");
-  const std::span<std::byte> path = scratch.subspan(for_block, path_bytes);
-  PLIMSOLL_TRY(file_.read_at(static_cast<int64_t>(load_u64(entry)), path));
-  return ListedImage{{reinterpret_cast<const char*>(path.data()), path.size()},
-                     {static_cast<int64_t>(load_u64(entry + 16)), load_u64(entry + 24)}};
+  // The path ends with a zero, so the name lies behind that.
+  const std::span<std::byte> texts = scratch.subspan(for_block);
+  const auto path_at = static_cast<int64_t>(load_u64(entry));
+  PLIMSOLL_TRY(file_.read_at(path_at, texts.first(path_bytes)));
+  PLIMSOLL_TRY(
+      file_.read_at(path_at + static_cast<int64_t>(path_bytes), texts.subspan(path_bytes + 1, name_bytes)));
+  texts[path_bytes] = std::byte{0};
+  const char* const path = reinterpret_cast<const char*>(texts.data());
+  const bool is_part = name_bytes > 0;
+  return ListedImage{.path = path,
+                     .name = is_part ? std::string_view(path + path_bytes + 1, name_bytes)
+                                     : std::string_view(path, path_bytes),
+                     .is_part = is_part,
+                     .offset = static_cast<int64_t>(load_u64(entry + 32)),
+                     .bytes = static_cast<int64_t>(load_u64(entry + 16)),
+                     .head_checksum = load_u64(entry + 24)};
 }
 
 }  // namespace plimsoll::corpora

@@ -1,9 +1,10 @@
 // A file that lists images: where each lies, how long its file is and what it begins with, looked up by
 // position, so that memory does not grow with the data. Its labels lie beside it as a label file.
 //
-//   header | entries in blocks | paths
-//   entry:  offset of the path u64 | bytes of the path u32 | 0 u32 | bytes of the file u64 |
-//           checksum of the file's beginning u64
+//   header | entries in blocks | paths, each with the image's name behind it where it is a part of the file
+//   entry:  offset of the path u64 | bytes of the path u32 | bytes of the name u32, 0: the file is the image
+//   |
+//           bytes of the image u64 | checksum of its beginning u64 | its offset in the file u64
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,8 @@
 
 namespace plimsoll::corpora {
 
-/// What a look into an image's file has found.
+/// What a look into an image's file has found. Where images have been packed since, it is still what the list
+/// is known by.
 struct ImageFacts {
   int64_t bytes = 0;
   uint64_t head_checksum = 0;  ///< of what it begins with
@@ -37,8 +39,11 @@ struct ImageListSummary {
 
 /// An entry that was read back; `path` is in the scratch.
 struct ListedImage {
-  std::string_view path;
-  ImageFacts facts = {};
+  const char* path = nullptr;  ///< ends with a zero
+  std::string_view name = {};  ///< of a part of the file; else as the path
+  bool is_part = false;
+  int64_t offset = 0, bytes = 0;  ///< in the file
+  uint64_t head_checksum = 0;
 };
 
 /// Writes a list and its labels (list_labels), each whole or not at all. `facts`: one for each image. Errors:
@@ -60,7 +65,7 @@ class ImageList {
   /// Of names, sizes and beginnings, in their order: another number, other images.
   [[nodiscard]] uint64_t content_hash() const { return content_hash_; }
   /// Of a look-up: a block of entries and the longest path.
-  [[nodiscard]] int64_t scratch_bytes() const { return table_.block_bytes() + kMaxPathBytes; }
+  [[nodiscard]] int64_t scratch_bytes() const { return table_.block_bytes() + 2 * kMaxPathBytes + 1; }
   Status keep_within(int64_t& room) { return plimsoll::io::keep_within(file_, room); }
 
   /// Image `index`. Errors: kBadData, kIo.

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "corpora/column_stream.h"
 #include "corpora/images/class_folders.h"
 #include "corpora/json_members.h"
 #include "corpora/reasons.h"
@@ -30,7 +29,8 @@ class Row {
     if (!scan_object(scanner, kKeys, members) || !scanner.expect_end())
       return bad(reason::kNotJson, fmt::format("the line is no JSON object: {}", scanner.error()));
     if (auto wrong = parse_path(members, image)) return wrong;
-    return how_.with_labels ? parse_label(members, entries, image) : std::nullopt;
+    return how_.with_labels ? parse_image_label(members, place_of(table_, line_), entries, image)
+                            : std::nullopt;
   }
 
  private:
@@ -51,22 +51,6 @@ class Row {
     return std::nullopt;
   }
 
-  std::optional<BadExample> parse_label(const Members& members, ImageEntries& entries,
-                                        ImageEntry& image) const {
-    std::string_view value = find(members, "label");
-    if (value.empty()) value = find(members, "labels");
-    if (value.empty()) return bad(reason::kBadLabel, R"(the line has no "label")");
-    RawLabel label;
-    if (auto wrong = parse_raw_label(value, label)) return bad(reason::kBadLabel, std::move(*wrong));
-    if (label.kind == RawLabelKind::kNumber || label.kind == RawLabelKind::kList)
-      return bad(reason::kBadLabel,
-                 fmt::format("label is {}, expected the name of a class or its id", value.substr(0, 40)));
-    image.kind = label.kind;
-    image.value = label.kind == RawLabelKind::kName ? static_cast<float>(entries.name_index(label.name))
-                                                    : label.values[0];
-    return std::nullopt;
-  }
-
   const std::string& table_;
   const ImageCollection& how_;
   const int64_t line_;
@@ -82,11 +66,26 @@ Status add_single(const std::string& path, ImageEntries& entries) {
 
 }  // namespace
 
+std::optional<BadExample> parse_image_label(const Members& members, const std::string& where,
+                                            ImageEntries& entries, ImageEntry& image) {
+  const auto bad = [&](std::string what) {
+    return BadExample{reason::kBadLabel, {ErrorCode::kBadData, std::move(what), where, kSkipHint}};
+  };
+  std::string_view value = find(members, "label");
+  if (value.empty()) value = find(members, "labels");
+  if (value.empty()) return bad(R"(the line has no "label")");
+  RawLabel label;
+  if (auto wrong = parse_raw_label(value, label)) return bad(std::move(*wrong));
+  if (label.kind == RawLabelKind::kNumber || label.kind == RawLabelKind::kList)
+    return bad(fmt::format("label is {}, expected the name of a class or its id", value.substr(0, 40)));
+  image.kind = label.kind;
+  image.value = label.kind == RawLabelKind::kName ? static_cast<float>(entries.name_index(label.name))
+                                                  : label.values[0];
+  return std::nullopt;
+}
+
 Status add_image_table(const std::string& path, const ImageCollection& how, ImageEntries& entries) {
   if (!how.with_labels && is_image_name(path)) return add_single(path, entries);
-  if (has_columns_by_name(path))
-    return Error{ErrorCode::kInvalidArgument, "images within Parquet and Arrow files are not read", path,
-                 "write each image to a file and name the files in a .csv or .jsonl table"};
   if (!has_rows_by_name(path))
     return Error{ErrorCode::kInvalidArgument, "this file names no images with labels", path,
                  "name a folder of class folders, or a .csv or .jsonl file with \"image\" and \"label\""};

@@ -4,10 +4,12 @@
 //   label   the name of the class, or its id ("labels" is the same)
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
 #include "corpora/images/image_entries.h"
+#include "corpora/json_members.h"
 
 namespace plimsoll::corpora {
 
@@ -15,5 +17,9 @@ namespace plimsoll::corpora {
 /// labels are wanted. Errors: kBadData that names file and line (with OnError::kSkip rows are counted
 /// instead); kInvalidArgument for a file that is no table; kIo.
 Status add_image_table(const std::string& path, const ImageCollection& how, ImageEntries& entries);
+
+/// The label of a line with these members, `where` in messages. What is wrong with it, or nothing.
+std::optional<BadExample> parse_image_label(const Members& members, const std::string& where,
+                                            ImageEntries& entries, ImageEntry& image);
 
 }  // namespace plimsoll::corpora

@@ -32,16 +32,17 @@ struct Look {
   std::optional<Error> error = {};
 };
 
-Result<images::ImageInfo> probe_file(const io::ReadFile& file, std::vector<std::byte>& buffer,
-                                     uint64_t& head_checksum) {
-  const int64_t head = std::min(file.size_bytes(), kHeadBytes);
+/// `bytes` of the file from `offset` on are the image.
+Result<images::ImageInfo> probe_part(const io::ReadFile& file, int64_t offset, int64_t bytes,
+                                     std::vector<std::byte>& buffer, uint64_t& head_checksum) {
+  const int64_t head = std::min(bytes, kHeadBytes);
   buffer.resize(static_cast<size_t>(head));
-  PLIMSOLL_TRY(file.read_at(0, buffer));
+  PLIMSOLL_TRY(file.read_at(offset, buffer));
   head_checksum = io::checksum(std::span<const std::byte>(buffer));
   auto info = images::probe(buffer);
-  if (info || head == file.size_bytes() || !images::is_picture(buffer)) return info;
-  buffer.resize(static_cast<size_t>(std::min(file.size_bytes(), kMostHeadBytes)));
-  PLIMSOLL_TRY(file.read_at(0, buffer));
+  if (info || head == bytes || !images::is_picture(buffer)) return info;
+  buffer.resize(static_cast<size_t>(std::min(bytes, kMostHeadBytes)));
+  PLIMSOLL_TRY(file.read_at(offset, buffer));
   info = images::probe(buffer);
   buffer.resize(static_cast<size_t>(kHeadBytes));
   buffer.shrink_to_fit();
@@ -90,9 +91,10 @@ class Scan {
     Look look;
     auto info = caught([&]() -> Result<images::ImageInfo> {
       PLIMSOLL_ASSIGN(const io::ReadFile file, io::ReadFile::open(image.path));
-      look.facts.bytes = file.size_bytes();
-      if (file.size_bytes() == 0) return Error{ErrorCode::kBadData, "the file is empty", {}, {}};
-      PLIMSOLL_ASSIGN(const images::ImageInfo found, probe_file(file, buffer, look.facts.head_checksum));
+      look.facts.bytes = image.bytes > 0 ? image.bytes : file.size_bytes();
+      if (look.facts.bytes == 0) return Error{ErrorCode::kBadData, "the file is empty", {}, {}};
+      PLIMSOLL_ASSIGN(const images::ImageInfo found,
+                      probe_part(file, image.offset, look.facts.bytes, buffer, look.facts.head_checksum));
       PLIMSOLL_TRY(images::check_picture(found, how_.processor));
       return found;
     });
@@ -105,7 +107,11 @@ class Scan {
 
   /// The error with the image's file, and the row that names it.
   [[nodiscard]] Error named(Error error, const ImageEntry& image) const {
-    error.where = image.line > 0 ? fmt::format("{} ({})", image.path, entries_.place_of(image)) : image.path;
+    if (image.bytes > 0)
+      error.where = fmt::format("{} ({})", image.name, entries_.place_of(image));
+    else
+      error.where =
+          image.line > 0 ? fmt::format("{} ({})", image.path, entries_.place_of(image)) : image.path;
     if (error.code != ErrorCode::kIo) error.hint = kSkipHint;
     return error;
   }
@@ -121,6 +127,7 @@ class Scan {
       }
       add(look, scanned.summary);
       scanned.facts.push_back(look.facts);
+      scanned.infos.push_back(look.info);
       kept.push_back(std::move(entries_.images[i]));
     }
     if (kept.empty())

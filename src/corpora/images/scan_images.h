@@ -10,6 +10,7 @@
 #include "base/stop.h"
 #include "corpora/images/image_list.h"
 #include "images/augment.h"
+#include "images/image_info.h"
 #include "images/processor.h"
 
 namespace plimsoll::corpora {
@@ -24,7 +25,8 @@ struct ScanImages {
 };
 
 struct ScannedImages {
-  std::vector<ImageFacts> facts = {};  ///< one for each image that is left
+  std::vector<ImageFacts> facts = {};         ///< one for each image that is left
+  std::vector<images::ImageInfo> infos = {};  ///< its header
   ImageListSummary summary = {};
   SkipCounts skipped = {};
 };

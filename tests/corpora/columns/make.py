@@ -64,3 +64,10 @@ write_stream(here / "broken_json.arrow", pa.table({"text": ["a", "b", "c"], "too
     [None, '1, "text": "other"', "[]"], pa.json_())}))
 write_stream(here / "unread.arrow", pa.table({"text": ["a"], "tools": pa.array(
     [[{"a": datetime.timedelta(1)}]])}))
+
+# datasets' Image feature: bytes with or without a path, and a path alone.
+pictures = here.parent.parent / "images" / "pictures"
+images = [{"bytes": (pictures / "rgb.png").read_bytes(), "path": "a.png"}, {"bytes": (pictures / "lossless.webp").read_bytes(), "path": None},
+          {"bytes": None, "path": "../../images/pictures/usual.jpg"}, None]
+pq.write_table(pa.table({"id": pa.array([1, 2, 3, 4]), "image": pa.array(images, pa.struct([("bytes", pa.binary()), ("path", pa.string())])),
+                         "label": pa.array([1, 0, 2, 0])}), here / "images.parquet")

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/process.h"
 #include "corpora/images/image_files.h"
 #include "corpora/images/scan_images.h"
 #include "datasets/example_source.h"
@@ -60,6 +61,16 @@ TEST_F(ImageDatasetTest, ReadsPixelsAndClasses) {
       EXPECT_EQ(pixels_[p + 1], green[i]);
     }
   }
+}
+
+TEST_F(ImageDatasetTest, ReadingTakesNothingFromTheHeap) {
+  const auto data = open();
+  ASSERT_TRUE(data);
+  std::vector<std::byte> scratch(static_cast<size_t>(data->scratch_bytes()));
+  ASSERT_TRUE(data->read(0, 0, pixels_, scratch)) << "a thread's first";
+  const int64_t before = num_allocations();
+  for (int64_t i = 0; i < 3; ++i) ASSERT_TRUE(data->read(i, 1, pixels_, scratch));
+  EXPECT_EQ(num_allocations(), before);
 }
 
 TEST_F(ImageDatasetTest, WithoutLabelsThereIsNoTarget) {

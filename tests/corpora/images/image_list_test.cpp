@@ -50,8 +50,10 @@ TEST(ImageList, HoldsManyImages) {
     const auto image = list->read(static_cast<int64_t>(i), scratch);
     ASSERT_TRUE(image) << image.error().message();
     EXPECT_EQ(image->path, written.entries.images[i].path);
-    EXPECT_EQ(image->facts.bytes, written.facts[i].bytes);
-    EXPECT_EQ(image->facts.head_checksum, i);
+    EXPECT_EQ(image->name, image->path);
+    EXPECT_FALSE(image->is_part);
+    EXPECT_EQ(image->bytes, written.facts[i].bytes);
+    EXPECT_EQ(image->head_checksum, i);
   }
   const auto labels = LabelFile::open(list_labels(path));
   ASSERT_TRUE(labels);

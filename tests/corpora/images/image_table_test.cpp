@@ -55,7 +55,6 @@ TEST_F(ImageTableTest, RefusesWithTheRow) {
   EXPECT_THAT(refusal("{\"image\": \"a.png\", \"label\": NaN}\n"), HasSubstr("label is NaN"));
   EXPECT_THAT(refusal("{\"image\": \"a.png\", \"label\": [0, 1]}\n"), HasSubstr("label is [0, 1]"));
   EXPECT_THAT(refusal("{\"image\": \"a.png\",\n"), HasSubstr("line 1"));
-  EXPECT_THAT(refusal("words", "t.parquet"), HasSubstr("images within Parquet and Arrow files are not read"));
   EXPECT_THAT(refusal("words", "t.txt"), HasSubstr("names no images with labels"));
 }
 

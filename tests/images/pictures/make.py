@@ -88,8 +88,19 @@ write_png("interlaced.png", rgb, 8, 2, interlace=True)
 write_png("interlaced_deep.png", np.concatenate([deep, deep[..., :1]], -1), 16, 6, interlace=True)
 for depth in (1, 2, 4):
     write_png(f"grey{depth}.png", (grey >> (8 - depth))[..., None], depth, 0, interlace=depth == 2)
+save("lossless.webp", image, lossless=True)
+save("lossless_alpha.webp", Image.fromarray(wide, "RGBA"), lossless=True, exact=True)
+save("lossy.webp", image, quality=80)
+save("lossy_alpha.webp", Image.fromarray(wide, "RGBA"), quality=70, alpha_quality=60, icc_profile=b"x" * 40)
+save("turned6.webp", image, lossless=True, exif=exif)
 animation = [Image.fromarray(np.roll(rgb, 5 * i, 0)) for i in range(3)]
 save("animated.png", animation[0], save_all=True, append_images=animation[1:])
+save("animated.webp", animation[0], save_all=True, append_images=animation[1:], lossless=True)
+# Of a first frame that is smaller than its picture the rest has no colour.
+spot = np.zeros((HEIGHT, WIDTH, 4), np.uint8)
+spot[4:10, 6:15] = wide[4:10, 6:15] | [0, 0, 0, 1]
+spots = [Image.fromarray(np.roll(spot, 3 * i, 0), "RGBA") for i in range(2)]
+save("animated_spot.webp", spots[0], save_all=True, append_images=spots[1:], lossless=True)
 
 # After each change: torchvision's names, with magnitudes that change much.
 CHANGES = [("Identity", 0), ("ShearX", 0.31), ("ShearY", -0.4), ("TranslateX", 5.7), ("TranslateY", -3.2), ("Rotate", 31), ("Brightness", -0.3),

@@ -162,6 +162,7 @@ Result<Profile> profile_steps(training::Trainer& trainer, const ProfileOptions& 
     recorder.begin();
     ProfiledStep step;
     const StepWaits before = step_waits();
+    const images::LoadTimes images_before = images::load_times();
     step.start = recorder.now();
     PLIMSOLL_ASSIGN(const training::StepEvent event, trainer.step());
     if (options.saves) PLIMSOLL_TRY(save_if_due(trainer));
@@ -175,6 +176,7 @@ Result<Profile> profile_steps(training::Trainer& trainer, const ProfileOptions& 
     step.loading_seconds = after.loading_seconds - before.loading_seconds;
     step.saving_seconds = after.saving_seconds - before.saving_seconds;
     step.read_bytes = after.read_bytes - before.read_bytes;
+    step.images = images::load_times().since(images_before);
     if (options.schedule.is_active(i)) profile.steps.push_back(std::move(step));
   }
   if (options.saves) (void)trainer.next_saved(/*wait=*/true);

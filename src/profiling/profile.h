@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/span_log.h"
+#include "images/load_times.h"
 #include "planner/report/memory_timeline.h"
 #include "training/trainer.h"
 
@@ -53,6 +54,7 @@ struct ProfiledStep {
   double loading_seconds = 0, saving_seconds = 0;  ///< of CPUs, that the loaders and the saving had
   double idle_cpus = 0;                            ///< of the machine, in the mean
   int64_t read_bytes = 0;                          ///< from storage, by the process
+  images::LoadTimes images = {};                   ///< of the threads that load them, where there are any
 };
 struct Profile {
   std::vector<OpFacts> facts = {};

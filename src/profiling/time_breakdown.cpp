@@ -134,17 +134,37 @@ void add_host(const Profile& profile, Seconds& seconds) {
   }
 }
 
+/// What who waits for data waits for, but for a cold cache: the longest part of loading images; of other data
+/// storage where enough was read from there.
+Place data_place(const Profile& profile) {
+  images::LoadTimes loading;
+  double read = 0, tokens = 0;
+  for (const ProfiledStep& step : profile.steps) {
+    loading.add(step.images);
+    read += static_cast<double>(step.read_bytes);
+    tokens += static_cast<double>(step.units);
+  }
+  if (loading.total() <= 0) return read > 0 && read >= kReadBytesPerToken * tokens ? kStorage : kPrepare;
+  switch (loading.longest()) {
+    case images::LoadPart::kReading:
+      return kStorage;
+    case images::LoadPart::kDecoding:
+      return kDecoding;
+    case images::LoadPart::kAugmenting:
+      break;
+  }
+  return kAugmenting;
+}
+
 /// What the waits of the last steps do not have is a cold cache's; the rest is storage's where it was read.
 void add_data_waits(const Profile& profile, Seconds& seconds) {
   const size_t steps = profile.steps.size(), num_late = std::max(std::min(kFewestLate, steps), steps / 4);
   std::vector<double> late;
-  double read = 0, tokens = 0, all = 0;
+  double all = 0;
   for (size_t i = 0; i < steps; ++i) {
     const ProfiledStep& step = profile.steps[i];
     if (i + num_late >= steps) late.push_back(step.data_wait_seconds);
     all += step.data_wait_seconds;
-    read += static_cast<double>(step.read_bytes);
-    tokens += static_cast<double>(step.units);
   }
   std::sort(late.begin(), late.end());
   const double steady = late.empty() ? 0 : late[late.size() / 2];
@@ -152,7 +172,7 @@ void add_data_waits(const Profile& profile, Seconds& seconds) {
     const double wait = profile.steps[i].data_wait_seconds;
     if (steady <= kWarmShare * wait) seconds[kCold] += wait - steady;
   }
-  seconds[read > 0 && read >= kReadBytesPerToken * tokens ? kStorage : kPrepare] += all - seconds[kCold];
+  seconds[data_place(profile)] += all - seconds[kCold];
 }
 
 /// Op by op, copies show all of their time. As much as kernels take is hidden behind them at best.
@@ -184,7 +204,9 @@ void move_own(const Profile& profile, double taken, Seconds& seconds) {
   }
   if (taken <= 0) return;
   const double all = seconds[kTaken];
-  for (const auto& [place, own] : {std::pair(kPrepare, loading), std::pair(kCheckpoints, saving)}) {
+  const Place loads = data_place(profile);
+  for (const auto& [place, own] :
+       {std::pair(loads == kStorage ? kPrepare : loads, loading), std::pair(kCheckpoints, saving)}) {
     const double moved = own / taken * all;
     seconds[kTaken] -= moved;
     seconds[place] += moved;

@@ -12,6 +12,8 @@ enum Place : uint8_t {
   kStorage,
   kCold,
   kPrepare,
+  kDecoding,
+  kAugmenting,
   kCheckpoints,
   kTaken,
   kIdle,

@@ -1,5 +1,6 @@
 #include "profiling/diagnosis.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@ struct Planted {
   double host = 0.1, taken = 0.05;
   double waits[4] = {0.1, 0.1, 0.1, 0.1};
   int64_t tokens = 100, read_bytes = 0;
+  images::LoadTimes images = {};
   int num_threads = 2;
   double idle_cpus = 0, saving = 0, bf16_gain = 1;
 
@@ -38,7 +40,8 @@ struct Planted {
         step.ops.push_back({op, 0, seconds[op]});
         step.seconds += seconds[op];
       }
-      step.taken_seconds = taken, step.read_bytes = read_bytes, step.idle_cpus = idle_cpus;
+      step.taken_seconds = taken, step.read_bytes = read_bytes, step.images = images,
+      step.idle_cpus = idle_cpus;
       step.seconds += saving;
       step.spans = {{"save a checkpoint", SpanLane::kStep, 0, 0, saving},
                     {"write a checkpoint", SpanLane::kCheckpoint, 0, 0, 9}};
@@ -139,6 +142,17 @@ TEST(Verdict, AColdCache) {
   const Finding f = first({.waits = {8, 4, 0.1, 0.1}, .read_bytes = 400});
   EXPECT_EQ(f.what, "waiting for data: cold cache");
   EXPECT_NEAR(f.seconds, (7.9 + 3.9) / 4, 1e-9);
+}
+
+TEST(Diagnosis, NamesWhatLoadingImagesWaitsFor) {
+  const auto waited = [](const images::LoadTimes& loading) {
+    return first({.waits = {2, 2, 2, 2}, .read_bytes = 400, .images = loading});
+  };
+  EXPECT_EQ(waited({.reading = 3, .decoding = 1, .augmenting = 1}).what, "waiting for data: storage");
+  EXPECT_EQ(waited({.reading = 1, .decoding = 3, .augmenting = 1}).what, "waiting for data: decoding images");
+  EXPECT_THAT(waited({.reading = 1, .decoding = 3}).hint, testing::HasSubstr("data.images.cache=u8"));
+  EXPECT_EQ(waited({.reading = 1, .decoding = 1, .augmenting = 3}).what,
+            "waiting for data: augmenting images");
 }
 
 TEST(Verdict, AWaitNowAndThenIsNoColdCache) {

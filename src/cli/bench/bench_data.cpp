@@ -12,6 +12,8 @@
 #include "base/process.h"
 #include "base/resource_use.h"
 #include "cli/terminal.h"
+#include "corpora/images/image_list.h"
+#include "images/load_times.h"
 #include "io/scratch_folder.h"
 #include "io/tree.h"
 #include "strategy/prepare.h"
@@ -33,21 +35,60 @@ struct Rung {
   double per_core = 0;    ///< samples by second of CPU time
   double wait_seconds = 0, step_seconds = 0;
   std::string bound_by = {};
+  images::LoadTimes an_image = {};  ///< in the mean, of a thread; zero where there are no images
 };
 
 /// Of this process and, where it made any, of its children.
 double all_cpu_seconds() { return cpu_seconds(resource_use()) + cpu_seconds(resource_use(RUSAGE_CHILDREN)); }
 
+void drop_from_cache(const char* path) {
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  (void)::fsync(fd);
+  (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(fd);
+}
+
+/// The files that a list of images names.
+void drop_images(const std::string& list_path) {
+  const auto list = corpora::ImageList::open(list_path);
+  if (!list) return;
+  std::vector<std::byte> scratch(static_cast<size_t>(list->scratch_bytes()));
+  std::string last;
+  for (int64_t i = 0; i < list->size(); ++i) {
+    const auto image = list->read(i, scratch);
+    if (!image || last == image->path) continue;
+    last = image->path;
+    drop_from_cache(image->path);
+  }
+}
+
 /// What of the files the system holds goes, as far as it is on the disk already.
 void drop_from_cache(const std::vector<datasets::DataFiles>& files) {
   for (const datasets::DataFiles& source : files)
     for (const std::string& path : source.paths) {
-      const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-      if (fd < 0) continue;
-      (void)::fsync(fd);
-      (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-      ::close(fd);
+      if (path.ends_with(".images")) drop_images(path);
+      drop_from_cache(path.c_str());
     }
+}
+
+/// What bounds a rung whose threads were busy, or waited for files, with `loading` images meanwhile.
+std::string bound_of(const images::LoadTimes& loading, bool is_busy, bool is_cold) {
+  if (loading.total() <= 0 || (!is_busy && !is_cold))
+    return is_busy ? "processor" : is_cold ? "disk" : "handing over";
+  switch (loading.longest()) {
+    case images::LoadPart::kReading:
+      return "disk";
+    case images::LoadPart::kDecoding:
+      return "decoding";
+    case images::LoadPart::kAugmenting:
+      break;
+  }
+  return "augmentation";
+}
+
+images::LoadTimes mean_of(const images::LoadTimes& all, double samples) {
+  return {all.reading / samples, all.decoding / samples, all.augmenting / samples};
 }
 
 /// A run whose data is ready.
@@ -95,8 +136,10 @@ Result<Rung> climb(const ReadyData& ready, const How& how, double seconds) {
   rung.step_seconds = std::min(kLongestStep, ready.prepared.report.seconds_estimated);
   int64_t batches = 0, units = 0, next = 0;
   double wall = 0, cpu = 0;
+  images::LoadTimes loading;
   {
     const double cpu_before = all_cpu_seconds(), start = now_seconds();
+    const images::LoadTimes images_before = images::load_times();
     PLIMSOLL_ASSIGN(const auto loader, datasets::Loader::start(data, options, 0));
     while (wall < seconds || batches < 2) {
       PLIMSOLL_ASSIGN(const datasets::LoadedBatch batch, loader->next());
@@ -105,13 +148,15 @@ Result<Rung> climb(const ReadyData& ready, const How& how, double seconds) {
       if (how.cold && next >= data.num_examples()) break;  // what comes now is warm
     }
     cpu = all_cpu_seconds() - cpu_before;
+    loading = images::load_times().since(images_before);
   }
   const auto samples = static_cast<double>(batches * options.batch_size);
   rung.samples_per_second = samples / wall;
   rung.units_per_second = static_cast<double>(units) / wall;
   rung.unit = ready.prepared.report.unit;
   rung.per_core = samples / std::max(cpu, 1e-6);
-  rung.bound_by = cpu > kBusy * wall * how.workers ? "processor" : how.cold ? "disk" : "handing over";
+  rung.bound_by = bound_of(loading, cpu > kBusy * wall * how.workers, how.cold);
+  rung.an_image = mean_of(loading, samples);
   PLIMSOLL_ASSIGN(const auto loader, datasets::Loader::start(data, options, next));
   for (int step = 0; step < kStepsWaited; ++step) {
     const double start = now_seconds();
@@ -145,17 +190,26 @@ Result<Rung> tokenize_on_the_way(const settings::RunConfig& config) {
   return rung;
 }
 
+void print_json(const Rung& r) {
+  io::Tree rung = io::Tree::map({{"event", io::Tree::of(std::string("rung"))},
+                                 {"name", io::Tree::of(r.name)},
+                                 {"settings", io::Tree::of(r.settings)},
+                                 {"samples_per_second", io::Tree::of(r.samples_per_second)},
+                                 {r.unit + "_per_second", io::Tree::of(r.units_per_second)},
+                                 {"samples_per_cpu_second", io::Tree::of(r.per_core)},
+                                 {"wait_seconds", io::Tree::of(r.wait_seconds)},
+                                 {"step_seconds", io::Tree::of(r.step_seconds)},
+                                 {"bound_by", io::Tree::of(r.bound_by)}});
+  if (r.an_image.total() > 0)
+    rung.set("image_seconds", io::Tree::map({{"reading", io::Tree::of(r.an_image.reading)},
+                                             {"decoding", io::Tree::of(r.an_image.decoding)},
+                                             {"augmenting", io::Tree::of(r.an_image.augmenting)}}));
+  fmt::print("{}\n", io::to_json(rung));
+}
+
 void print(const Rung& r, bool json) {
   if (json)
-    fmt::print("{}\n", io::to_json(io::Tree::map({{"event", io::Tree::of(std::string("rung"))},
-                                                  {"name", io::Tree::of(r.name)},
-                                                  {"settings", io::Tree::of(r.settings)},
-                                                  {"samples_per_second", io::Tree::of(r.samples_per_second)},
-                                                  {r.unit + "_per_second", io::Tree::of(r.units_per_second)},
-                                                  {"samples_per_cpu_second", io::Tree::of(r.per_core)},
-                                                  {"wait_seconds", io::Tree::of(r.wait_seconds)},
-                                                  {"step_seconds", io::Tree::of(r.step_seconds)},
-                                                  {"bound_by", io::Tree::of(r.bound_by)}})));
+    print_json(r);
   else
     print_text(fmt::format("{:<22}{:>11.0f}{:>12.0f}{:>10.0f}{:>9.3f}  {}\n", r.name, r.samples_per_second,
                            r.units_per_second, r.per_core, 1e3 * r.wait_seconds, r.bound_by));
@@ -164,9 +218,11 @@ void print(const Rung& r, bool json) {
 
 /// The rungs that read what is ready, by `how`.
 Status climb_all(const ReadyData& ready, const BenchDataArguments& arguments, bool json) {
+  images::LoadTimes an_image;
   const auto rung = [&](std::string name, const std::string& settings, const How& how) -> Status {
     PLIMSOLL_ASSIGN(Rung r, climb(ready, how, 1e-3 * static_cast<double>(arguments.milliseconds)));
     r.name = std::move(name);
+    an_image = r.an_image;
     r.settings = settings + (r.settings.empty() ? "" : " ") + r.settings;
     print(r, json);
     return Ok{};
@@ -185,6 +241,11 @@ Status climb_all(const ReadyData& ready, const BenchDataArguments& arguments, bo
     PLIMSOLL_TRY(rung(fmt::format("workers {}", workers),
                       fmt::format("data.num_workers={} data.prefetch_factor=4", workers),
                       {workers, std::max<int64_t>(4, workers)}));
+  if (an_image.total() > 0 && !json)
+    print_text(
+        fmt::format("an image takes a thread {:.3f} ms to read, {:.3f} ms to decode and resize, {:.3f} ms "
+                    "to augment\n",
+                    1e3 * an_image.reading, 1e3 * an_image.decoding, 1e3 * an_image.augmenting));
   return Ok{};
 }
 

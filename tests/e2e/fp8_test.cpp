@@ -112,6 +112,29 @@ TEST(Fp8, ThePlanNamesProductsAndWhatStays) {
   EXPECT_THAT(override.out, HasSubstr("e5m2"));
 }
 
+/// With a card's profile, of cards that are not here.
+TEST(Fp8, ThePlanSaysWhatACardMultipliesIn) {
+  const Folder folder;
+  prepare_fp8(folder);
+  const std::string in_sixteens =
+      "model.config.hidden_size=64 model.config.intermediate_size=96 model.config.num_attention_heads=2 "
+      "model.config.head_dim=32 data.sequence_length=256 ";
+  const auto computed_in = [&](const std::string& card, const std::string& recipe) {
+    const Outcome plan =
+        folder.run("plan run.yaml --explain precision --json " + in_sixteens +
+                   "runtime.device=cuda runtime.profile=" + card + " training.fp8.recipe=" + recipe);
+    EXPECT_EQ(plan.exit_code, 0) << plan.err;
+    return plan.out.find("\"computed_in\": \"fp8\"") != std::string::npos    ? "fp8"
+           : plan.out.find("\"computed_in\": \"bf16\"") != std::string::npos ? "bf16"
+                                                                             : "nothing";
+  };
+  EXPECT_STREQ(computed_in("h100", "delayed"), "fp8");
+  EXPECT_STREQ(computed_in("h100", "block"), "fp8");
+  EXPECT_STREQ(computed_in("h100", "mxfp8"), "bf16");
+  EXPECT_STREQ(computed_in("b200", "mxfp8"), "fp8");
+  EXPECT_STREQ(computed_in("a100-80", "delayed"), "bf16");
+}
+
 TEST(Fp8, RefusesWhatDoesNotFit) {
   const Folder folder;
   prepare_fp8(folder);

@@ -94,6 +94,10 @@ TEST(CudaTarget, LooksAtTypesAndNotAtNamesAlone) {
   EXPECT_THAT(target.accepts(sum).error().what, HasSubstr("the op add takes no quantized weights"));
   EXPECT_TRUE(turing.accepts(product(DType::kF16, DType::kF16)));
   EXPECT_THAT(turing.accepts(product(DType::kBf16, DType::kBf16)).error().hint, HasSubstr("precision=fp16"));
+  const ir::Attrs codes{{"a_scheme", std::string("e4m3")}, {"b_scheme", std::string("e4m3")}};
+  const ir::OpTypes of_codes{"scaled_matmul", {}, {matrix(DType::kF32, 16, 32)}, codes};
+  EXPECT_TRUE(target.accepts(of_codes));
+  EXPECT_THAT(turing.accepts(of_codes).error().hint, HasSubstr("precision=fp16"));
   const auto attention = [&](int64_t sequences, int64_t head_dim) {
     const ir::TensorType t{DType::kF32, ir::Shape{sequences, 16, 2, head_dim}};
     return ir::OpTypes{"attention", {t, t, t}, {t}, none};

@@ -83,6 +83,10 @@ TensorRule adamw_8bit_rule();
 ///   u = g / sqrt(row / mean(row)) / sqrt(col); u = u / max(1, rms(u) / threshold);
 ///   a = rate * (scale ? max(epsilon2, rms(p)) : 1); p = p * (1 - a * decay) - a * u,
 /// with m = m * beta1 + (1 - beta1) * a * u in place of a * u where there is one. Of a vector v is the mean.
+/// `adafactor_filters` and `adafactor_filters_moment` have, for each output and input of a convolution, a
+/// matrix [height, width] with a row and a column of its own: states row f32[out, height, in] and col
+/// f32[out, width, in], the mean of row over its height. Sizes and means of squares of p and u are the part's
+/// there too.
 enum AdafactorField : int64_t {
   kAdafactorRate = 0,
   kAdafactorDecay = 1,  ///< weight decay
@@ -97,6 +101,11 @@ enum AdafactorField : int64_t {
   kAdafactorFields = 10,
 };
 std::vector<TensorRule> adafactor_rules();
+/// A filter [height, width, in] of each output; of a tensor that is none [1, 1, columns].
+struct FilterExtents {
+  int64_t height = 1, width = 1, in = 1;
+  explicit FilterExtents(const ir::Shape& shape);
+};
 
 /// Columns of `groups` for `muon`, behind AdamW's; state momentum. Jordan 2024,
 /// kellerjordan.github.io/posts/muon, as torch.optim.Muon computes it, in f32, each part for itself:

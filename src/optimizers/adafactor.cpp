@@ -1,5 +1,6 @@
 // Adafactor, Shazeer & Stern 2018, arXiv:1804.04235, as transformers.optimization.Adafactor computes it: a
-// matrix's second moment is a row and a column, no first moment unless beta1 is given.
+// matrix's second moment is a row and a column, those of a convolution are so for each output and input; no
+// first moment unless beta1 is given.
 #include <algorithm>
 #include <cmath>
 
@@ -10,8 +11,9 @@ namespace plimsoll::optimizers {
 namespace {
 
 std::string_view adafactor_rule(const Ruled& parameter) {
-  // Map by map, or by the two axes of a filter: not in this version.
-  if (parameter.kind == ir::ParameterKind::kStack || parameter.kind == ir::ParameterKind::kFilters) return {};
+  if (parameter.kind == ir::ParameterKind::kStack) return {};  // map by map: not in this version
+  if (parameter.kind == ir::ParameterKind::kFilters)
+    return parameter.momentum ? "adafactor_filters_moment" : "adafactor_filters";
   if (parameter.kind == ir::ParameterKind::kVector)
     return parameter.momentum ? "adafactor_vector_moment" : "adafactor_vector";
   return parameter.momentum ? "adafactor_moment" : "adafactor";

@@ -93,8 +93,7 @@ std::string_view rule_of(const OptimizerDef& def, const OptimizerOptions& option
 
 Error no_rule(const OptimizerDef& def, const Update& u, const ir::Shape& shape) {
   return {ErrorCode::kInvalidArgument,
-          fmt::format("{} has no rule for {}, {} {}", def.name, u.parameter,
-                      u.kind == ir::ParameterKind::kFilters ? "a convolution" : "a stack of linear layers",
+          fmt::format("{} has no rule for {}, a stack of linear layers {}", def.name, u.parameter,
                       ir::to_string(shape)),
           "training.optimizer", "choose adamw, or freeze it with training.freeze"};
 }

@@ -99,3 +99,19 @@ torch.bfloat16 = torch.float64  # Newton-Schulz without its rounding
 for section in (dict(adjust_lr_fn="original"), dict(adjust_lr_fn="match_rms_adamw"),
                 dict(momentum=0.8, nesterov=False, adjust_lr_fn="original"), dict(ns_steps=3)):
     row("muon", lambda groups: Muon(groups, **section), clip=0.5, weight_decay=0.1, section=section, **BETAS)
+
+
+def filters(**options):
+    """Adafactor on a convolution [out, in, height, width]; printed in the order [out, height, width, in], for adafactor_test.cpp."""
+    shape = (2, 2, 2, 3)
+    values = torch.tensor([math.sin(3 * i) for i in range(24)], dtype=torch.float64).reshape(shape)
+    weight = torch.nn.Parameter(values)
+    optimizer = Adafactor([weight], lr=0.1, weight_decay=0.1, scale_parameter=True, relative_step=False, **options)
+    for step in range(1, STEPS + 1):
+        weight.grad = torch.tensor([math.sin(step + 2 * i) for i in range(24)], dtype=torch.float64).reshape(shape)
+        optimizer.step()
+    print(", ".join(f"{float(v):.12g}" for v in weight.detach().permute(0, 2, 3, 1).flatten()))
+
+
+filters()
+filters(beta1=0.9)

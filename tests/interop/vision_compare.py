@@ -25,6 +25,7 @@ import safetensors.numpy  # noqa: E402
 import safetensors.torch  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
+import transformers.optimization  # noqa: E402
 
 import cases  # noqa: E402
 import compare  # noqa: E402
@@ -35,7 +36,7 @@ transformers.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 
 CLASSIFIER = transformers.AutoModelForImageClassification
-LOSS_TOLERANCE, LOGITS_TOLERANCE, GRADIENT_TOLERANCE, RUNNING_TOLERANCE = 1e-5, 1e-4, 2e-4, 1e-6
+LOSS_TOLERANCE, LOGITS_TOLERANCE, GRADIENT_TOLERANCE, RUNNING_TOLERANCE, UPDATE_TOLERANCE = 1e-5, 1e-4, 2e-4, 1e-6, 1e-6
 BATCH, CLASSES, STEPS, SIDE = 6, 5, 10, 35
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 TRAINING = dict(max_steps=STEPS, precision="fp32", optimizer="sgd", momentum=0.9, learning_rate=0.01, lr_scheduler="constant",
@@ -61,6 +62,9 @@ CASES = [
     case("resnet, basic", "resnet", layer_type="basic"),
     case("resnet, stride in the first convolution", "resnet", downsample_in_bottleneck=True, downsample_in_first_stage=True),
     case("resnet, recomputed", "resnet", settings=dict(recompute="full")),
+    case("resnet, adafactor", "resnet", settings=dict(optimizer="adafactor", learning_rate=0.0005)),
+    case("vit, adafactor", "vit", settings=dict(optimizer="adafactor", learning_rate=0.0005)),
+    case("convnext, adafactor", "convnext", settings=dict(optimizer="adafactor", learning_rate=0.0005)),
     case("resnet, frozen below the last stage", "resnet",
          settings=dict(freeze=["resnet.embedder.*", "resnet.encoder.stages.0.*"])),
 ]
@@ -116,12 +120,15 @@ def write_model(case, folder):
 def write_run(case, folder):
     settings = dict(case["settings"])
     recompute = settings.pop("recompute", "auto")
+    training = {"global_batch_size": BATCH, **TRAINING, **settings}
+    if training["optimizer"] != "sgd":
+        del training["momentum"]
     dumped = ["loss", "gradients", "logits", "parameters"] + (["buffers"] if has_batch_norm(case) else [])
     run = {
         "task": "image_classification",
         "model": {"path": str(folder / "model")},
         "data": {"train": str(folder / "pictures"), "shuffle": False, "images": {"resize": "none", "size": case["side"]}},
-        "training": {"global_batch_size": BATCH, **TRAINING, **settings},
+        "training": training,
         "memory": {"recompute": recompute},
         "runtime": {"device": "cpu", "threads": 2},
         "output": {"dir": str(folder / "out"), "dtype": "fp32"},
@@ -194,6 +201,23 @@ def measures(ours, theirs, tolerance, step):
         yield float("inf"), 1.0, f"step {step} {name} is unknown to transformers"
 
 
+class Adafactor:
+    """transformers' optimizer; its parameters and gradients are Plimsoll's."""
+
+    def __init__(self, start, rate):
+        self.parameters = {name: torch.nn.Parameter(torch.tensor(value)) for name, value in start.items()}
+        self.optimizer = transformers.optimization.Adafactor(self.parameters.values(), lr=rate, scale_parameter=False,
+                                                             relative_step=False)
+
+    def step(self, before, gradients):
+        with torch.no_grad():
+            for name, parameter in self.parameters.items():
+                parameter.copy_(torch.tensor(before[name]))
+                parameter.grad = torch.tensor(gradients[name])
+        self.optimizer.step()
+        return {name: parameter.detach().numpy() for name, parameter in self.parameters.items()}
+
+
 def dump_of(folder, step):
     tensors = safetensors.numpy.load_file(folder / "dump" / f"step-{step:06d}.safetensors")
 
@@ -220,8 +244,14 @@ def compare_case(case, binary, folder, checks):
     before, losses, logits, gradients, running = dump_of(folder, 0), [], [], [], []
     checks.worst(name, "weights as they were read", list(measures(
         before["parameters"], {key: value.numpy() for key, value in oracle.start.items() if key in before["parameters"]}, 0, 0)))
+    settings = case["settings"]
+    adafactor = Adafactor(before["parameters"], settings["learning_rate"]) if settings.get("optimizer") == "adafactor" else None
+    updates = []
     for step in range(1, STEPS + 1):
         dump = dump_of(folder, step)
+        if adafactor:
+            after = adafactor.step(before["parameters"], dump["gradients"])
+            updates.extend(measures(dump["parameters"], after, UPDATE_TOLERANCE, step))
         state = before["parameters"] | before["buffers"]
         loss, reference, buffers = oracle.step(state, pixels, labels)
         losses.append(compare.relative(dump["loss"][0], loss, LOSS_TOLERANCE, f"step {step}"))
@@ -235,6 +265,8 @@ def compare_case(case, binary, folder, checks):
         before = dump
     checks.worst(name, "loss", losses)
     checks.worst(name, "gradients", gradients)
+    if updates:
+        checks.worst(name, "parameters after the update", updates)
     if logits:
         checks.worst(name, "logits", logits)
     if has_batch_norm(case):

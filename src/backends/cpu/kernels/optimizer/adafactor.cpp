@@ -6,10 +6,14 @@
 //   columns   partial sums ─► col ─► 1 / sqrt(col)
 //   tiles     g, row, col ─► squares' sum of the update
 //   blocks    g, row, col ─► step ─► p
+//
+// Filters and vectors have their moments and the update's squares from the first pass over the tiles.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "backends/cpu/kernels/operands.h"
+#include "backends/cpu/kernels/optimizer/adafactor_filters.h"
 #include "backends/cpu/kernels/optimizer/adafactor_tiles.h"
 #include "backends/cpu/kernels/optimizer/adafactor_vectors.h"
 #include "backends/cpu/kernels/optimizer/tensor_update.h"
@@ -21,13 +25,17 @@ using ops::AdafactorField;
 
 constexpr int64_t kPiece = 1024;  // elements on the stack
 
-bool is_factored(const ops::TensorRule& rule) { return rule.states[0].name == "row"; }
+bool is_of_filters(const ops::TensorRule& rule) { return rule.name.starts_with("adafactor_filters"); }
+/// Of a matrix, whose columns are summed up over tiles.
+bool is_factored(const ops::TensorRule& rule) { return rule.states[0].name == "row" && !is_of_filters(rule); }
 
 /// One execution.
 class Adafactor {
  public:
   Adafactor(const TensorUpdateCall& call, const Tiles& tiles, std::byte* workspace)
-      : call_(call), tiles_(tiles), workspace_(workspace), factored_(is_factored(*call.form.rule)) {}
+      : call_(call), tiles_(tiles), workspace_(workspace), factored_(is_factored(*call.form.rule)) {
+    if (is_of_filters(*call.form.rule)) filters_.emplace(call);
+  }
 
   void run(ThreadPool& pool) {
     pool.run(tiles_.num_tiles(), [&](int64_t tile, int) { measure(tile); });
@@ -63,6 +71,7 @@ class Adafactor {
       float* columns = tiles_.col_sums(workspace_, tile);
       std::fill(columns, columns + tiles_.cols(), 0.0F);
     }
+    if (filters_) return measure_filters(rows, sums);
     if (!factored_) return measure_vector(rows.begin * tiles_.cols(), rows.end * tiles_.cols(), sums);
     for (int64_t row = rows.begin; row < rows.end; ++row) measure_row(tile, row, sums);
   }
@@ -92,6 +101,16 @@ class Adafactor {
       const int64_t n = std::min(kPiece, end - at);
       load_gradient(call_, at, n, values);
       sums[Tiles::kUpdate] += vector_moment(at, n, values);
+      measure_param(at, n, values, sums);
+    }
+  }
+
+  void measure_filters(Range rows, double* sums) const {
+    alignas(64) float values[kPiece];
+    for (int64_t filter = rows.begin; filter < rows.end; ++filter)
+      sums[Tiles::kUpdate] += filters_->measure(filter);
+    for (int64_t at = rows.begin * tiles_.cols(), n = 0; at < rows.end * tiles_.cols(); at += n) {
+      n = std::min(kPiece, rows.end * tiles_.cols() - at);
       measure_param(at, n, values, sums);
     }
   }
@@ -189,6 +208,7 @@ class Adafactor {
 
   void make_steps(int64_t p, int64_t at, int64_t n, float* values) const {
     const double* scalars = tiles_.scalars(workspace_, p);
+    if (filters_) return filters_->scale(at, n, static_cast<float>(scalars[Tiles::kStepRate]), values);
     if (!factored_) {
       alignas(64) float factors[kPiece];
       adafactor_vectors::inverse_root(call_.new_states[0].as<const float>() + at, factors, n);
@@ -221,6 +241,7 @@ class Adafactor {
   const Tiles& tiles_;
   std::byte* workspace_;
   bool factored_;
+  std::optional<AdafactorFilters> filters_;
 };
 
 int64_t adafactor_bytes(const ir::OpTypes& types, int /*num_threads*/) {
@@ -239,9 +260,10 @@ void adafactor(const KernelCall& kernel_call, ThreadPool& pool) {
 constexpr Kernel adafactor_kernel(std::string_view op) {
   return {.op = op, .run = adafactor, .workspace_bytes = adafactor_bytes, .stored_dtypes = true};
 }
-constexpr Kernel kKernels[] = {adafactor_kernel("adafactor"), adafactor_kernel("adafactor_moment"),
-                               adafactor_kernel("adafactor_vector"),
-                               adafactor_kernel("adafactor_vector_moment")};
+constexpr Kernel kKernels[] = {
+    adafactor_kernel("adafactor"),         adafactor_kernel("adafactor_moment"),
+    adafactor_kernel("adafactor_vector"),  adafactor_kernel("adafactor_vector_moment"),
+    adafactor_kernel("adafactor_filters"), adafactor_kernel("adafactor_filters_moment")};
 
 }  // namespace
 

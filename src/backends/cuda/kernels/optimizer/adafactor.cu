@@ -7,8 +7,8 @@
 //   settle            squares ─► rate, and rate over the clip
 //   step              g, row, col ─► p
 //
-// A vector goes vector ─► settle ─► vector_step. Sums have an order of their own that shapes alone decide:
-// threads of a block, warps in order, rows or tiles in order.
+// A vector goes vector ─► settle ─► vector_step, filters filters ─► settle ─► filters_step. Sums have an
+// order of their own that shapes alone decide: threads of a block, warps in order, rows or tiles in order.
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/kernels/optimizer/adafactor_args.h"
 #include "backends/cuda/kernels/optimizer/tensor_update.cuh"
@@ -55,6 +55,29 @@ __device__ __forceinline__ float row_factor(const Adafactor& a, i64 row) {
 __device__ __forceinline__ float next_moment(const Adafactor& a, float before, float mean_square) {
   const float mean = mean_square + a.t.group[kEpsilon1];
   return fmaf(before, a.t.group[kBeta2], a.t.group[kOneMinusBeta2] * mean);
+}
+
+// Of filters: a clipped gradient; the squares' sum of `count` of them; 1 / sqrt of the second moment.
+__device__ __forceinline__ float one_gradient(const Adafactor& a, i64 i) {
+  return __fmul_rn(rounded_to(load(a.t.grad, i), a.t.rounded), a.t.clip[0]);
+}
+__device__ __forceinline__ float squares_of(const Adafactor& a, i64 first, i64 stride, i64 count) {
+  float sum = 0;
+  for (i64 t = 0; t < count; ++t) {
+    const float g = one_gradient(a, first + t * stride);
+    sum = fmaf(g, g, sum);
+  }
+  return sum;
+}
+__device__ __forceinline__ i64 filter_place(const Adafactor& a, i64 filter, i64 extent, i64 at, i64 c) {
+  return (filter * extent + at) * a.in + c;
+}
+__device__ __forceinline__ float filter_factor(const Adafactor& a, i64 filter, i64 h, i64 w, i64 c) {
+  float sum = 0;
+  for (i64 at = 0; at < a.height; ++at) sum += a.row[filter_place(a, filter, a.height, at, c)];
+  const float row = a.row[filter_place(a, filter, a.height, h, c)];
+  const float of_row = __fsqrt_rn(__fdiv_rn(__fdiv_rn(sum, (float)a.height), row));
+  return __fmul_rn(of_row, __fdiv_rn(1.0f, __fsqrt_rn(a.col[filter_place(a, filter, a.width, w, c)])));
 }
 
 // The steps of up to eight elements, into the first moment where there is one, and the parameter's.
@@ -184,6 +207,39 @@ extern "C" __global__ void adafactor_vector(const __grid_constant__ Adafactor a)
   a.update_squares[blockIdx.x] = updates;
 }
 
+// A thread an output and an input: the moments of their matrix [height, width], its squares and the update's.
+extern "C" __global__ void adafactor_filters(const __grid_constant__ Adafactor a) {
+  __shared__ double shared[32];
+  if (is_skipped(a.t)) return;
+  const i64 pair = blockIdx.x * (i64)blockDim.x + threadIdx.x, filter = pair / a.in, c = pair % a.in;
+  const i64 first = filter * a.cols + c, line = a.width * a.in;
+  double params = 0, updates = 0;
+  if (filter < a.rows) {
+    for (i64 h = 0; h < a.height; ++h) {
+      float& moment = a.row[filter_place(a, filter, a.height, h, c)];
+      moment = next_moment(a, moment, squares_of(a, first + h * line, a.in, a.width) / (float)a.width);
+    }
+    for (i64 w = 0; w < a.width; ++w) {
+      float& moment = a.col[filter_place(a, filter, a.width, w, c)];
+      moment = next_moment(a, moment, squares_of(a, first + w * a.in, line, a.height) / (float)a.height);
+    }
+    const bool scales = a.t.group[kScale] != 0.0f;
+    for (i64 h = 0; h < a.height; ++h)
+      for (i64 w = 0; w < a.width; ++w) {
+        const i64 i = first + h * line + w * a.in;
+        const float u = one_gradient(a, i) * filter_factor(a, filter, h, w, c);
+        const float p = scales ? load(a.t.param, i) : 0.0f;
+        updates += (double)__fmul_rn(u, u);
+        params += (double)__fmul_rn(p, p);
+      }
+  }
+  params = block_sum(params, shared);
+  updates = block_sum(updates, shared);
+  if (threadIdx.x != 0) return;
+  a.param_squares[blockIdx.x] = params;
+  a.update_squares[blockIdx.x] = updates;
+}
+
 // One block.
 extern "C" __global__ void adafactor_settle(const __grid_constant__ Adafactor a) {
   __shared__ double shared[32];
@@ -229,6 +285,23 @@ extern "C" __global__ void adafactor_vector_step(const __grid_constant__ Adafact
   for (int e = 0; e < 8; ++e)
     step[e] = e < n ? __fmul_rn(__fmul_rn(step[e], __fdiv_rn(1.0f, __fsqrt_rn(v[e]))), rate) : 0.0f;
   finish(a, i, n, step, true);
+}
+extern "C" __global__ void adafactor_filters_step(const __grid_constant__ Adafactor a) {
+  const i64 i = blockIdx.x * (i64)kAdafactorBlock + 8 * (i64)threadIdx.x;
+  const int n = some_of(i, a.t.n);
+  if (n == 0) return;
+  if (is_skipped(a.t)) return copy_param(a.t, i, n, false);
+  const float rate = (float)a.scalars[kStepRate];
+  float step[8];
+#pragma unroll
+  for (int e = 0; e < 8; ++e) {
+    step[e] = 0;
+    if (e >= n) continue;
+    const i64 filter = (i + e) / a.cols, within = (i + e) % a.cols, position = within / a.in;
+    const float factor = filter_factor(a, filter, position / a.width, position % a.width, within % a.in);
+    step[e] = __fmul_rn(__fmul_rn(one_gradient(a, i + e), factor), rate);
+  }
+  finish(a, i, n, step, false);
 }
 
 }  // namespace plimsoll::cuda

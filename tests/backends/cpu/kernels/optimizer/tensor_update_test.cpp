@@ -43,8 +43,9 @@ Attrs attrs_of(const ops::RuledTensor& tensor, int64_t group = 1) {
   return attrs;
 }
 
-const ops::RuledTensor kTensors[] = {{{1, 1}, {1}},    {{257, 1}, {257}},    {{33, 70}, {20, 5, 8}},
-                                     {{70, 33}, {70}}, {{3, 17000}, {2, 1}}, {{33, 70}, {20, 13}, 2}};
+const ops::RuledTensor kTensors[] = {{{1, 1}, {1}},       {{257, 1}, {257}},     {{33, 70}, {20, 5, 8}},
+                                     {{70, 33}, {70}},    {{3, 17000}, {2, 1}},  {{33, 70}, {20, 13}, 2},
+                                     {{9, 3, 5, 7}, {9}}, {{3, 1, 1, 300}, {3}}, {{40, 7, 7, 1}, {40}}};
 
 TEST(TensorRules, AgainstTheirReferences) {
   for (const ops::TensorRule& rule : ops::tensor_rules())

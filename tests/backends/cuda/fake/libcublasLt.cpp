@@ -2,6 +2,7 @@
 // they refuse - shapes that do not fit, types that do not go together, less workspace than was agreed,
 // addresses that are aligned to less - and leaves no numbers in the workspace that it was given.
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 
@@ -86,6 +87,8 @@ int check(const MatrixProduct& p, const Description& about, const uint32_t (&ali
   if (!shapes_fit(p)) return kInvalidValue;
   if (fake::is_narrow(p.a.type) || fake::is_narrow(p.b.type)) {
     if (about.compute != kSumsF32 || about.scale != fake::kF32 || p.c.type != p.d.type) return kNotSupported;
+    // A library that is older than the card, or has no algorithm for it.
+    if (std::getenv("PLIMSOLL_FAKE_NO_NARROW") != nullptr) return kNotSupported;
     return fake::check_narrow(p, alignments, plimsollFakeCapability());
   }
   if (p.a_scales.data != nullptr || p.b_scales.data != nullptr) return kInvalidValue;

@@ -1,6 +1,8 @@
 // Products of quantised operands against their reference: what quantize_operand makes of normals goes in.
 #include <dlfcn.h>
 
+#include <cstdlib>
+
 #include "backends/cpu/kernel_harness.h"
 #include "backends/cuda/kernels/gemm/coded_product.h"
 #include "ops/scaled_operand.h"
@@ -148,11 +150,12 @@ TEST(ScaledMatmul, RunsOnTheUnitsThatTheCardHas) {
   cuda::CudaDevice* card = cuda::fixtures::card();
   if (card == nullptr || narrow_products() < 0) GTEST_SKIP() << "no fake card";
   const int capability = std::stoi(std::string(card->target().instruction_set()).substr(3));
+  const bool library_refuses = std::getenv("PLIMSOLL_FAKE_NO_NARROW") != nullptr;
   for (const UnitsCase& c : kUnits) {
+    const bool has_units = capability >= c.first && capability <= c.last && !library_refuses;
     const int64_t before = narrow_products();
     run_on_card(*card, scaled_product(c.product, 48, 32, 64));
-    EXPECT_EQ(narrow_products() - before, capability >= c.first && capability <= c.last ? 1 : 0)
-        << c.product.a;
+    EXPECT_EQ(narrow_products() - before, has_units ? 1 : 0) << c.product.a;
   }
 }
 

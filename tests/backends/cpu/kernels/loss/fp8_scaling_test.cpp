@@ -17,6 +17,23 @@ TEST(Fp8Scaling, RecordsTheLargest) {
   });
 }
 
+/// As a large model has them.
+TEST(Fp8Scaling, RecordsMoreThanALaunchTakes) {
+  constexpr int64_t kSlots = 600;
+  OpRun run{"record_amax", {floats({2, kSlots}, std::vector<float>(2 * kSlots, 5))}, {}};
+  std::vector<int64_t> slots;
+  std::vector<float> expected(2 * kSlots, 5);
+  for (int64_t i = 0; i < kSlots; ++i) {
+    slots.push_back(kSlots - 1 - i);
+    run.inputs.push_back(scalar(static_cast<float>(i)));
+    expected[static_cast<size_t>(slots.back())] = std::max(5.0F, static_cast<float>(i));
+  }
+  run.attrs.set("slots", slots);
+  for_each_backend(run, [&](const std::vector<Tensor>& got, const std::string& where) {
+    expect_same_bits(got[0], floats({2, kSlots}, expected), where);
+  });
+}
+
 TEST(Fp8Scaling, MovesOn) {
   const Tensor history = floats({2, 6}, {2, 0, 1, kInfinity, 4, 0, 8, 5, 0, 1, 0, 0}),
                scales = floats({6}, {1, 1, 3, 3, 1, 0});

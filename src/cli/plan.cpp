@@ -22,6 +22,7 @@
 #include "preprocessing/run_task.h"
 #include "settings/settings.h"
 #include "settings/state_settings.h"
+#include "strategy/image_features.h"
 #include "strategy/plan_cache.h"
 #include "telemetry/events.h"
 
@@ -62,6 +63,7 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
   PLIMSOLL_ASSIGN(strategy::Prepared prepared, engine::Engine::plan(config, options, cache));
   engine::Engine::explain(config, options, prepared, std::move(cache));
   progress.end();
+  if (const std::string line = strategy::feature_note(*prepared.task); !line.empty()) note(line);
   std::optional<MemoryExplanation> memory;
   if (output.explain == "memory") memory.emplace(prepared);
   if (!output.svg.empty()) PLIMSOLL_TRY(memory->write_svg(output.svg));

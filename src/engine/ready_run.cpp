@@ -11,6 +11,7 @@
 #include "checkpoints/load_weights.h"
 #include "corpora/labelled/last_tokens.h"
 #include "corpora/pad_token.h"
+#include "engine/image_features.h"
 #include "engine/memory_at_start.h"
 #include "io/adapter_folder.h"
 #include "preprocessing/run_data.h"
@@ -120,6 +121,9 @@ Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::P
     events.plan(prepared.report, telemetry::PlanDetail::kShort);
     if (!prepared.report.fits) return strategy::does_not_fit(prepared);
   }
+  if (planning.purpose == strategy::Purpose::kTrain)
+    PLIMSOLL_TRY(make_features(config, planning, prepared, data, progress, stop,
+                               [&](const std::string& text) { events.note(text); }));
   checkpoints::ModelFileSet files;
   if (planning.purpose == strategy::Purpose::kTrain) {
     PLIMSOLL_ASSIGN(const std::vector<int32_t> ends, row_ends(prepared, data));

@@ -89,7 +89,7 @@ class ConvNext final : public ImageModel {
         fmt::format("use at least {} x {}", c_.patch.height * halved, c_.patch.width * halved)};
   }
 
-  ValueId logits(Builder& b, const ImageForward& forward) const override {
+  ValueId features(Builder& b, const ImageForward& forward) const override {
     ValueId x;
     {
       const auto scope = b.scope("embeddings");
@@ -105,13 +105,14 @@ class ConvNext final : public ImageModel {
       }
     }
     const ir::Shape shape = b.type(x).shape;
-    {
-      const auto scope = b.scope("pool");
-      x = ops::reshape(b, ops::global_mean(b, x), {shape.dim(0), 1, shape.dim(3)});
-      x = layer_norm(b, *this, x, "convnext.layernorm", c_.eps);
-    }
+    const auto scope = b.scope("pool");
+    x = ops::reshape(b, ops::global_mean(b, x), {shape.dim(0), 1, shape.dim(3)});
+    return layer_norm(b, *this, x, "convnext.layernorm", c_.eps);
+  }
+
+  ValueId scores(Builder& b, ValueId features) const override {
     const auto scope = b.scope("classifier");
-    return linear(b, *this, {.weight = "classifier.weight", .bias = "classifier.bias"}, x);
+    return linear(b, *this, {.weight = "classifier.weight", .bias = "classifier.bias"}, features);
   }
 
   [[nodiscard]] std::string_view base_prefix() const override { return "convnext."; }

@@ -11,6 +11,12 @@ Status ImageModel::take_images(int64_t height, int64_t width) {
   return Error{ErrorCode::kInvalidArgument, fmt::format("images of {} x {} pixels are empty", height, width)};
 }
 
+int64_t ImageModel::num_features() const {
+  for (const Parameter& p : parameters_)
+    if (is_of_head(p.name) && p.shape.rank() == 2) return p.shape.dim(1);
+  return 0;
+}
+
 void ImageModel::add_vector(const std::string& name, int64_t size, const FirstValues& first) {
   const ir::Shape shape{size};
   parameters_.push_back({name, ParameterKind::kVector, shape, first.init, first.std, {{name, 0, shape}}});

@@ -37,9 +37,17 @@ class ImageModel : public Model {
   /// kInvalidArgument naming both sizes.
   virtual Status take_images(int64_t height, int64_t width);
 
-  /// Builds the forward pass: f32 [N, 1, num_labels()]. The axis of one row stays, so that each image is a
-  /// granule of its own (docs/adding-a-task.md, "Bits").
-  virtual ir::ValueId logits(ir::Builder& b, const ImageForward& forward) const = 0;
+  /// Builds the backbone: what the head reads of each image, [N, 1, num_features()]. The axis of one row
+  /// stays, so that each image is a granule of its own (docs/adding-a-task.md, "Bits").
+  virtual ir::ValueId features(ir::Builder& b, const ImageForward& forward) const = 0;
+  /// Builds the head on such features: f32 [N, 1, num_labels()].
+  virtual ir::ValueId scores(ir::Builder& b, ir::ValueId features) const = 0;
+  /// Builds the whole forward pass.
+  [[nodiscard]] ir::ValueId logits(ir::Builder& b, const ImageForward& forward) const {
+    return scores(b, features(b, forward));
+  }
+  /// Columns of the head's weight; 0: there is no head.
+  [[nodiscard]] int64_t num_features() const;
 
   [[nodiscard]] std::string_view head_module() const override { return "classifier"; }
 

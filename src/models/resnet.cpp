@@ -79,7 +79,7 @@ class ResNet final : public ImageModel {
     add_linear("classifier.1", num_labels_, in, uniform, uniform);
   }
 
-  ValueId logits(Builder& b, const ImageForward& forward) const override {
+  ValueId features(Builder& b, const ImageForward& forward) const override {
     ValueId x;
     {
       const auto scope = b.scope("embedder");
@@ -91,12 +91,13 @@ class ResNet final : public ImageModel {
       x = residual(b, layers_[i], x, forward.training);
     }
     const ir::Shape shape = b.type(x).shape;
-    {
-      const auto scope = b.scope("pool");
-      x = ops::reshape(b, ops::global_mean(b, x), {shape.dim(0), 1, shape.dim(3)});
-    }
+    const auto scope = b.scope("pool");
+    return ops::reshape(b, ops::global_mean(b, x), {shape.dim(0), 1, shape.dim(3)});
+  }
+
+  ValueId scores(Builder& b, ValueId features) const override {
     const auto scope = b.scope("classifier");
-    return linear(b, *this, {.weight = "classifier.1.weight", .bias = "classifier.1.bias"}, x);
+    return linear(b, *this, {.weight = "classifier.1.weight", .bias = "classifier.1.bias"}, features);
   }
 
   [[nodiscard]] std::string_view base_prefix() const override { return "resnet."; }

@@ -70,7 +70,7 @@ class VisionTransformer final : public ImageModel {
     return Ok{};
   }
 
-  ValueId logits(Builder& b, const ImageForward& forward) const override {
+  ValueId features(Builder& b, const ImageForward& forward) const override {
     ValueId x;
     {
       const auto scope = b.scope("embeddings");
@@ -80,9 +80,12 @@ class VisionTransformer final : public ImageModel {
       const auto scope = b.block(static_cast<int32_t>(i), "layer." + std::to_string(i));
       x = layer(b, forward, x, i);
     }
-    const ValueId pooled = pool(b, x);
+    return pool(b, x);
+  }
+
+  ValueId scores(Builder& b, ValueId features) const override {
     const auto scope = b.scope("classifier");
-    return linear(b, *this, {.weight = kHeadWeight, .bias = kHeadBias}, pooled);
+    return linear(b, *this, {.weight = kHeadWeight, .bias = kHeadBias}, features);
   }
 
   [[nodiscard]] std::string_view base_prefix() const override { return c_.prefix; }

@@ -40,7 +40,7 @@ bool is_entry(std::string_view name) {
   };
   constexpr Form kForms[] = {
       {"", ".pack"},          {"tokens-", ".shard"},  {"examples-", ".shard"}, {"examples-", ".labels"},
-      {"images-", ".images"}, {"images-", ".labels"}, {"images-", ".pixels"}};
+      {"images-", ".images"}, {"images-", ".labels"}, {"images-", ".pixels"},  {"features-", ".f32"}};
   return std::any_of(std::begin(kForms), std::end(kForms), [&](const Form& form) {
     return name.size() > form.prefix.size() + form.suffix.size() && name.starts_with(form.prefix) &&
            name.ends_with(form.suffix) &&

@@ -11,6 +11,7 @@
 #include "planner/cost/step_times.h"
 #include "planner/report/budget.h"
 #include "strategy/disk_report.h"
+#include "strategy/image_features.h"
 #include "strategy/machine_rates.h"
 #include "strategy/plan_search.h"
 #include "strategy/prepare_model.h"
@@ -68,6 +69,8 @@ Result<Prepared> prepare(const settings::RunConfig& config, const runtime::Targe
   PrepareOptions options = asked;
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_model(config, options));
   PLIMSOLL_ASSIGN(prepared, plan_prepared(config, std::move(prepared), target, options, cache));
+  if (options.request == PlanRequest::kPrograms)
+    PLIMSOLL_TRY(add_feature_pass(config, target, options, prepared));
   trim_heap();  // what planning needed and no longer needs goes back before the session takes its memory
   prepared.report.planning_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -23,6 +23,7 @@
 #include "settings/precision.h"
 #include "settings/quantization.h"
 #include "settings/state_settings.h"
+#include "strategy/image_features.h"
 #include "tasks/task_list.h"
 
 namespace plimsoll::strategy {
@@ -159,7 +160,7 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
   const bool labelled = images || def->preparation == tasks::Preparation::kLabelled;
   if (images) PLIMSOLL_TRY(settle_classes(config, model_config, options));
   if (labelled) PLIMSOLL_TRY(settle_labels(config, model_config, options));
-  PLIMSOLL_ASSIGN(const auto image_inputs, image_inputs_of(config, model_config, *def, options));
+  PLIMSOLL_ASSIGN(auto image_inputs, image_inputs_of(config, model_config, *def, options));
   const bool fresh_head = images ? !preprocessing::has_head_of(model_config, *options.labels)
                                  : def->adapt != nullptr && !def->is_made_for(model_config);
   if (def->adapt != nullptr) {
@@ -181,6 +182,9 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
   if (!settings::micro_batch_dependence(config).empty()) model->couple_micro_batch();
   model->keep_in(settings::state_choice(config.training).weights);
   PLIMSOLL_TRY(keep_in_few_bits(config, model_config, options.purpose == Purpose::kTrain, *model));
+  if (image_inputs && options.purpose == Purpose::kTrain) {
+    PLIMSOLL_ASSIGN(image_inputs->features, feature_use(config, *model, *image_inputs, options.num_threads));
+  }
   PLIMSOLL_ASSIGN(std::unique_ptr<tasks::Task> task,
                   def->make({.model = *model,
                              .model_config = model_config,

@@ -12,6 +12,7 @@
 #include "ops/normalize_pixels.h"
 #include "ops/soft_cross_entropy.h"
 #include "ops/structure.h"
+#include "tasks/image_features.h"
 #include "tasks/task_list.h"
 
 namespace plimsoll::tasks {
@@ -61,9 +62,12 @@ class ImageClassification final : public Task {
  public:
   ImageClassification(const io::Labels& labels, const ImageInputs& inputs)
       : labels_(labels), images_(inputs) {
-    inputs_.push_back({.name = "pixels",
-                       .dtype = ir::DType::kU8,
-                       .shape = {images_.processor.height, images_.processor.width, 3}});
+    if (reads_features())
+      inputs_.push_back({.name = "features", .dtype = ir::DType::kF32, .shape = {images_.features.width}});
+    else
+      inputs_.push_back({.name = "pixels",
+                         .dtype = ir::DType::kU8,
+                         .shape = {images_.processor.height, images_.processor.width, 3}});
     inputs_.push_back({.name = "labels", .padding_bits = datasets::element_bits(ops::kIgnoreTarget)});
     if (!images_.mix.any()) return;
     inputs_.push_back({.name = "second", .padding_bits = datasets::element_bits(ops::kIgnoreTarget)});
@@ -74,31 +78,39 @@ class ImageClassification final : public Task {
 
   Outputs forward(ir::Builder& b, const models::Model& model, std::span<const ir::ValueId> inputs,
                   const LossOperands& operands) const override {
-    const ir::ValueId scores = scores_of(b, model, inputs, operands.training, operands.random);
+    const models::ImageModel& images = models::image_model(model);
+    const ir::ValueId features = features_of(b, images, inputs, operands.training, operands.random);
+    const ir::ValueId scores = images.scores(b, features);
     const auto scope = b.scope("loss");
-    return {loss(b, scores, inputs, operands), operands.logits ? flat(b, scores) : ir::ValueId{}};
+    return {loss(b, scores, inputs, operands),
+            operands.logits ? flat(b, writes_features() ? features : scores) : ir::ValueId{}};
   }
 
   ir::ValueId logits(ir::Builder& b, const models::Model& model,
                      std::span<const ir::ValueId> inputs) const override {
-    return flat(b, scores_of(b, model, inputs, /*training=*/false, {}));
+    const models::ImageModel& images = models::image_model(model);
+    return flat(b, images.scores(b, features_of(b, images, inputs, /*training=*/false, {})));
   }
-  [[nodiscard]] ir::Shape logits_shape(int64_t batch) const override { return {batch, labels_.count()}; }
+  [[nodiscard]] ir::Shape logits_shape(int64_t batch) const override {
+    return {batch, writes_features() ? images_.features.width : labels_.count()};
+  }
 
   Result<std::unique_ptr<datasets::ExampleSource>> open_source(
       const datasets::DataFiles& files, const datasets::SourceOptions& options) const override {
-    PLIMSOLL_ASSIGN(
-        corpora::ImageDataset data,
-        corpora::ImageDataset::open(
-            files.paths, {.processor = images_.processor,
-                          .augmentations = options.augments ? images_.augmentations : images::Augmentations(),
-                          .labels = labels_,
-                          .seed = options.seed,
-                          .reading_bytes = images_.reading_bytes,
-                          .skips_damaged = options.skips_damaged}));
+    const corpora::ImageDatasetOptions how{
+        .processor = images_.processor,
+        .augmentations = options.augments ? images_.augmentations : images::Augmentations(),
+        .labels = labels_,
+        .seed = options.seed,
+        .reading_bytes = images_.reading_bytes,
+        .skips_damaged = options.skips_damaged};
+    if (reads_features())
+      return open_features(files.paths, how, images_.features.key, images_.features.width);
+    PLIMSOLL_ASSIGN(corpora::ImageDataset data, corpora::ImageDataset::open(files.paths, how));
     return std::unique_ptr<datasets::ExampleSource>(std::make_unique<ImageSource>(std::move(data)));
   }
   [[nodiscard]] int64_t scratch_bytes() const override {
+    if (reads_features()) return corpora::image_scratch_bytes(0);
     return corpora::image_scratch_bytes(images_.reading_bytes) + (blends() ? image_bytes() : 0);
   }
 
@@ -157,11 +169,19 @@ class ImageClassification final : public Task {
 
   void draw(uint64_t seed, datasets::ExampleRow row) const override {
     const auto next = [&] { return (seed = seed * 6364136223846793005ULL + 1442695040888963407ULL) >> 33; };
-    for (std::byte& pixel : row[kPixelsRow]) pixel = static_cast<std::byte>(next());
+    if (reads_features())
+      for (float& feature : datasets::row_as<float>(row[kPixelsRow]))
+        feature = static_cast<float>(next() % 1024) / 1024;
+    else
+      for (std::byte& pixel : row[kPixelsRow]) pixel = static_cast<std::byte>(next());
     set_label(row, static_cast<int32_t>(next() % static_cast<uint64_t>(labels_.count())));
   }
 
+  [[nodiscard]] const ImageInputs& images() const { return images_; }
+
  private:
+  [[nodiscard]] bool reads_features() const { return images_.features.kind == FeatureUse::Kind::kRead; }
+  [[nodiscard]] bool writes_features() const { return images_.features.kind == FeatureUse::Kind::kWritten; }
   [[nodiscard]] int64_t image_bytes() const { return images_.processor.height * images_.processor.width * 3; }
 
   [[nodiscard]] ir::ValueId loss(ir::Builder& b, ir::ValueId scores, std::span<const ir::ValueId> inputs,
@@ -180,15 +200,19 @@ class ImageClassification final : public Task {
     return ops::soft_cross_entropy(b, scores, targets, operands.grad_scale, operands.acc).loss;
   }
 
-  /// [batch, 1, labels]
-  [[nodiscard]] ir::ValueId scores_of(ir::Builder& b, const models::Model& model,
-                                      std::span<const ir::ValueId> inputs, bool training,
-                                      ir::ValueId random) const {
+  /// [batch, 1, width]
+  [[nodiscard]] ir::ValueId features_of(ir::Builder& b, const models::ImageModel& model,
+                                        std::span<const ir::ValueId> inputs, bool training,
+                                        ir::ValueId random) const {
+    if (reads_features()) {
+      const ir::Shape shape = b.type(inputs[kPixelsRow]).shape;
+      return ops::reshape(b, inputs[kPixelsRow], {shape.dim(0), 1, shape.dim(1)});
+    }
     const images::Processor& p = images_.processor;
     const ops::PixelScale scale{
         .rescale = p.rescale, .mean = {p.mean.begin(), p.mean.end()}, .std = {p.std.begin(), p.std.end()}};
     const ir::ValueId pixels = ops::normalize_pixels(b, inputs[kPixelsRow], scale);
-    return models::image_model(model).logits(b, {.pixels = pixels, .training = training, .random = random});
+    return model.features(b, {.pixels = pixels, .training = training, .random = random});
   }
   /// Without the axis of the one row.
   static ir::ValueId flat(ir::Builder& b, ir::ValueId scores) {
@@ -220,6 +244,11 @@ constexpr std::array<std::string_view, 3> kImageSettings = {"classification.", "
 
 std::unique_ptr<Task> make_image_classification(const io::Labels& labels, const ImageInputs& inputs) {
   return std::make_unique<ImageClassification>(labels, inputs);
+}
+
+const ImageInputs* image_inputs_of(const Task& task) {
+  const auto* images = dynamic_cast<const ImageClassification*>(&task);
+  return images == nullptr ? nullptr : &images->images();
 }
 
 const TaskDef& image_classification() {

@@ -8,9 +8,10 @@ namespace {
 
 class Bare final : public ImageModel {
  public:
-  ir::ValueId logits(ir::Builder& /*b*/, const ImageForward& forward) const override {
+  ir::ValueId features(ir::Builder& /*b*/, const ImageForward& forward) const override {
     return forward.pixels;
   }
+  ir::ValueId scores(ir::Builder& /*b*/, ir::ValueId features) const override { return features; }
 };
 
 TEST(ImageModelTest, IsOneKindOfModel) {

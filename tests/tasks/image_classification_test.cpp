@@ -28,10 +28,12 @@ class PixelModel final : public models::ImageModel {
                            .shape = {kClasses, kFeatures},
                            .views = {{"classifier.weight", 0, {kClasses, kFeatures}}}});
   }
-  ir::ValueId logits(ir::Builder& b, const models::ImageForward& forward) const override {
+  ir::ValueId features(ir::Builder& b, const models::ImageForward& forward) const override {
     const int64_t batch = b.type(forward.pixels).shape.dim(0);
-    return ops::linear(b, ops::reshape(b, forward.pixels, {batch, 1, kFeatures}),
-                       read_parameter(b, "classifier.weight"), {});
+    return ops::reshape(b, forward.pixels, {batch, 1, kFeatures});
+  }
+  ir::ValueId scores(ir::Builder& b, ir::ValueId features) const override {
+    return ops::linear(b, features, read_parameter(b, "classifier.weight"), {});
   }
 };
 
@@ -131,6 +133,23 @@ TEST(ImageClassification, InputsAreBytesAndClasses) {
   ImageInputs large = inputs_of();
   large.reading_bytes = 5 << 20;
   EXPECT_GT(make_image_classification(kLabels, large)->scratch_bytes(), large.reading_bytes);
+}
+
+/// The outputs of the pass that writes them, and the inputs of the steps that read them.
+TEST(ImageClassification, FeaturesStandInPlaceOfPixelsOrLogits) {
+  ImageInputs inputs = inputs_of();
+  inputs.features = {.kind = FeatureUse::Kind::kWritten, .key = {}, .width = kFeatures};
+  const auto writes = make_image_classification(kLabels, inputs);
+  EXPECT_EQ(writes->inputs()[0].name, "pixels");
+  EXPECT_EQ(writes->logits_shape(5), (ir::Shape{5, kFeatures}));
+  EXPECT_NEAR(loss_of(inputs, false), loss_of(inputs_of(), false), 1e-12) << "with outputs of that shape";
+  inputs.features = {.kind = FeatureUse::Kind::kRead, .key = "key", .width = kFeatures};
+  inputs.reading_bytes = 5 << 20;
+  const auto reads = make_image_classification(kLabels, inputs);
+  EXPECT_EQ(reads->inputs()[0].batch_type(6, 9), (ir::TensorType{ir::DType::kF32, {6, kFeatures}}));
+  EXPECT_EQ(reads->logits_shape(5), (ir::Shape{5, kClasses}));
+  EXPECT_LT(reads->scratch_bytes(), inputs.reading_bytes) << "nothing is decoded";
+  EXPECT_EQ(image_inputs_of(*reads)->features.key, "key");
 }
 
 TEST(ImageClassification, MetricsLeaveOutWhatHasNoClass) {

@@ -130,6 +130,11 @@ Result<std::string> ImageDataset::name(int64_t index, std::span<std::byte> scrat
   return std::string(image.path);
 }
 
+Result<int32_t> ImageDataset::label(int64_t index, std::span<std::byte> scratch) const {
+  const size_t part = state_->part_of(index);
+  return state_->label(part, index - state_->begin_of(part), scratch);
+}
+
 Result<int32_t> ImageDataset::read(int64_t index, int64_t epoch, std::span<uint8_t> pixels,
                                    std::span<std::byte> scratch) const {
   const size_t part = state_->part_of(index);

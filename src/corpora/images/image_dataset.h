@@ -48,6 +48,8 @@ class ImageDataset {
   /// kBadData with the file, also where it has changed since it was listed; kIo.
   Result<int32_t> read(int64_t index, int64_t epoch, std::span<uint8_t> pixels,
                        std::span<std::byte> scratch) const;
+  /// The class of image `index`, which is not decoded. Errors: kBadData, kIo.
+  Result<int32_t> label(int64_t index, std::span<std::byte> scratch) const;
 
   /// The path of image `index`. Errors: as read.
   Result<std::string> name(int64_t index, std::span<std::byte> scratch) const;

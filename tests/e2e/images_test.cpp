@@ -79,6 +79,22 @@ TEST(Images, TheSameBitsComeOfAResume) {
   EXPECT_TRUE(rest.model == whole.model);
 }
 
+/// The patches' filters have second moments by height and width, which no tensor of the model is as large as.
+TEST(Images, AdafactorsMomentsOfFiltersAreSaved) {
+  const Folder folder;
+  write_run(folder);
+  const std::string how = "training.optimizer=adafactor training.adafactor.beta1=0.9 ";
+  const Result whole = train_images(how + "runtime.threads=1");
+  ASSERT_EQ(folder.run("train run.yaml training.max_steps=4 output.save_steps=4 " + how).exit_code, 0);
+  const Result rest = result_of(
+      folder, folder.run("train run.yaml output.save_steps=4 training.micro_batch_size=2 --json " + how));
+  EXPECT_THAT(rest.events, StartsWith("{\"event\": \"step\", \"step\": 5,"));
+  EXPECT_TRUE(rest.model == whole.model);
+  const std::string saved = folder.read("out/checkpoint-4/optimizer.safetensors");
+  EXPECT_THAT(saved,
+              HasSubstr("adafactor_filters_moment.row.vit.embeddings.patch_embeddings.projection.weight"));
+}
+
 TEST(Images, FinalEvaluatesAndPredicts) {
   const Folder folder;
   write_run(folder);

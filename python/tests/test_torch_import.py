@@ -279,6 +279,36 @@ class Images(unittest.TestCase):
             with self.subTest(write=name), self.assertRaisesRegex(pl.UnsupportedOp, name):
                 plt.plan(Net(write), example)
 
+    def test_stochastic_depth_is_drawn_in_each_step(self):
+        class Net(nn.Module):
+            def __init__(self, draw):
+                super().__init__()
+                self.up, self.down, self.draw = nn.Linear(4, 64), nn.Linear(64, 1), draw
+
+            def forward(self, x):
+                y = self.up(x)
+                return self.down(y * self.draw(y) if self.training else y).square().mean()
+
+        module = Net(lambda y: torch.empty([len(y), 1]).bernoulli_(0.5).div_(0.5))
+        example = {"x": torch.randn(64, 4, generator=torch.Generator().manual_seed(0))}
+        with pl.Session(plt.plan(module, example, optimizer=pl.SGD(lr=0.0))) as session:
+            losses = [session.step(example).loss for _ in range(4)]
+            self.assertEqual(len(set(losses)), 4)
+            self.assertAlmostEqual(session.evaluate(example), module.eval()(**example).item(), delta=1e-5)
+        with self.assertRaisesRegex(pl.UnsupportedOp, "rand"):
+            plt.plan(Net(lambda y: torch.rand(len(y), 1)), example)
+
+    def test_roll(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up = nn.Linear(4, 6)
+
+            def forward(self, x):
+                return (self.up(x).roll((-2, 1), (0, 1)) * torch.arange(30.0).view(5, 6)).square().mean()
+
+        Imports.compare(self, Net(), {"x": torch.randn(5, 4)})
+
     def test_other_buffers_that_are_written_are_refused(self):
         class Net(nn.Module):
             def __init__(self):

@@ -1,6 +1,6 @@
 """Walks an exported graph and appends its ops to a trace.
 
-PyTorch computes once all that depends on neither inputs nor parameters: positions, masks, rotary tables. Patterns that
+PyTorch computes once all that depends on neither inputs nor parameters, and is not random: positions, masks, rotary tables. Patterns that
 Plimsoll has an op for are replaced first, and nodes that only the replaced patterns read are dropped.
 """
 from __future__ import annotations
@@ -55,8 +55,9 @@ class _Walk:
     def run(self) -> Any:
         """The graph's first output."""
         needed = self._needed()
-        self._refuse_unknown(needed)
-        _inplace.check(self.exported.graph, needed)
+        varying = self._varying(needed)
+        self._refuse_unknown(varying)
+        _inplace.check(self.exported.graph, needed, varying)
         with contextlib.ExitStack() as scopes:
             for node in self.exported.graph.nodes:
                 if node in needed and node.op != "output":
@@ -84,11 +85,10 @@ class _Walk:
                 needed.add(node)
                 open_nodes += self.rewrites[node].operands if node in self.rewrites else node.all_input_nodes
 
-    def _refuse_unknown(self, needed: Set[Any]) -> None:
+    def _refuse_unknown(self, varying: Set[Any]) -> None:
         """Raises one error for all ops without a counterpart, the most frequent first."""
         unknown: "collections.Counter[str]" = collections.Counter()
         places: Dict[str, str] = {}
-        varying = self._varying(needed)
         for node in self.exported.graph.nodes:
             if node in varying and node.op == "call_function" and node not in self.rewrites:
                 name = op_name(node.target)
@@ -102,13 +102,13 @@ class _Walk:
                                 f"also without one: {others}" if others else "write it with other ops", name, places[name])
 
     def _varying(self, needed: Set[Any]) -> Set[Any]:
-        """Nodes that depend on an input or a parameter."""
+        """Nodes that depend on an input or a parameter, or draw random numbers."""
         varying: Set[Any] = set()
         for node in self.exported.graph.nodes:
             if node.op == "placeholder":
                 if self.exported.values[node.name][0] != "constant":
                     varying.add(node)
-            elif node in needed and any(above in varying for above in node.all_input_nodes):
+            elif node in needed and (_draws(node) or any(above in varying for above in node.all_input_nodes)):
                 if not self.context.only_shape(op_name(node.target)):
                     varying.add(node)
         return varying
@@ -127,7 +127,7 @@ class _Walk:
             args, kwargs = self._resolve(node.args), self._resolve(dict(node.kwargs))
             if name in _SILENT:
                 return None
-            if self.context.only_shape(name) or not _holds_value((args, kwargs)):
+            if self.context.only_shape(name) or not (_draws(node) or _holds_value((args, kwargs))):
                 return self._computed(node, name, args, kwargs)
             function = OPS[name] if name in OPS else OPS[_inplace.plain_name(name)]
             return self._shaped(node, function(self.context, node, *args, **kwargs))
@@ -181,6 +181,11 @@ class _Walk:
             self.trace.path = name
             if name:
                 scopes.enter_context(scope("module", name))
+
+
+def _draws(node: Any) -> bool:
+    """Whether an op draws random numbers, so that a step cannot use what one call has given."""
+    return node.op == "call_function" and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
 def _holds_value(item: Any) -> bool:

@@ -31,8 +31,9 @@ def base(node: Any) -> Any:
     return node
 
 
-def check(graph: Any, needed: Set[Any]) -> None:
-    """Errors: UnsupportedOp where a write would show under another name: in an input, or in a view that is read later."""
+def check(graph: Any, needed: Set[Any], varying: Set[Any]) -> None:
+    """Errors: UnsupportedOp where a write would show under another name: in an input, or in a view that is read later. What
+    does not vary PyTorch computes, and writes to its own memory."""
     from ._import import source_of
 
     place = {node: at for at, node in enumerate(graph.nodes)}
@@ -40,6 +41,8 @@ def check(graph: Any, needed: Set[Any]) -> None:
         if node not in needed or not writes(node):
             continue
         target, root = node.args[0], base(node)
+        if node not in varying and root.op == "call_function":
+            continue
         others = [other for other in graph.nodes if other is not target and place[other] < place[node] and base(other) is root]
         read_later = any(place[user] > place[node] for other in others for user in other.users if user in needed)
         if root.op != "call_function" or read_later:

@@ -162,6 +162,17 @@ def _dropout(c: Context, node: Any, x: Any, p: float, train: Optional[bool] = Tr
     return f.dropout(x, p) if train and p > 0 else f.value(x)
 
 
+@op("bernoulli_", "bernoulli")
+def _bernoulli(c: Context, node: Any, x: Any, p: Optional[float] = None, generator: Any = None) -> Value:
+    """1 with probability p, else 0, drawn in each step; evaluations have p. So stochastic depth divides by p and keeps all."""
+    if p is None and op_name(node.target) == "bernoulli_":
+        p = 0.5
+    if not isinstance(p, (int, float)) or not 0 < p <= 1:
+        raise UnsupportedOp("bernoulli of other than a number above 0")
+    ones = f.full(tuple(node.meta["val"].shape) or (1,), 1.0)
+    return f.dropout(ones, 1.0 - p) * float(p) if p < 1 else ones
+
+
 @op("feature_dropout")
 def _feature_dropout(c: Context, node: Any, x: Any, p: float, train: bool) -> Value:
     if train and p > 0:

@@ -134,6 +134,17 @@ def _index(c: Context, node: Any, x: Any, indices: Sequence[Any]) -> Value:
     return f.index_select(c.value(x), given[0][0], c.value(given[0][1]))
 
 
+@op("roll")
+def _roll(c: Context, node: Any, x: Any, shifts: Sequence[int], dims: Sequence[int] = ()) -> Value:
+    if len(dims) != len(shifts):
+        raise UnsupportedOp("roll of all axes as one")
+    for shift, dim in zip(shifts, dims):
+        at = -shift % x.shape[dim]
+        if at:
+            x = f.cat(f.split(x, [at, x.shape[dim] - at], dim)[::-1], dim)
+    return f.value(x)
+
+
 @op("flip")
 def _flip(c: Context, node: Any, x: Any, dims: Sequence[int]) -> Value:
     for dim in dims:

@@ -127,7 +127,7 @@ Result<std::string> ImageDataset::name(int64_t index, std::span<std::byte> scrat
   const size_t part = state_->part_of(index);
   PLIMSOLL_ASSIGN(const ListedImage image,
                   state_->parts[part].list.read(index - state_->begin_of(part), scratch));
-  return std::string(image.path);
+  return State::where(image);
 }
 
 Result<int32_t> ImageDataset::label(int64_t index, std::span<std::byte> scratch) const {

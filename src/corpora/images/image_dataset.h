@@ -51,7 +51,7 @@ class ImageDataset {
   /// The class of image `index`, which is not decoded. Errors: kBadData, kIo.
   Result<int32_t> label(int64_t index, std::span<std::byte> scratch) const;
 
-  /// The path of image `index`. Errors: as read.
+  /// The path of image `index`; of a part of a file its path and the name in it. Errors: as read.
   Result<std::string> name(int64_t index, std::span<std::byte> scratch) const;
 
  private:

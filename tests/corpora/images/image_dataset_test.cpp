@@ -63,6 +63,13 @@ TEST_F(ImageDatasetTest, ReadsPixelsAndClasses) {
   }
 }
 
+TEST_F(ImageDatasetTest, NamesFiles) {
+  const auto data = open();
+  ASSERT_TRUE(data);
+  std::vector<std::byte> scratch(static_cast<size_t>(data->scratch_bytes()));
+  EXPECT_EQ(*data->name(1, scratch), folder_.path("d/red/1.png"));
+}
+
 TEST_F(ImageDatasetTest, ReadingTakesNothingFromTheHeap) {
   const auto data = open();
   ASSERT_TRUE(data);

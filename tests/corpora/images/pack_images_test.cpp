@@ -82,6 +82,16 @@ TEST_F(PackImagesTest, EveryFormReadsAsTheFiles) {
   }
 }
 
+TEST_F(PackImagesTest, NamesThePackAndTheImage) {
+  const PackImages how{.processor = options_.processor};
+  const auto data = dataset(&how);
+  ASSERT_TRUE(data) << data.error().message();
+  std::vector<std::byte> scratch(static_cast<size_t>(data->scratch_bytes()));
+  const auto name = data->name(1, scratch);
+  ASSERT_TRUE(name);
+  EXPECT_TRUE(name->starts_with(folder_.path("x.pixels") + ": ") && name->ends_with("2.png")) << *name;
+}
+
 TEST_F(PackImagesTest, TheShorterSideShrinks) {
   ImageEntries entries;
   ASSERT_TRUE(add_images(folder_.path("d"), {}, entries));

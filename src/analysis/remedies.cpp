@@ -62,12 +62,14 @@ void add_narrower(const settings::TrainingSettings& t, const settings::BatchSpli
       list.push_back({{{"training.precision", "bf16"}, {"training.state.weights", "bf16"}}, kNarrow});
     return;
   }
-  const bool has_codes = t.optimizer == "adamw_8bit";  // moments of 8 bits, whatever state.moments says
-  if (t.state.moments == settings::StateWord::kFp32 && !has_codes)
+  const bool has_fp8 =
+      t.state.moments == settings::MomentsWord::kFp8Lm || t.state.moments == settings::MomentsWord::kCoat;
+  const bool has_codes = t.optimizer == "adamw_8bit" || has_fp8;  // moments of 8 bits
+  if (t.state.moments == settings::MomentsWord::kFp32 && !has_codes)
     list.push_back({{{"training.state.moments", "bf16"}}, kNarrow});
   if (t.state.accumulators == settings::StateWord::kFp32)
     list.push_back({narrow_accumulators(t, split), kNarrow});
-  if (t.optimizer == "adamw")
+  if (t.optimizer == "adamw" && !has_fp8)
     list.push_back({{{"training.optimizer", "adamw_8bit"}}, "changes the results: 8-bit moments"});
   if (t.state.weights == settings::StateWord::kFp32) {
     strategy::SettingTexts all = {{"training.precision", "bf16"},

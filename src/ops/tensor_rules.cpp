@@ -76,8 +76,11 @@ Result<Types> infer(const OpTypes& t) {
     results.push_back(t.inputs[2 + s]);
   }
   check_shared(in, form, t, form.rule->num_operands());
-  for (const TensorType& result : results)
-    in.require(!form.draws || result.dtype != DType::kF16, "stochastic rounding is to bf16, not to f16");
+  for (size_t r = 0; r < results.size(); ++r) {
+    const bool is_fixed = r > 0 && form.rule->states[r - 1].dtype.has_value();  // rounded by the rule
+    in.require(!form.draws || is_fixed || results[r].dtype != DType::kF16,
+               "stochastic rounding is to bf16, not to f16");
+  }
   in.require(!form.copy || param.dtype == DType::kF32, "a copy is of an f32 parameter");
   if (form.copy) results.push_back({*form.copy, param.shape});
   return in.results(std::move(results));
@@ -155,6 +158,7 @@ OpDef op_of(const TensorRule& rule) {
 std::span<const TensorRule> tensor_rules() {
   static const std::vector<TensorRule> kRules = [] {
     std::vector<TensorRule> rules = {adamw_8bit_rule(), muon_rule()};
+    for (TensorRule& rule : adamw_fp8_rules()) rules.push_back(std::move(rule));
     for (TensorRule& rule : adafactor_rules()) rules.push_back(std::move(rule));
     return rules;
   }();

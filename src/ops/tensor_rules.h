@@ -75,6 +75,15 @@ const TensorRule* find_tensor_rule(std::string_view op);
 inline constexpr int64_t kCodeBlock = 256;
 TensorRule adamw_8bit_rule();
 
+/// `adamw_fp8_lm` and `adamw_coat`: AdamW whose moments are FP8 numbers relative to the largest magnitude of
+/// each block; columns are AdamW's. The formulas are those of ops/moment_codes.h. States of `adamw_fp8_lm`,
+/// Peng et al. 2023, arXiv:2310.18313: m u8 (E4M3) and v f16, m_absmax and v_absmax f32[blocks of
+/// kCodeBlock]. Of `adamw_coat`, Xi et al. 2024, arXiv:2410.19313: m and v u8 (E4M3), and for blocks of
+/// kCoatBlock m_absmax, v_absmax, m_power, v_power f32.
+inline constexpr int64_t kCoatBlock = 128;
+std::vector<TensorRule> adamw_fp8_rules();
+constexpr std::string_view fp8_rule_name(bool is_coat) { return is_coat ? "adamw_coat" : "adamw_fp8_lm"; }
+
 /// Columns of `groups` for `adafactor`, of matrices, with states row f32[rows] and col f32[parts, cols],
 /// `adafactor_vector`, with state v f32[as the parameter], and, with a state m beside them,
 /// `adafactor_moment` and `adafactor_vector_moment`. Shazeer & Stern 2018, arXiv:1804.04235, each part for

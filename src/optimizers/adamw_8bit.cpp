@@ -10,19 +10,17 @@
 namespace plimsoll::optimizers {
 namespace {
 
-/// bitsandbytes' min_8bit_size.
-constexpr int64_t kLeastElements = 4096;
-
 std::string_view adamw_8bit_rule(const Ruled& parameter) {
-  return parameter.shape.num_elements() < kLeastElements ? "adamw" : "adamw_8bit";
+  return parameter.shape.num_elements() < kLeastCodedElements ? "adamw" : "adamw_8bit";
 }
 
-/// Small even side by side; or all large, and each but the last of whole blocks.
-bool lie_together_8bit(std::span<const ir::Shape> tensors) {
-  const auto is_small = [](const ir::Shape& shape) { return shape.num_elements() < kLeastElements; };
+}  // namespace
+
+bool lie_together_in_blocks(std::span<const ir::Shape> tensors) {
+  const auto is_small = [](const ir::Shape& shape) { return shape.num_elements() < kLeastCodedElements; };
   int64_t elements = 0;
   for (const ir::Shape& shape : tensors) elements += shape.num_elements();
-  if (elements < kLeastElements) return true;
+  if (elements < kLeastCodedElements) return true;
   const auto ends_a_block = [](const ir::Shape& shape) {
     return shape.num_elements() % ops::kCodeBlock == 0;
   };
@@ -30,15 +28,13 @@ bool lie_together_8bit(std::span<const ir::Shape> tensors) {
          std::ranges::all_of(tensors.first(tensors.size() - 1), ends_a_block);
 }
 
-}  // namespace
-
 OptimizerGroup adamw_8bit_optimizers() {
   static constexpr std::string_view kSettings[] = {"adam_beta1", "adam_beta2", "adam_epsilon"};
   static constexpr OptimizerDef kDefs[] = {{.name = "adamw_8bit",
                                             .rule = adamw_8bit_rule,
                                             .num_fields = ops::kAdamwFields,
                                             .write_row = write_adamw_row,
-                                            .lie_together = lie_together_8bit,
+                                            .lie_together = lie_together_in_blocks,
                                             .settings = kSettings}};
   return kDefs;
 }

@@ -88,7 +88,11 @@ struct Rule {
 /// Empty where the optimizer has none for the parameter.
 std::string_view rule_of(const OptimizerDef& def, const OptimizerOptions& options, const ir::Shape& shape,
                          const Update& u) {
-  return def.rule({shape, u.kind, u.is_hidden, options.momentum});
+  const std::string_view rule = def.rule({shape, u.kind, u.is_hidden, options.momentum});
+  const bool is_coded = rule == "adamw" && shape.num_elements() >= kLeastCodedElements;
+  return is_coded && options.state.codes != MomentCodes::kNone
+             ? ops::fp8_rule_name(options.state.codes == MomentCodes::kCoat)
+             : rule;
 }
 
 Error no_rule(const OptimizerDef& def, const Update& u, const ir::Shape& shape) {

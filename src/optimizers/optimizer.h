@@ -40,6 +40,9 @@ struct Update {
   ir::ParameterKind kind = ir::ParameterKind::kLinear;
 };
 
+/// Recipes that keep AdamW's moments as codes of 8 bits (ops/tensor_rules.h); small tensors keep f32.
+enum class MomentCodes : uint8_t { kNone, kFp8Lm, kCoat };
+
 /// How the training state is kept, beside the parameters, whose states say it themselves. Arithmetic is f32.
 struct StateDtypes {
   /// Parameters have an f32 master each, "master.<parameter>": that is updated, the parameter is its nearest.
@@ -49,7 +52,8 @@ struct StateDtypes {
   ir::DType gradients = ir::DType::kF32;
   /// Of the accumulators: f32, or bf16 that each micro-batch is rounded onto stochastically.
   ir::DType accumulators = ir::DType::kF32;
-  ir::DType moments = ir::DType::kF32;  ///< of the optimizer's states
+  ir::DType moments = ir::DType::kF32;     ///< of the optimizer's states
+  MomentCodes codes = MomentCodes::kNone;  ///< of adamw and adam, in place of `moments`
   /// What the update stores in bf16, with no f32 copy of it anywhere, is rounded stochastically.
   bool stochastic = false;
   bool operator==(const StateDtypes&) const = default;

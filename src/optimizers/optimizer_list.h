@@ -44,6 +44,12 @@ struct OptimizerDef {
   [[nodiscard]] bool has_betas() const { return reads("adam_beta1"); }
 };
 
+/// Codes of 8 bits: tensors of fewer elements keep f32 moments (bitsandbytes' min_8bit_size).
+inline constexpr int64_t kLeastCodedElements = 4096;
+/// As OptimizerDef::lie_together where moments are codes: all small even side by side; or all large, and each
+/// but the last of whole blocks.
+bool lie_together_in_blocks(std::span<const ir::Shape> tensors);
+
 /// Null where there is none of that name.
 const OptimizerDef* find_optimizer(std::string_view name);
 

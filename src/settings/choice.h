@@ -70,6 +70,11 @@ enum class StateWord : uint8_t { kFp32, kBf16, kFp16 };
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<StateWord> = {"fp32", "bf16", "fp16"};
 
+/// training.state.moments: as they are, or as codes of 8 bits with scales (optimizers/optimizer.h).
+enum class MomentsWord : uint8_t { kFp32, kBf16, kFp8Lm, kCoat };
+template <>
+inline constexpr std::array<std::string_view, 4> kWords<MomentsWord> = {"fp32", "bf16", "fp8_lm", "coat"};
+
 enum class UpdateRounding : uint8_t { kAuto, kNearest, kStochastic };
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<UpdateRounding> = {"auto", "nearest", "stochastic"};

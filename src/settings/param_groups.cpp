@@ -7,6 +7,7 @@
 
 #include "io/suggest.h"
 #include "optimizers/optimizer_list.h"
+#include "settings/state_settings.h"
 #include "settings/wrong.h"
 
 namespace plimsoll::settings {
@@ -131,6 +132,8 @@ models::Selection selection_of(const TrainingSettings& training) {
   for (const ParamGroup& group : training.param_groups) selection.groups.push_back(group.params);
   if (const auto* def = optimizers::find_optimizer(training.optimizer))
     if (def->lie_together != nullptr) selection.lie_together = def->lie_together;
+  if (state_choice(training).dtypes.codes != optimizers::MomentCodes::kNone)
+    selection.lie_together = optimizers::lie_together_in_blocks;
   return selection;
 }
 

@@ -79,7 +79,7 @@ struct StateSettings {
   std::optional<bool> master_weights = {};  ///< nothing: auto
   OneOf<StateWord> gradients = StateWord::kFp32;
   OneOf<StateWord> accumulators = StateWord::kFp32;
-  OneOf<StateWord> moments = StateWord::kFp32;
+  OneOf<MomentsWord> moments = MomentsWord::kFp32;
   OneOf<UpdateRounding> rounding = UpdateRounding::kAuto;
 };
 

@@ -14,7 +14,7 @@ bool keeps_masters(const StateSettings& s) {
 
 /// Whether the update keeps anything in bf16 that it has nowhere in fp32.
 bool keeps_bf16(const StateSettings& s) {
-  return s.moments == StateWord::kBf16 || (s.weights == StateWord::kBf16 && !keeps_masters(s));
+  return s.moments == MomentsWord::kBf16 || (s.weights == StateWord::kBf16 && !keeps_masters(s));
 }
 
 /// Weights and gradients are fp32, or what the products are computed in.
@@ -36,6 +36,20 @@ Error inexact(const char* name, std::string_view now, std::string_view then) {
                   name, then));
 }
 
+optimizers::MomentCodes moment_codes(MomentsWord moments) {
+  if (moments == MomentsWord::kFp8Lm) return optimizers::MomentCodes::kFp8Lm;
+  return moments == MomentsWord::kCoat ? optimizers::MomentCodes::kCoat : optimizers::MomentCodes::kNone;
+}
+
+/// Codes are those of AdamW's two moments.
+Status check_moment_codes(const TrainingSettings& training) {
+  const bool has_codes = moment_codes(training.state.moments) != optimizers::MomentCodes::kNone;
+  if (!has_codes || training.optimizer == "adamw" || training.optimizer == "adam") return Ok{};
+  return wrong_setting(fmt::format("training.state.moments is {}, and training.optimizer is {}",
+                                   word(training.state.moments), training.optimizer),
+                       "set training.optimizer to adamw or adam, or training.state.moments to fp32");
+}
+
 }  // namespace
 
 StateChoice state_choice(const TrainingSettings& training, bool adapters) {
@@ -44,7 +58,8 @@ StateChoice state_choice(const TrainingSettings& training, bool adapters) {
           {.masters = keeps_masters(s) && !adapters,
            .gradients = state_format(s.gradients).dtype,
            .accumulators = state_format(s.accumulators).dtype,
-           .moments = state_format(s.moments).dtype,
+           .moments = s.moments == MomentsWord::kBf16 ? ir::DType::kBf16 : ir::DType::kF32,
+           .codes = moment_codes(s.moments),
            .stochastic = s.rounding != UpdateRounding::kNearest}};
 }
 
@@ -70,6 +85,7 @@ Status check_state(const TrainingSettings& training, std::vector<std::string>& n
   const StateSettings& s = training.state;
   PLIMSOLL_TRY(check_format("weights", s.weights, training.precision));
   PLIMSOLL_TRY(check_format("gradients", s.gradients, training.precision));
+  PLIMSOLL_TRY(check_moment_codes(training));
   if (s.weights == StateWord::kFp32 && s.master_weights.value_or(false))
     return wrong_setting(
         "training.state.master_weights is true, and the weights are fp32 themselves",
@@ -88,7 +104,8 @@ Status check_state(const TrainingSettings& training, std::vector<std::string>& n
 
 Status check_conversion(const TrainingSettings& then, const TrainingSettings& now) {
   const StateSettings &a = then.state, &b = now.state;
-  if (a.moments == StateWord::kFp32 && b.moments != StateWord::kFp32)
+  const bool is_coded = moment_codes(a.moments) != optimizers::MomentCodes::kNone;
+  if (a.moments != b.moments && (is_coded || b.moments != MomentsWord::kFp32))
     return inexact("moments", word(b.moments), word(a.moments));
   const bool had_f32 = a.weights == StateWord::kFp32 || keeps_masters(a),
              has_f32 = b.weights == StateWord::kFp32 || keeps_masters(b);

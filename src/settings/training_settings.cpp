@@ -36,10 +36,8 @@ void add_state(std::vector<Setting>& list) {
              "dtype of accumulated gradients; bf16: rounded, results depend on the micro-batches");
   accumulators.choices = {"fp32", "bf16"};
   add(std::move(accumulators));
-  Setting moments =
-      choice(PLIMSOLL_CHOICE(training.state.moments), kWhat, "dtype of the optimizer's moments");
-  moments.choices = {"fp32", "bf16"};
-  add(std::move(moments));
+  add(choice(PLIMSOLL_CHOICE(training.state.moments), kWhat,
+             "dtype of the optimizer's moments; fp8_lm, coat: FP8 codes with scales, of adamw and adam"));
   add(choice(PLIMSOLL_CHOICE(training.state.rounding), kWhat,
              "rounding of state that is kept only in bf16; auto: stochastic"));
 }

@@ -6,6 +6,7 @@ namespace plimsoll::cpu {
 
 std::span<const Kernel> adafactor_kernels();
 std::span<const Kernel> adamw_8bit_kernels();
+std::span<const Kernel> adamw_fp8_kernels();
 std::span<const Kernel> attention_kernels();
 std::span<const Kernel> accumulate_kernels();
 std::span<const Kernel> activation_kernels();
@@ -57,6 +58,7 @@ std::span<const Kernel> all_kernels() {
                                                                         adafactor_kernels(),
                                                                         adamw_8bit_kernels(),
                                                                         attention_kernels(),
+                                                                        adamw_fp8_kernels(),
                                                                         cast_kernels(),
                                                                         conv2d_input_kernels(),
                                                                         conv2d_kernels(),

@@ -23,6 +23,7 @@ Tensor state_of(const ops::RuleState& state, const ops::RuledTensor& tensor, uns
   for (uint32_t& bits : t.bits)
     bits = state.dtype == DType::kU8 ? random() % 256
                                      : std::bit_cast<uint32_t>(std::abs(std::bit_cast<float>(bits)));
+  if (state.dtype == DType::kF16) return as(DType::kF16, t);
   if (state.dtype) t.type.dtype = *state.dtype;
   return t;
 }
@@ -33,6 +34,10 @@ std::vector<Tensor> operands_of(const ops::TensorRule& rule, const ops::RuledTen
   std::vector<Tensor> in = {normal(tensor.shape, 1), normal(tensor.shape, 2)};
   for (const ops::RuleState& state : rule.states)
     in.push_back(state_of(state, tensor, static_cast<unsigned>(in.size() + 1)));
+  const bool is_fp8 = rule.name == ops::fp8_rule_name(false) || rule.name == ops::fp8_rule_name(true);
+  for (Tensor& t : in)  // E4M3: numbers that are not negative, as v is
+    for (uint32_t& bits : t.bits)
+      if (is_fp8 && t.type.dtype == DType::kU8) bits %= 127;
   in.insert(in.end(), {scalar(clip), table_of(rule)});
   return in;
 }

@@ -34,6 +34,7 @@ OpGroup rms_norm_ops();
 OpGroup layer_norm_ops();
 OpGroup layer_scale_ops();
 OpGroup linear_ops();
+OpGroup dequantize_operand_ops();
 OpGroup scaled_matmul_ops();
 OpGroup dora_ops();
 OpGroup embedding_adapters_ops();
@@ -59,28 +60,51 @@ namespace {
 
 std::vector<const ir::OpDef*> collect() {
   std::vector<const ir::OpDef*> all;
-  for (const OpGroup group : {structure_ops(),     views_ops(),
-                              copy_ops(),          rows_ops(),
-                              elementwise_ops(),   activation_ops(),
-                              random_ops(),        rms_norm_ops(),
-                              layer_norm_ops(),    linear_ops(),
-                              scaled_matmul_ops(), fp8_scaling_ops(),
-                              dora_ops(),          embedding_adapters_ops(),
-                              embedding_ops(),     positions_ops(),
-                              rope_ops(),          qk_norm_ops(),
-                              attention_ops(),     kv_cache_ops(),
-                              cross_entropy_ops(), head_loss_ops(),
-                              gather_rows_ops(),   label_loss_ops(),
-                              optimizer_ops(),     loss_scale_ops(),
-                              update_rules_ops(),  tensor_rules_ops(),
-                              pointwise_ops(),     reduce_ops(),
-                              strided_ops(),       batched_matmul_ops(),
-                              softmax_ops(),       gather_ops(),
-                              conv2d_ops(),        conv_norm_ops(),
-                              batch_norm_ops(),    normalize_pixels_ops(),
-                              pooling_ops(),       group_norm_ops(),
-                              layer_scale_ops(),   soft_cross_entropy_ops(),
-                              ranks_ops(),         accumulate_ops()})
+  for (const OpGroup group : {structure_ops(),
+                              views_ops(),
+                              copy_ops(),
+                              rows_ops(),
+                              elementwise_ops(),
+                              activation_ops(),
+                              random_ops(),
+                              rms_norm_ops(),
+                              layer_norm_ops(),
+                              linear_ops(),
+                              scaled_matmul_ops(),
+                              dequantize_operand_ops(),
+                              fp8_scaling_ops(),
+                              dora_ops(),
+                              embedding_adapters_ops(),
+                              embedding_ops(),
+                              positions_ops(),
+                              rope_ops(),
+                              qk_norm_ops(),
+                              attention_ops(),
+                              kv_cache_ops(),
+                              cross_entropy_ops(),
+                              head_loss_ops(),
+                              gather_rows_ops(),
+                              label_loss_ops(),
+                              optimizer_ops(),
+                              loss_scale_ops(),
+                              update_rules_ops(),
+                              tensor_rules_ops(),
+                              pointwise_ops(),
+                              reduce_ops(),
+                              strided_ops(),
+                              batched_matmul_ops(),
+                              softmax_ops(),
+                              gather_ops(),
+                              conv2d_ops(),
+                              conv_norm_ops(),
+                              batch_norm_ops(),
+                              normalize_pixels_ops(),
+                              pooling_ops(),
+                              group_norm_ops(),
+                              layer_scale_ops(),
+                              soft_cross_entropy_ops(),
+                              ranks_ops(),
+                              accumulate_ops()})
     for (const ir::OpDef& def : group) all.push_back(&def);
   std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
   for (size_t i = 1; i < all.size(); ++i)

@@ -1,5 +1,5 @@
-// Operands of products in FP8 and FP4: codes and scales as values of their own, and the two ops that make and
-// multiply them. The schemes are those of numerics/blocks.h.
+// Operands of products in FP8 and FP4: codes and scales as values of their own, and the ops that make,
+// multiply and read them. The schemes are those of numerics/blocks.h.
 //
 //   x f32|bf16 ─► quantize_operand ─► codes, scales (, amax) ─┐
 //   w          ─► quantize_operand ─► codes, scales (, amax) ─┴► scaled_matmul ─► y
@@ -36,10 +36,14 @@ namespace plimsoll::ops {
 ///   a codes [..., inner], `a_across` [rows = inner, m]; b codes [n, inner], `b_across` [inner, n]; n =
 ///   columns.
 ///   c [..., n] with a's leading axes, [m, n] where a lies across.
-/// A product is exact: codes times scales of blocks are bf16 numbers (below 2^-126 they may count as 0), sums
-/// are f32 in the order of the granules (backends/cpu/kernels/gemm/gemm.h). What is left of the scales, of
-/// tensors, multiplies each segment's sum of `segment` terms (absent: all) before it is added to c.
-/// `acc` f32: the sum goes on from there; the amax are nvfp4's.
+///
+/// Op `dequantize_operand`(codes, scales) {scheme, out?} -> x f32|bf16 [as codes]: the numbers that codes of
+/// a byte with scales of blocks of one row stand for, exact in bf16.
+///
+/// A product of scaled_matmul is exact: codes times scales of blocks are bf16 numbers (below 2^-126 they may
+/// count as 0), sums are f32 in the order of the granules (backends/cpu/kernels/gemm/gemm.h). What is left of
+/// the scales, of tensors, multiplies each segment's sum of `segment` terms (absent: all) before it is added
+/// to c. `acc` f32: the sum goes on from there; the amax are nvfp4's.
 
 /// Attributes of quantize_operand, as its kernels read them.
 numerics::OperandForm form_of(const ir::Attrs& attrs);

@@ -31,6 +31,8 @@
 #include "passes/recompute/recompute.h"
 #include "passes/recompute/recompute_cheap.h"
 #include "passes/recompute/second_backward.h"
+#include "passes/training/fp8_activations.h"
+#include "passes/training/keep_operands.h"
 #include "passes/training/optimizer_in_backward.h"
 
 namespace plimsoll::passes {
@@ -86,6 +88,20 @@ Status run_fp8(PassState& s) {
   PLIMSOLL_ASSIGN(s.fp8,
                   fp8(s.graph, {.keep = s.keep, .fp8 = s.options.fp8, .last_forward_op = s.last_forward_op}));
   follow(s.keep, s.fp8.replaced);
+  return Ok{};
+}
+
+Status run_keep_operands(PassState& s) {
+  if (!s.options.fp8.dumps_operands) return Ok{};
+  return keep_operands(s.graph, s.last_forward_op);
+}
+
+Status run_fp8_activations(PassState& s) {
+  if (!s.options.fp8.quantised_activations) return Ok{};
+  PLIMSOLL_ASSIGN(Fp8ActivationsReport report,
+                  fp8_activations(s.graph, {.keep = s.keep, .last_forward_op = s.last_forward_op}));
+  follow(s.keep, report.replaced);
+  for (Fp8Product& copy : report.copies) s.fp8.products.push_back(std::move(copy));
   return Ok{};
 }
 
@@ -201,11 +217,17 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::common_subexpressions, run_common_subexpressions},
     {"dead-code-2", kTidy, "Derivatives that no state takes go before anything looks at lifetimes.",
      &Options::dead_code, run_dead_code},
+    {"keep-operands", kTidy, "A dump asks for what products multiply; before it is quantised.", nullptr,
+     run_keep_operands},
     {"fp8", kTidy,
      "Marked products take quantised operands; behind autodiff, to which rounding is the identity, and "
      "before "
      "recompute, which may rebuild them.",
      nullptr, run_fp8},
+    {"fp8-activations", kTidy,
+     "Backward reads inputs of norms and activations from FP8 copies; before recompute, which makes them "
+     "again.",
+     nullptr, run_fp8_activations},
     {"fuse-linear-adds", kTidy, "An adapter's part of a gradient is added to the base's in place.",
      &Options::fuse_linear_adds, run_fusion<fuse_linear_adds>},
     {"fuse-pointwise-2", kTidy, "Derivatives of neighbours are joined as their ops were.",

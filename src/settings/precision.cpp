@@ -97,7 +97,8 @@ passes::Fp8Settings fp8_settings(const TrainingSettings& training) {
                    .stochastic = fp8.stochastic_rounding.value_or(true)},
           .delayed = {fp8.margin, fp8.amax_compute_algo == "most_recent"},
           .history_len = fp8.amax_history_len,
-          .random_state = std::string(planner::kRandomState)};
+          .random_state = std::string(planner::kRandomState),
+          .quantised_activations = fp8.quantized_activations};
 }
 
 void set_precision(const TrainingSettings& training, passes::PipelineOptions& options) {

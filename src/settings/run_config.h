@@ -60,6 +60,7 @@ struct Fp8Settings {
   double keep_last_layers = 0;                   ///< share of the blocks that stay in bf16
   std::optional<bool> stochastic_rounding = {};  ///< auto: on
   std::optional<bool> hadamard = {};
+  bool quantized_activations = false;  ///< backward reads inputs of norms and activations from FP8 copies
 };
 
 struct LossScaleSettings {

@@ -77,6 +77,8 @@ void add_training(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(training.fp8.hadamard), kWhat,
              "nvfp4: Hadamard transform of the operands of the weights' gradients; auto: true", 0, 1,
              "auto"));
+  add(plain(PLIMSOLL_FIELD(training.fp8.quantized_activations), kWhat,
+            "backward reads inputs of norms and activations from FP8 copies, which need less memory"));
   add(above(PLIMSOLL_FIELD(training.loss_scale.fixed), kWhat,
             "a static scale; a number in place of loss_scale's map means this", kLeastScale, kMostScale));
   add(above(PLIMSOLL_FIELD(training.loss_scale.init_scale), kWhat, "initial scale", kLeastScale, kMostScale));

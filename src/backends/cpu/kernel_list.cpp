@@ -15,6 +15,7 @@ std::span<const Kernel> conv2d_input_kernels();
 std::span<const Kernel> conv2d_kernels();
 std::span<const Kernel> conv_norm_kernels();
 std::span<const Kernel> cross_entropy_kernels();
+std::span<const Kernel> dequantize_operand_kernels();
 std::span<const Kernel> dora_kernels();
 std::span<const Kernel> elementwise_kernels();
 std::span<const Kernel> embedding_adapters_kernels();
@@ -57,13 +58,14 @@ std::span<const Kernel> all_kernels() {
                                                                         activation_kernels(),
                                                                         adafactor_kernels(),
                                                                         adamw_8bit_kernels(),
-                                                                        attention_kernels(),
                                                                         adamw_fp8_kernels(),
+                                                                        attention_kernels(),
                                                                         cast_kernels(),
                                                                         conv2d_input_kernels(),
                                                                         conv2d_kernels(),
                                                                         conv_norm_kernels(),
                                                                         cross_entropy_kernels(),
+                                                                        dequantize_operand_kernels(),
                                                                         dora_kernels(),
                                                                         elementwise_kernels(),
                                                                         embedding_adapters_kernels(),

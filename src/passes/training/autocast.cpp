@@ -100,7 +100,8 @@ class Autocast {
 
   Choice choose(const Op& op) {
     if (const PrecisionOverride* o = overriding(op); o != nullptr)
-      return {o->precision, fmt::format("precision_overrides: {}", o->pattern), o->fp8 && takes_fp8(op)};
+      return {o->precision, fmt::format("precision_overrides: {}", o->pattern),
+              o->fp8 && takes_fp8(graph_, op)};
     switch (op.def->autocast) {
       case AutocastClass::kLowPrecision:
         return options_.fp8.enabled ? product_choice(op) : Choice{options_.precision, "matrix products"};
@@ -117,15 +118,9 @@ class Autocast {
     return {Precision::kF32, widens ? "begins the residual stream, which is f32" : "stored as its operand"};
   }
 
-  /// Adapters are small, and weights in few bits have their own form.
-  bool takes_fp8(const Op& op) const {
-    return ir::takes_attr(op, "fp8") && !ir::is_block(graph_.type(op.inputs[1]).dtype) &&
-           op.layer.find("lora") == std::string::npos;
-  }
-
   Choice product_choice(const Op& op) const {
     if (op.block < 0) return {options_.precision, "outside the blocks"};
-    if (!takes_fp8(op)) return {options_.precision, "no linear layer of the model's own weights"};
+    if (!takes_fp8(graph_, op)) return {options_.precision, "no linear layer of the model's own weights"};
     if (op.block >= first_kept_block_) return {options_.precision, "fp8.keep_last_layers"};
     return {options_.precision, "a linear layer of a block", true};
   }

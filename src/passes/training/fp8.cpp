@@ -11,6 +11,7 @@
 
 #include "ir/builder.h"
 #include "ir/op_def.h"
+#include "ir/op_query.h"
 #include "ops/fp8_scaling.h"
 #include "ops/granules.h"
 #include "ops/op_list.h"
@@ -235,6 +236,11 @@ class Fp8Pass {
 };
 
 }  // namespace
+
+bool takes_fp8(const ir::Graph& graph, const Op& op) {
+  return ir::takes_attr(op, "fp8") && !ir::is_block(graph.type(op.inputs[1]).dtype) &&
+         op.layer.find("lora") == std::string::npos;
+}
 
 Result<Fp8Report> fp8(ir::Graph& graph, const Fp8PassOptions& options) {
   const Beginning beginning = begin(graph, options);

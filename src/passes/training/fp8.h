@@ -36,6 +36,9 @@ struct Fp8Settings {
   bool dumps = false;
   /// What the device computes a scaled_matmul of those types in, for the report; empty: it is not known.
   std::function<std::string_view(const ir::OpTypes&)> computed_in = {};
+  /// Backward reads the inputs of norms and activations from copies in FP8 (fp8_activations.h).
+  bool quantised_activations = false;
+  bool dumps_operands = false;  ///< see keep_operands.h; in any precision
 };
 
 struct Fp8PassOptions {
@@ -57,6 +60,10 @@ struct Fp8Report {
   std::vector<Fp8Product> products = {};
   int64_t slots = 0;  ///< of delayed scaling; 0: another recipe
 };
+
+/// Whether the op is a linear layer of the model's own weights or a gradient of one: adapters are small, and
+/// weights in few bits have their own form.
+bool takes_fp8(const ir::Graph& graph, const ir::Op& op);
 
 /// Linear time. Programs without marked ops stay as they are.
 Result<Fp8Report> fp8(ir::Graph& graph, const Fp8PassOptions& options);

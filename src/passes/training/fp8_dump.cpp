@@ -13,8 +13,9 @@ std::string_view operand_name(numerics::OperandRole role) {
   return role == numerics::OperandRole::kWeight ? "w" : "dy";
 }
 
-/// "model.layers.0.mlp.down_proj", by the weight's state; else the op's layer.
-std::string module_of(const ir::Op& weight, const std::string& layer) {
+}  // namespace
+
+std::string operand_module(const ir::Op& weight, const std::string& layer) {
   if (weight.def->state != ir::StateAccess::kRead) return layer;
   constexpr std::string_view kWeight = ".weight";
   std::string name = weight.attrs.str("name");
@@ -22,10 +23,8 @@ std::string module_of(const ir::Op& weight, const std::string& layer) {
   return name;
 }
 
-}  // namespace
-
 void OperandDump::name(ir::ValueId value, ir::ValueId weight, const std::string& layer) {
-  if (is_on_) modules_.emplace(value.index, module_of(rewriter_.producer(weight), layer));
+  if (is_on_) modules_.emplace(value.index, operand_module(rewriter_.producer(weight), layer));
 }
 
 void OperandDump::name_as(ir::ValueId value, ir::ValueId other) {

@@ -10,6 +10,9 @@
 
 namespace plimsoll::passes {
 
+/// The module of a weight, "model.layers.0.mlp.down_proj", by its state; else `layer`.
+std::string operand_module(const ir::Op& weight, const std::string& layer);
+
 class OperandDump {
  public:
   OperandDump(const Rewriter& rewriter, bool is_on) : rewriter_(rewriter), is_on_(is_on) {}

@@ -206,7 +206,7 @@ void add_machine_and_output(std::vector<Setting>& list) {
              "sample the machine every N seconds into events.jsonl; 0: never", 0, kMaxCount));
   add(plain(PLIMSOLL_FIELD(debug.dump_dir), kHow, "write step-%06d.safetensors of every step here"));
   add(plain(PLIMSOLL_FIELD(debug.dump), kHow, "contents of a dump",
-            {"loss", "gradients", "logits", "parameters", "buffers", "quantized"}));
+            {"loss", "gradients", "logits", "parameters", "buffers", "quantized", "operands"}));
   add(plain(PLIMSOLL_FIELD(debug.poison), kHow, "fill freed memory with signalling NaNs"));
   add(choice(PLIMSOLL_CHOICE(debug.plan), kHow, "arena: packed; separate: one buffer each"));
   add(number(PLIMSOLL_FIELD(debug.verify_steps), kHow,

@@ -37,6 +37,7 @@ planner::StepOptions run_options(const RunScope& scope, const settings::BatchSpl
   options.decay_all = config.training.weight_decay_scope == settings::DecayScope::kAll;
   settings::set_precision(config.training, options.pipeline);
   options.pipeline.fp8.dumps = dumps_steps(config) && config.dumps("quantized");
+  options.pipeline.fp8.dumps_operands = dumps_steps(config) && config.dumps("operands");
   options.pipeline.runs_twice = options.training && config.debug.verify_steps > 0;
   options.memory.separate = config.debug.plan == settings::PlanLayout::kSeparate;
   options.costs = scope.prepared.costs.get();

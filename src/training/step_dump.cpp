@@ -39,27 +39,30 @@ size_t add_views(const models::Model& model, const std::string& prefix, bool fro
   return first;
 }
 
-constexpr std::string_view kAmax = ".amax";
+constexpr std::string_view kAmax = ".amax", kQuantized = "q.", kOperands = "t.";
 
 std::string entry_name(const std::string& state) {
   if (!state.ends_with(kAmax)) return state;
   return state.substr(0, state.size() - kAmax.size()) + ".global_scale";
 }
 
-/// What pass fp8 keeps of operands: f32 first, so that each lies at its alignment, by name.
-std::vector<const ir::StateDecl*> quantized_states(const passes::SessionPlan& session) {
+/// What passes keep of operands, "q." those of pass fp8 and "t." those of keep_operands: f32 first, so that
+/// each lies at its alignment, by name.
+std::vector<const ir::StateDecl*> operand_states(const passes::SessionPlan& session,
+                                                 std::string_view prefix) {
   std::vector<const ir::StateDecl*> states;
   for (const int32_t i : session.states_by_name) {
     const ir::StateDecl& decl = session.states[static_cast<size_t>(i)].decl;
-    if (decl.state_class == ir::StateClass::kOutput && decl.name.starts_with("q.")) states.push_back(&decl);
+    if (decl.state_class == ir::StateClass::kOutput && decl.name.starts_with(prefix)) states.push_back(&decl);
   }
   std::ranges::stable_partition(states, [](const auto* s) { return s->type.dtype == ir::DType::kF32; });
   return states;
 }
 
-size_t add_quantized(const passes::SessionPlan& session, std::vector<io::SafetensorsEntry>& entries) {
+size_t add_operands(const passes::SessionPlan& session, std::string_view prefix,
+                    std::vector<io::SafetensorsEntry>& entries) {
   const size_t first = entries.size();
-  for (const ir::StateDecl* state : quantized_states(session))
+  for (const ir::StateDecl* state : operand_states(session, prefix))
     entries.push_back({entry_name(state->name), checkpoints::safetensors_name(state->type.dtype),
                        checkpoints::extents_of(state->type.shape)});
   return first;
@@ -111,7 +114,7 @@ struct Sum {
 Result<StepDump> StepDump::create(const settings::RunConfig& config, const strategy::Prepared& prepared,
                                   const passes::SessionPlan& session, int64_t step, bool initial) {
   std::vector<io::SafetensorsEntry> entries;
-  std::optional<size_t> loss, logits, gradients, quantized, parameters, buffers;
+  std::optional<size_t> loss, logits, gradients, quantized, operands, parameters, buffers;
   if (!initial && config.dumps("loss")) {
     loss = entries.size();
     entries.push_back({"loss", "F32", {1}});
@@ -123,7 +126,8 @@ Result<StepDump> StepDump::create(const settings::RunConfig& config, const strat
   }
   if (!initial && config.dumps("gradients"))
     gradients = add_views(*prepared.model, "grad.", /*frozen_too=*/false, entries);
-  if (!initial && config.dumps("quantized")) quantized = add_quantized(session, entries);
+  if (!initial && config.dumps("quantized")) quantized = add_operands(session, kQuantized, entries);
+  if (!initial && config.dumps("operands")) operands = add_operands(session, kOperands, entries);
   if (config.dumps("parameters"))
     parameters = add_views(*prepared.model, "param.", /*frozen_too=*/true, entries);
   if (!initial && config.dumps("buffers")) {
@@ -142,6 +146,7 @@ Result<StepDump> StepDump::create(const settings::RunConfig& config, const strat
   dump.logits_ = logits;
   dump.gradients_ = gradients;
   dump.quantized_ = quantized;
+  dump.operands_ = operands;
   dump.parameters_ = parameters;
   dump.buffers_ = buffers;
   return dump;
@@ -192,7 +197,7 @@ Status StepDump::write_gradients(const runtime::Session& session, std::span<std:
 Status StepDump::write_quantized(const runtime::Session& session) {
   if (!quantized_) return Ok{};
   size_t index = *quantized_;
-  for (const ir::StateDecl* state : quantized_states(session.plan())) {
+  for (const ir::StateDecl* state : operand_states(session.plan(), kQuantized)) {
     const size_t tensor = index++;
     if (state->name.ends_with(kAmax)) {  // as files of formats have it: the scale that follows from it
       PLIMSOLL_ASSIGN(const float amax, session.value<float>(state->name));
@@ -200,6 +205,18 @@ Status StepDump::write_quantized(const runtime::Session& session) {
       PLIMSOLL_TRY(writer_.write(tensor, std::as_bytes(std::span(&scale, 1))));
       continue;
     }
+    PLIMSOLL_TRY(session.read_pieces(
+        state->name, 0, state->type.bytes().count,
+        [&](std::span<const std::byte> piece, int64_t at) { return writer_.write(tensor, piece, at); }));
+  }
+  return Ok{};
+}
+
+Status StepDump::write_operands(const runtime::Session& session) {
+  if (!operands_) return Ok{};
+  size_t index = *operands_;
+  for (const ir::StateDecl* state : operand_states(session.plan(), kOperands)) {
+    const size_t tensor = index++;
     PLIMSOLL_TRY(session.read_pieces(
         state->name, 0, state->type.bytes().count,
         [&](std::span<const std::byte> piece, int64_t at) { return writer_.write(tensor, piece, at); }));

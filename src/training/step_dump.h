@@ -16,8 +16,8 @@ namespace plimsoll::training {
 /// One step's dump, `<dir>/step-%06d.safetensors`, complete or not there.
 class StepDump {
  public:
-  /// Which of loss, gradients, logits, parameters, buffers, quantized are written, as debug.dump asks;
-  /// `initial`: parameters alone.
+  /// Which of loss, gradients, logits, parameters, buffers, quantized, operands are written, as debug.dump
+  /// asks; `initial`: parameters alone.
   static Result<StepDump> create(const settings::RunConfig& config, const strategy::Prepared& prepared,
                                  const passes::SessionPlan& session, int64_t step, bool initial);
 
@@ -28,6 +28,8 @@ class StepDump {
   Status write_gradients(const runtime::Session& session, std::span<std::byte> scratch);
   /// Operands of products in FP8 as they entered the product, of the last micro-batch.
   Status write_quantized(const runtime::Session& session);
+  /// Operands of linear layers as they entered the product, of the last micro-batch.
+  Status write_operands(const runtime::Session& session);
   Status write_parameters(const runtime::Session& session);
   /// As their files have them, by their names there: "buffer.<name>".
   Status write_buffers(const runtime::Session& session);
@@ -40,7 +42,7 @@ class StepDump {
   io::SafetensorsWriter writer_;
   const strategy::Prepared* prepared_;
   /// Index of the first tensor of each kind.
-  std::optional<size_t> loss_, logits_, gradients_, quantized_, parameters_, buffers_;
+  std::optional<size_t> loss_, logits_, gradients_, quantized_, operands_, parameters_, buffers_;
 };
 
 }  // namespace plimsoll::training

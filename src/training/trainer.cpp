@@ -128,6 +128,7 @@ Status Trainer::run_micro_batches(StepEvent& event) {
   }
   if (dump_) PLIMSOLL_TRY(dump_->write_gradients(*session_, scratch_));
   if (dump_) PLIMSOLL_TRY(dump_->write_quantized(*session_));
+  if (dump_) PLIMSOLL_TRY(dump_->write_operands(*session_));
   if (update_program_ >= 0) PLIMSOLL_TRY(run_program(update_program_));
   const ScopedSpan span(SpanLane::kStep, "loss and norm to the host");
   PLIMSOLL_ASSIGN(const float loss, session_->value<float>(planner::kLossState));

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "program.h"
 #include "tensors.h"
 
@@ -92,6 +94,68 @@ TEST(Fp8, DelayedScalesDoNotDependOnTheMicroBatch) {
     EXPECT_EQ(whole.events, other.events) << split;
     EXPECT_TRUE(whole.model == other.model) << split;
   }
+}
+
+/// Copies are made of values that no split and no recomputation changes.
+TEST(Fp8, QuantizedActivationsHaveTheSameBitsHoweverTheyAreMade) {
+  const std::string recipe = " training.fp8.recipe=delayed training.fp8.quantized_activations=true";
+  const Result whole = train_fp8("training.micro_batch_size=2 memory.recompute=none" + recipe);
+  for (const char* how :
+       {"training.micro_batch_size=1 runtime.threads=3 debug.poison=true memory.recompute=none",
+        "training.micro_batch_size=2 memory.recompute=full",
+        "training.micro_batch_size=2 memory.recompute=mlp training.fp8.amax_history_len=1024",
+        "training.micro_batch_size=2 debug.dump_dir=dump debug.dump=[quantized,operands]"}) {
+    const Result other = train_fp8(how + recipe);
+    EXPECT_EQ(whole.events, other.events) << how;
+    EXPECT_TRUE(whole.model == other.model) << how;
+  }
+  const Result without = train_fp8("training.micro_batch_size=2 training.fp8.recipe=delayed");
+  EXPECT_NE(whole.events, without.events) << "backward reads the copies";
+}
+
+int64_t activation_bytes(const Folder& folder, const std::string& overrides) {
+  const Outcome plan = folder.run(
+      "plan run.yaml --json memory.recompute=none training.micro_batch_size=4 data.sequence_length=384 "
+      "'model.overrides={hidden_size: 192, intermediate_size: 512, head_dim: 64, vocab_size: 259}' "
+      "training.residual_in_fp32=false " +
+      overrides);
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  return number(plan.out, "activations");
+}
+
+/// Of all activations alive at the peak, temporary values too.
+TEST(Fp8, QuantizedActivationsNeedLessMemory) {
+  const Folder folder;
+  prepare_fp8(folder);
+  const int64_t bf16 = activation_bytes(folder, "training.precision=bf16"),
+                fp8 = activation_bytes(folder, "training.fp8.quantized_activations=true");
+  EXPECT_LE(static_cast<double>(fp8), 0.7 * static_cast<double>(bf16));
+  const Outcome plan =
+      folder.run("plan run.yaml --explain precision training.fp8.quantized_activations=true");
+  EXPECT_THAT(plan.out, HasSubstr("fp8-block-1x128"));
+  EXPECT_THAT(plan.out, HasSubstr("for backward"));
+}
+
+/// Of each linear layer the three operands, in each format, once.
+TEST(Fp8, ProfileShowsWhatFormatsDo) {
+  const Folder folder;
+  prepare_fp8(folder);
+  for (const std::string precision : {"bf16", "fp8", "fp32"}) {
+    const Outcome profile =
+        folder.run("profile run.yaml --formats --json --active 2 training.precision=" + precision);
+    ASSERT_EQ(profile.exit_code, 0) << profile.err;
+    int64_t events = 0;
+    for (size_t at = 0; (at = profile.out.find("\"event\": \"format\"", at)) != std::string::npos; ++at)
+      ++events;
+    EXPECT_EQ(events, 2 * 4 * 3 * 6) << "layers, modules, operands, formats";
+    EXPECT_THAT(profile.out, HasSubstr("\"layer\": \"model.layers.1.mlp.down_proj\", \"operand\": \"dy\", "
+                                       "\"as\": \"mxfp8\""));
+    EXPECT_THAT(profile.out, HasSubstr("\"snr_db\""));
+  }
+  const Outcome text = folder.run("profile run.yaml --formats --active 1");
+  EXPECT_THAT(text.out, HasSubstr("model.layers.0.self_attn.qkv_proj"));
+  EXPECT_THAT(text.out, HasSubstr("nvfp4 keeps least of"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("profile/.run")));
 }
 
 TEST(Fp8, ThePlanNamesProductsAndWhatStays) {

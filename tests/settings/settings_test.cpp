@@ -273,7 +273,7 @@ TEST(AssignSetting, TakesAndRefuses) {
       {"debug.dump", "[loss, logits]", "[loss, logits]"},
       {"debug.dump", "[loss, weights]",
        "debug.dump is \"weights\", expected a list of loss, gradients, logits, parameters, buffers, "
-       "quantized"},
+       "quantized, operands"},
   };
   for (const Row& row : rows)
     EXPECT_EQ(assigned(row.path, row.yaml), row.result) << row.path << "=" << row.yaml;

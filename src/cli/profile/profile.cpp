@@ -9,6 +9,7 @@
 #include "cli/console.h"
 #include "cli/explain/explain_memory.h"
 #include "cli/load_run.h"
+#include "cli/profile/profile_formats.h"
 #include "cli/profile/profile_ladder.h"
 #include "cli/profile/profile_queues.h"
 #include "cli/profile/profile_run.h"
@@ -30,7 +31,7 @@ struct ProfileArguments {
   profiling::ProfileSchedule schedule;
   std::string output = "profile";
   std::string by = std::string(profiling::kProfileByNames[0]);
-  bool memory = false, ladder = false, queues = false;
+  bool memory = false, ladder = false, queues = false, formats = false;
 };
 
 profiling::ProfileBy by_of(const std::string& name) {
@@ -83,6 +84,7 @@ Status run_profile(const ProfileArguments& arguments) {
   const ScratchRun scratch(arguments.output);
   PLIMSOLL_ASSIGN(const settings::RunConfig config, load_run(arguments.run));
   if (arguments.ladder) return climb_ladder(config, arguments.schedule, scratch.path, arguments.run.json);
+  if (arguments.formats) return profile_formats(config, arguments.schedule, scratch.path, arguments.run.json);
   Console console(arguments.run.json);
   PLIMSOLL_ASSIGN(const auto run,
                   open_run(short_run(config, arguments.schedule.num_steps(), scratch.path), console));
@@ -145,6 +147,9 @@ Command add_profile(Parser app) {
                    "instead of a trace, try settings that could make a step faster, each in short runs");
   command.add_flag("--queues", arguments->queues,
                    "record which copies overlap with kernels in training, in queues.json");
+  command.add_flag(
+      "--formats", arguments->formats,
+      "instead of a trace, show what number formats would do to the operands of each linear layer");
   command.footer(
       "example: plimsoll profile run.yaml --active 5 --output profile\n"
       "trace.json opens at ui.perfetto.dev; the run's own folder is left alone");

@@ -23,12 +23,12 @@ import picture  # noqa: E402
 LIMIT = 0.01  # of fp32's final loss
 
 
-def run(precision, seed, steps, log):
+def run(precision, seed, steps, log, overrides=()):
     """Losses of all steps, the held-out loss behind the last, and how many steps were skipped."""
     with tempfile.TemporaryDirectory() as scratch:
         command = ["build/plimsoll", "train", "examples/demo/run.yaml", "--json", "--resume", "never",
                    f"training.precision={precision}", f"training.seed={seed}", f"training.max_steps={steps}",
-                   "training.eval_steps=0", f"output.dir={scratch}/run", "data.cache_dir=demo/run/data"]
+                   "training.eval_steps=0", f"output.dir={scratch}/run", "data.cache_dir=demo/run/data", *overrides]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"curves: {' '.join(command)} left with {done.returncode}: {done.stderr}")
@@ -36,7 +36,7 @@ def run(precision, seed, steps, log):
     losses = [e["loss"] for e in events if e["event"] == "step"]
     held_out = [e["loss"] for e in events if e["event"] == "eval"][-1]
     skipped = sum(e.get("skipped", False) for e in events if e["event"] == "step")
-    log.write(json.dumps(dict(precision=precision, seed=seed, held_out=held_out, skipped=skipped, losses=losses)) + "\n")
+    log.write(json.dumps(dict(precision=precision, overrides=overrides, seed=seed, held_out=held_out, skipped=skipped, losses=losses)) + "\n")
     log.flush()
     return dict(losses=losses, held_out=held_out, skipped=skipped)
 

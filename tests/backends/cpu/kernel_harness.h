@@ -70,12 +70,13 @@ void for_each_isa(F body) {
   ASSERT_TRUE(select_isa(nullptr).ok());
 }
 
-/// body(results, where) of every instruction set, and of the card where there is one.
+/// body(results, where) of every instruction set, and of the card where there is one that takes the op.
 template <typename F>
 void for_each_backend(const OpRun& run, F body) {
-  if (cuda::fixtures::card() != nullptr) {
+  cuda::CudaDevice* card = cuda::fixtures::card();
+  if (card != nullptr && card->target().accepts(types_of(run, make_op(run)))) {
     runs_on_card().push_back(run.op);
-    body(run_on_card(*cuda::fixtures::card(), run), "card");
+    body(run_on_card(*card, run), "card");
   }
   if (on_card_alone()) return;
   for_each_isa([&](const std::string& isa) { body(run_cpu(run), isa); });

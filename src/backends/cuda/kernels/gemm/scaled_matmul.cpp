@@ -59,20 +59,30 @@ Status dequantize(const DequantizeCodes& a, Stream& stream) {
                        {kThreads}, 0, a);
 }
 
+/// The numbers of codes, in f32 or bf16.
+Status dequantize_operand(const KernelCall& call, Stream& stream) {
+  const TensorRef& out = call.outputs[0];
+  const int64_t cols = out.shape().dim(-1);
+  return dequantize({.matrix = coded_matrix(call, 0, ops::scheme_of(call.op->attrs, "scheme"), cols),
+                     .out = operand(out),
+                     .rows = out.shape().num_rows(),
+                     .cols = cols},
+                    stream);
+}
+
 /// The operands as bf16 numbers in `scratch`, and their product.
 Status multiply_numbers(const KernelCall& call, const ScaledProduct& p, const ScaledTarget& to,
                         std::byte* scratch, Stream& stream) {
-  auto* const a_numbers = reinterpret_cast<u16*>(scratch);
-  auto* const b_numbers = reinterpret_cast<u16*>(scratch + aligned(2 * p.m * p.k));
+  std::byte *const a_numbers = scratch, *const b_numbers = scratch + aligned(2 * p.m * p.k);
   PLIMSOLL_TRY(dequantize({.matrix = coded_matrix(call, 0, p.a, p.a_cols()),
-                           .out = a_numbers,
+                           .out = operand_at(a_numbers, ir::DType::kBf16),
                            .rows = p.a_across ? p.k : p.m,
                            .cols = p.a_cols()},
                           stream));
   for (int64_t first = 0; first < p.n; first += p.band()) {
     const int64_t columns = std::min(p.band(), p.n - first);
     PLIMSOLL_TRY(dequantize({.matrix = coded_matrix(call, 2, p.b, p.b_cols()),
-                             .out = b_numbers,
+                             .out = operand_at(b_numbers, ir::DType::kBf16),
                              .row = p.b_across ? 0 : first,
                              .column = p.b_across ? first : 0,
                              .rows = p.b_across ? p.k : columns,
@@ -182,7 +192,8 @@ Product ScaledTarget::product(int64_t m, int64_t n, int64_t k) const {
 }
 
 std::span<const Kernel> scaled_matmul_kernels() {
-  static constexpr Kernel kernels[] = {{.op = "scaled_matmul",
+  static constexpr Kernel kernels[] = {{.op = "dequantize_operand", .run = dequantize_operand},
+                                       {.op = "scaled_matmul",
                                         .run = scaled_matmul,
                                         .workspace_bytes = scaled_matmul_bytes,
                                         .accepts = accepts_scaled}};

@@ -49,10 +49,11 @@ extern "C" __global__ void dequantize_codes(const __grid_constant__ DequantizeCo
   const int bits = a.matrix.scheme.format == CodeFormat::kE2m1 ? 4 : 8;
   float v[8];
 #pragma unroll
-  for (int e = 0; e < 8; ++e)
-    v[e] = __fmul_rn(value_of(a.matrix.scheme.format, (u32)(codes >> bits * e) & ((1u << bits) - 1)), scale);
-  const Operand out{a.out, kBf16, 0};
-  store_part(out, at.row * a.cols + part, n, v, a.cols % 8 == 0 && aligned16(out));
+  for (int e = 0; e < 8; ++e) {
+    const u32 code = (u32)(codes >> bits * e) & ((1u << bits) - 1);
+    v[e] = rounded_to(__fmul_rn(value_of(a.matrix.scheme.format, code), scale), kBf16);
+  }
+  store_part(a.out, at.row * a.cols + part, n, v, a.cols % 8 == 0 && aligned16(a.out));
 }
 
 extern "C" __global__ void product_factor(const __grid_constant__ ProductFactor a) {

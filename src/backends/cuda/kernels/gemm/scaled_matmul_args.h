@@ -12,11 +12,11 @@ struct CodedMatrix {
   const void* scales = nullptr;
   i64 cols = 0;
 };
-/// out [rows, cols] in bf16: columns [column, column + cols) of rows [row, row + rows), codes times scales of
-/// blocks. `column` is a multiple of 8.
+/// out [rows, cols], f32 or bf16, which holds each number: columns [column, column + cols) of rows [row, row
+/// + rows), codes times scales of blocks. `column` is a multiple of 8.
 struct DequantizeCodes {
   CodedMatrix matrix;
-  u16* out = nullptr;
+  Operand out;
   i64 row = 0, column = 0, rows = 0, cols = 0;
 };
 /// What a product is multiplied with: a[0] b[0] inverse; and 1 behind it where it `adds` to what lies there,

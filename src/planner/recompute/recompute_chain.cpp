@@ -12,13 +12,14 @@ using passes::RecomputeUnit;
 /// The block that runs at each op: what is shared by several is hoisted away from its own, and ops of none
 /// run beside a block. So the least of those to come as long as blocks go forward, the last block at the
 /// loss, the largest of those to come behind it; what runs before the first block, and behind its backward,
-/// is the first's, as it saves nothing either.
+/// is the first's, as it saves nothing either. What blocks behind the last one do is counted as the last
+/// one's.
 std::vector<int32_t> running_blocks(const ir::Graph& graph, size_t loss, int32_t num_blocks) {
   const auto& order = graph.order();
   std::vector<int32_t> running(order.size());
   int32_t block = loss < order.size() ? 0 : num_blocks - 1;
   for (size_t i = order.size(); i-- > 0;) {
-    const int32_t own = graph.op(order[i]).block;
+    const int32_t own = std::min(graph.op(order[i]).block, num_blocks - 1);
     if (i == loss) block = num_blocks - 1;
     if (own >= 0) block = i > loss ? std::max(block, own) : std::min(block, own);
     running[i] = block;
@@ -35,7 +36,7 @@ Between measure(const passes::Program& program, AliveByBlock& most) {
   const std::vector<int64_t> alive = alive_bytes(program);
   const auto& order = program.graph.order();
   const auto last = static_cast<int32_t>(most.blocks.size()) - 1;
-  const auto is_last = [&](size_t i) { return program.graph.op(order[i]).block == last; };
+  const auto is_last = [&](size_t i) { return program.graph.op(order[i]).block >= last; };
   const size_t loss = place_of_loss(program.graph);
   size_t last_forward = 0, first_backward = order.size();
   for (size_t i = 0; i < order.size(); ++i) {

@@ -26,6 +26,16 @@ TEST(RecomputeChain, WhatIsAliveGrowsFromBlockToBlockWithAndWithoutAdapters) {
   }
 }
 
+/// Blocks behind the last one that has parameters are counted as its.
+TEST(RecomputeChain, BlocksBehindTheLastOneAreCountedAsTheLast) {
+  const TrainingPrograms programs = planned_small({.num_layers = 6, .lora = false, .finds_gains = true});
+  const passes::Program& program = *largest_backward(programs.session);
+  const AliveByBlock all = alive_by_block(program, 6), few = alive_by_block(program, 4);
+  ASSERT_EQ(few.blocks.size(), 4U);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(few.blocks[i], all.blocks[i]) << i;
+  EXPECT_GE(few.blocks[3], all.blocks[3]);
+}
+
 TrainingPrograms planned_smollm(passes::RecomputePolicy policy, bool finds_gains) {
   const std::unique_ptr<tasks::Task> task = tasks::make_causal_lm(/*documents=*/false);
   StepOptions options;

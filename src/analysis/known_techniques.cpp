@@ -36,6 +36,7 @@ class List {
     add_recompute();
     add_optimizer_in_backward();
     add_offload();
+    add_ranks();
     add_evaluation();
     add_precisions();
     add_state();
@@ -108,6 +109,20 @@ class List {
         {{"memory.offload", fmt::format("{{optimizer: {0}, masters: {0}}}", place)}}, note);
     add(kStep, "activations" + where, {{"memory.offload", fmt::format("{{activations: {}}}", place)}}, note);
     add(kStep, "everything" + where, {{"memory.offload", "{" + all + "}"}}, note);
+  }
+
+  /// What each rank holds; the same bits.
+  void add_ranks() {
+    constexpr const char* kSetting = "distributed.mode";
+    if (config_.distributed.num_ranks() == 1) return;
+    const std::string current = now(kSetting) == "auto" ? "ddp" : now(kSetting);
+    for (const auto& [mode, name] :
+         {std::pair<std::string, std::string>{"ddp", "all state on each rank (ddp)"},
+          {"zero1", "optimizer state shared by the ranks (ZeRO-1)"}})
+      if (mode != current && takes(kSetting, mode)) add(kStep, name, {{kSetting, mode}});
+    // With several micro-batches the split is part of what is trained.
+    if (current != "zero2" && takes(kSetting, "zero2"))
+      add(kState, "gradients shared, too (ZeRO-2)", {{kSetting, "zero2"}}, "a step is one micro-batch");
   }
 
   void add_evaluation() {

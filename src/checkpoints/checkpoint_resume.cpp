@@ -210,6 +210,14 @@ Result<std::optional<Checkpoint>> open_first_intact(const ResumeChoice& choice, 
 Status load_checkpoint(const Checkpoint& checkpoint, const models::Model& model, runtime::Session& session,
                        int num_threads) {
   const Places places(checkpoint, model, session);
+  const bool shares_masters = std::ranges::any_of(
+      model.parameters(), [&](const models::Parameter& p) { return shares_master(p, session); });
+  if (places.follows() && shares_masters)
+    return Error{
+        ErrorCode::kInvalidArgument,
+        "the checkpoint keeps weights in another precision, and ranks that share masters cannot round "
+        "them in this version",
+        checkpoint.path, "resume with distributed.mode=ddp, or with training.state as it was"};
   for (const auto& [name, tensors] : places.by_file())
     PLIMSOLL_TRY(read_file(checkpoint, name, tensors, session, num_threads));
   return places.follows() ? round_masters(model, session, num_threads) : Status(Ok{});

@@ -83,7 +83,7 @@ Result<FinalWeights> FinalWeights::create(const models::Model& model, const pass
     const bool is_averaged = session.find_state(average) != nullptr;
     weights.plain_ = weights.plain_ && p.dtype == format.dtype && !is_averaged;
     const std::string exact = is_averaged ? average : optimizers::master_name(p.name);
-    const bool from_exact = is_averaged || (p.dtype != format.dtype && session.find_state(exact) != nullptr);
+    const bool from_exact = is_averaged || (p.dtype != format.dtype && session.has_state(exact));
     const ir::DType stored = from_exact ? ir::DType::kF32 : p.dtype;
     const int64_t bytes = ir::bits(stored) / 8, row = p.shape.num_elements() / p.shape.dim(0);
     for (const models::ParameterView& view : p.views)

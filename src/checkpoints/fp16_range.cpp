@@ -205,7 +205,7 @@ Status check_fp16_range(const settings::RunConfig& config, const models::Model& 
     const std::optional<Fp16Use> use = roundings.of(p);
     const bool is_f16 = p.dtype == ir::DType::kF16;
     const std::string master = optimizers::master_name(p.name);
-    if (!use || (is_f16 && session.plan().find_state(master) == nullptr)) continue;
+    if (!use || (is_f16 && !session.plan().has_state(master))) continue;
     const std::string& state = is_f16 ? master : p.name;
     PLIMSOLL_ASSIGN(CheckedPiece all, checked_values(p, *use, state, session));
     for (const int64_t count = all.count; all.first < count; all.first += kPieceElements) {

@@ -141,25 +141,32 @@ Status read_piece(const LoadPiece& piece, runtime::Session& session) {
       });
 }
 
+void add_pieces(const WeightSource& source, const std::string& state, const runtime::Session& session,
+                std::vector<LoadPiece>& pieces) {
+  const ir::DType dtype = session.type(state).dtype;
+  const ir::Shape& shape = source.parameter->shape;
+  if (ir::is_block(dtype)) {  // whole: its scales are scaled together
+    pieces.push_back({&source, state, 0, dtype, 0, shape.num_elements()});
+    return;
+  }
+  const int64_t bytes = ir::bits(dtype) / 8, row = shape.num_elements() / shape.dim(0);
+  const int64_t view = source.view->row * row * bytes;
+  const int64_t elements = source.view->shape.num_elements();
+  for (int64_t first = 0; first < elements; first += kLoadBytes / 4)
+    pieces.push_back(
+        {&source, state, view + first * bytes, dtype, first, std::min(kLoadBytes / 4, elements - first)});
+}
+
 std::vector<LoadPiece> cut_into_pieces(const models::Model& model, const WeightMatch& match,
                                        const runtime::Session& session) {
   std::vector<LoadPiece> pieces;
   for (const WeightSource& source : match.sources) {
     if (starts_quantized(model, source)) continue;
     const std::string& name = source.parameter->name;
-    const std::string state = has_master(*source.parameter, session) ? optimizers::master_name(name) : name;
-    const ir::DType dtype = session.type(state).dtype;
-    const ir::Shape& shape = source.parameter->shape;
-    if (ir::is_block(dtype)) {  // whole: its scales are scaled together
-      pieces.push_back({&source, state, 0, dtype, 0, shape.num_elements()});
-      continue;
-    }
-    const int64_t bytes = ir::bits(dtype) / 8, row = shape.num_elements() / shape.dim(0);
-    const int64_t view = source.view->row * row * bytes;
-    const int64_t elements = source.view->shape.num_elements();
-    for (int64_t first = 0; first < elements; first += kLoadBytes / 4)
-      pieces.push_back(
-          {&source, state, view + first * bytes, dtype, first, std::min(kLoadBytes / 4, elements - first)});
+    const bool is_mastered = has_master(*source.parameter, session);
+    add_pieces(source, is_mastered ? optimizers::master_name(name) : name, session, pieces);
+    // No rank has all of a master that ranks share: the weights follow from the file as well.
+    if (shares_master(*source.parameter, session)) add_pieces(source, name, session, pieces);
   }
   // In the files' order, so that a cold disk reads ahead.
   std::stable_sort(pieces.begin(), pieces.end(), [](const LoadPiece& a, const LoadPiece& b) {

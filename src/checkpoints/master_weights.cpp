@@ -11,7 +11,11 @@
 namespace plimsoll::checkpoints {
 
 bool has_master(const models::Parameter& parameter, const runtime::Session& session) {
-  return session.plan().find_state(optimizers::master_name(parameter.name)) != nullptr;
+  return session.plan().has_state(optimizers::master_name(parameter.name));
+}
+
+bool shares_master(const models::Parameter& parameter, const runtime::Session& session) {
+  return session.plan().find_shared(optimizers::master_name(parameter.name)) != nullptr;
 }
 
 bool has_masters(const models::Model& model, const runtime::Session& session) {
@@ -25,6 +29,7 @@ Status round_masters(const models::Model& model, runtime::Session& session, int 
   PLIMSOLL_TRY(reader.mark());
   for (const models::Parameter& p : model.parameters()) {
     if (!has_master(p, session)) continue;  // a frozen one is what it was read as
+    if (shares_master(p, session)) continue;
     const std::string master = optimizers::master_name(p.name);
     const auto round = [&](std::span<std::byte> weights, int64_t first) {
       const auto bytes = static_cast<int64_t>(weights.size());

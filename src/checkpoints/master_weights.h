@@ -14,8 +14,10 @@ namespace plimsoll::checkpoints {
 bool has_master(const models::Parameter& parameter, const runtime::Session& session);
 /// Whether any of the session's parameters has.
 bool has_masters(const models::Model& model, const runtime::Session& session);
-/// Every parameter with a master becomes its master's nearest value, as the update leaves it. Errors: of
-/// the device.
+/// Whether ranks share the parameter's master: this one has a piece of it.
+bool shares_master(const models::Parameter& parameter, const runtime::Session& session);
+/// Every parameter with a master that this rank has becomes its master's nearest value, as the update leaves
+/// it. Errors: of the device.
 Status round_masters(const models::Model& model, runtime::Session& session, int num_threads);
 
 }  // namespace plimsoll::checkpoints

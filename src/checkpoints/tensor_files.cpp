@@ -64,6 +64,15 @@ const models::Parameter* owner(const models::Model& model, const ir::StateDecl& 
   return longest;
 }
 
+void add_state(const models::Model& model, const ir::StateDecl& decl, std::vector<StoredTensor>& tensors) {
+  if (const models::Parameter* p = owner(model, decl)) {
+    const std::string prefix = decl.name.substr(0, decl.name.size() - p->name.size());
+    add_cut(*p, prefix, decl, tensors);
+  } else {
+    tensors.push_back(whole(decl));
+  }
+}
+
 }  // namespace
 
 Result<io::SafetensorsLayout> layout_of(const std::vector<StoredTensor>& tensors) {
@@ -148,14 +157,16 @@ bool is_optimizer_tensor(const ir::StateDecl& decl) {
 
 std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const passes::SessionPlan& session) {
   std::vector<StoredTensor> tensors;
-  for (const passes::SessionState& s : session.states) {
-    if (!is_optimizer_tensor(s.decl)) continue;
-    if (const models::Parameter* p = owner(model, s.decl)) {
-      const std::string prefix = s.decl.name.substr(0, s.decl.name.size() - p->name.size());
-      add_cut(*p, prefix, s.decl, tensors);
-    } else {
-      tensors.push_back(whole(s.decl));
+  for (size_t i = 0; i < session.states.size(); ++i) {
+    const ir::StateDecl& decl = session.states[i].decl;
+    if (!is_optimizer_tensor(decl)) continue;
+    bool is_shared = false;
+    for (const passes::SharedState& s : session.shared) {
+      if (s.state != static_cast<int32_t>(i)) continue;
+      add_state(model, {s.name, s.type, decl.state_class}, tensors);
+      is_shared = true;
     }
+    if (!is_shared) add_state(model, decl, tensors);
   }
   return tensors;
 }

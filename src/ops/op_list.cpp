@@ -55,6 +55,7 @@ OpGroup loss_scale_ops();
 OpGroup tensor_rules_ops();
 OpGroup update_rules_ops();
 OpGroup ranks_ops();
+OpGroup shard_ops();
 
 namespace {
 
@@ -104,6 +105,7 @@ std::vector<const ir::OpDef*> collect() {
                               layer_scale_ops(),
                               soft_cross_entropy_ops(),
                               ranks_ops(),
+                              shard_ops(),
                               accumulate_ops()})
     for (const ir::OpDef& def : group) all.push_back(&def);
   std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->name < b->name; });

@@ -33,9 +33,11 @@ Result<Types> infer_exchange(const OpTypes& t) {
 Result<Types> infer_gather_ranks(const OpTypes& t) {
   Operands in(t, 1, {"x"});
   if (!in) return in.error();
-  check_ranks(in, t).require(t.inputs[0].shape.rank() < Shape::kMaxRank, "x has too many axes", {0});
+  in.require(t.inputs[0].shape.rank() < Shape::kMaxRank, "x has too many axes", {0})
+      .require(!ir::is_block(t.inputs[0].dtype), "x must be of a plain dtype", {0})
+      .require(ranks_of(t) >= 1, "ranks must be positive");
   if (!in) return in.error();
-  return in.results({{DType::kF32, with_first(ranks_of(t), t.inputs[0].shape)}});
+  return in.results({{t.inputs[0].dtype, with_first(ranks_of(t), t.inputs[0].shape)}});
 }
 
 Result<Types> infer_sum_ranks(const OpTypes& t) {
@@ -52,10 +54,11 @@ Result<Types> infer_sum_ranks(const OpTypes& t) {
 Result<Types> infer_all_gather(const OpTypes& t) {
   Operands in(t, 2, {"piece", "x"});
   if (!in) return in.error();
-  check_ranks(in, t);
-  if (!in) return in.error();
-  in.require(t.inputs[0].num_elements() == piece_elements(t.inputs[1].num_elements(), ranks_of(t)),
-             "piece is not of x", {0, 1});
+  const TensorType &piece = t.inputs[0], &x = t.inputs[1];
+  in.require(ranks_of(t) >= 1, "ranks must be positive")
+      .require(piece.dtype == x.dtype && !ir::is_block(x.dtype) && ir::bits(x.dtype) % 8 == 0 &&
+                   piece.num_elements() * ranks_of(t) >= x.num_elements(),
+               "piece is not of x", {0, 1});
   return in.results({t.inputs[1]});
 }
 
@@ -107,7 +110,6 @@ OpGroup ranks_ops() {
        .attrs = {int_attr("ranks")},
        .infer = infer_gather_ranks,
        .reference = reference_repeat,
-       .autocast = kF32,
        .recompute = kNever,
        .has_effect = true},
       {.name = "sum_ranks",
@@ -128,7 +130,6 @@ OpGroup ranks_ops() {
        .attrs = {int_attr("ranks")},
        .infer = infer_all_gather,
        .reference = reference_repeat,
-       .autocast = kF32,
        .recompute = kNever,
        .consumes = {{0, 1}},
        .has_effect = true},

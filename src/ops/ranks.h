@@ -52,11 +52,12 @@ void in_order_of_ranks(int64_t ranks, Copy copy, Add add, CopyLevel copy_level, 
 
 /// f32 x -> f32[ranks, piece_elements]: every rank's part of this rank's piece. Op `exchange` {ranks}.
 ir::ValueId exchange(ir::Builder& b, ir::ValueId x, int64_t ranks);
-/// f32 x[…] -> f32[ranks, …]: every rank's x. Op `gather_ranks` {ranks}.
+/// x[…] -> [ranks, …]: every rank's x. Op `gather_ranks` {ranks}.
 ir::ValueId gather_ranks(ir::Builder& b, ir::ValueId x, int64_t ranks);
 /// f32[ranks, …] -> f32[…]: the sum over ranks, in f32 and in their order. Op `sum_ranks`.
 ir::ValueId sum_ranks(ir::Builder& b, ir::ValueId received);
-/// Writes every rank's piece where `x` lies, of whose type the result is. Op `all_gather` {ranks}.
+/// Writes every rank's piece, rank r's from r * piece on, where `x` of the same plain dtype lies, of whose
+/// type the result is. Op `all_gather` {ranks}.
 ir::ValueId all_gather(ir::Builder& b, ir::ValueId piece, ir::ValueId x, int64_t ranks);
 
 }  // namespace plimsoll::ops

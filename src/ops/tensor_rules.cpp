@@ -8,6 +8,7 @@
 #include "ops/operands.h"
 #include "ops/philox.h"
 #include "ops/rounding.h"
+#include "ops/update_draws.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -31,7 +32,8 @@ std::vector<std::string_view> operand_names(const TensorForm& form) {
 /// clip, groups and random, which begin at operand `first`.
 void check_shared(Operands& in, const TensorForm& form, const OpTypes& t, size_t first) {
   in.same_dtype(first, DType::kF32).same_dtype(first + 1, DType::kF32).shaped(first, Shape{1});
-  if (form.draws) in.same_dtype(first + 2, DType::kI32).shaped(first + 2, Shape{4});
+  if (form.draws) in.same_dtype(first + 2, DType::kI32);
+  if (form.draws && t.inputs[first + 2].shape != Shape{kOwnDraws}) in.shaped(first + 2, Shape{4});
   for (const std::string_view name : {"rounded", "copy"}) check_short(in, t, name);
   const Shape& groups = t.inputs[first + 1].shape;
   in.require(groups.rank() == 2 && groups.dim(1) >= form.rule->num_fields,
@@ -91,12 +93,12 @@ Cost cost(const OpTypes& t) {
 }
 
 /// `values` into result `result`, drawn for where it is bf16.
-void put(RefContext& ctx, const std::optional<RandomStream>& stream, const std::vector<double>& values,
+void put(RefContext& ctx, const std::optional<UpdateDraws>& stream, const std::vector<double>& values,
          size_t result) {
   RefTensor& out = *ctx.outputs[result];
   const bool draws = stream && out.type.dtype == DType::kBf16;
-  const size_t first = at(first_element(ctx.op.attrs));
-  const auto word = [&](size_t element) { return random_words(*stream, element / 4)[element % 4]; };
+  const size_t first = stream ? at(stream->first) : 0;
+  const auto word = [&](size_t element) { return random_words(stream->stream, element / 4)[element % 4]; };
   for (size_t i = 0; i < values.size(); ++i)
     out.data[i] = draws ? rounded_stochastically(values[i], update_bits(word(first + i), result)) : values[i];
 }
@@ -109,7 +111,7 @@ void reference(RefContext& ctx) {
   std::vector<double> param = ctx.inputs[0]->data, gradient = ctx.inputs[1]->data;
   std::vector<std::vector<double>> states;
   for (size_t s = 0; s < form.rule->states.size(); ++s) states.push_back(ctx.inputs[2 + s]->data);
-  std::optional<RandomStream> stream;
+  std::optional<UpdateDraws> stream;
   if (!std::isnan(clip)) {
     for (double& g : gradient) g = (form.rounded ? rounded(g, *form.rounded) : g) * clip;
     const RuledTensor tensor = tensor_of(ctx.inputs[0]->type.shape, ctx.op.attrs);
@@ -117,10 +119,9 @@ void reference(RefContext& ctx) {
                         gradient, param, states};
     form.rule->apply(update);
     if (form.draws) {
-      const auto word = [&](size_t i) {
-        return static_cast<uint32_t>(static_cast<int32_t>(ctx.inputs[clip_operand + 2]->data[i]));
-      };
-      stream = RandomStream{word(0), word(1), word(2), 0, static_cast<uint32_t>(ctx.op.attrs.i64("key"))};
+      const auto& words = ctx.inputs[clip_operand + 2]->data;
+      const auto word = [&](size_t i) { return static_cast<uint32_t>(static_cast<int32_t>(words[i])); };
+      stream = update_draws(std::ssize(words), word, ctx.op.attrs.i64("key"), form.first);
     }
   }
   put(ctx, stream, param, 0);

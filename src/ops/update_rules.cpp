@@ -9,6 +9,7 @@
 #include "ops/operands.h"
 #include "ops/philox.h"
 #include "ops/rounding.h"
+#include "ops/update_draws.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -63,7 +64,7 @@ std::vector<std::string_view> shared_names(const UpdateForm& form) {
 void check_shared(Operands& in, const UpdateForm& form, const OpTypes& t, size_t first) {
   form.draws ? in.floating({first, first + 1}, {first + 2}) : in.floating({first, first + 1});
   in.shaped(first, Shape{1});
-  if (form.draws) in.shaped(first + 2, Shape{4});
+  if (form.draws && in && t.inputs[first + 2].shape != Shape{kOwnDraws}) in.shaped(first + 2, Shape{4});
   for (const std::string_view name : {"rounded", "copy"}) check_short(in, t, name);
 }
 
@@ -147,12 +148,12 @@ struct Tensor {
   size_t first, result;  ///< its operands and results
   double clip;
   const double* group;
-  std::optional<RandomStream> stream;
+  std::optional<UpdateDraws> draws;
 };
 
-/// `element` of the tensor of which this one may be a window.
 double stored(double value, const Tensor& tensor, size_t result, size_t element) {
-  const uint32_t word = random_words(*tensor.stream, element / 4)[element % 4];
+  element += static_cast<size_t>(tensor.draws->first);
+  const uint32_t word = random_words(tensor.draws->stream, element / 4)[element % 4];
   return rounded_stochastically(value, update_bits(word, result));
 }
 
@@ -169,21 +170,20 @@ void apply(RefContext& ctx, const UpdateForm& form, const Tensor& tensor) {
       rule.apply((form.rounded ? rounded(g, *form.rounded) : g) * tensor.clip, tensor.group, element.data());
     for (size_t r = 0; r < element.size(); ++r) {
       RefTensor& result = *ctx.outputs[tensor.result + r];
-      const bool draws = tensor.stream && !skipped && result.type.dtype == DType::kBf16;
-      result.data[i] = draws ? stored(element[r], tensor, r, i + at(form.first)) : element[r];
+      const bool draws = tensor.draws && !skipped && result.type.dtype == DType::kBf16;
+      result.data[i] = draws ? stored(element[r], tensor, r, i) : element[r];
     }
     if (form.copy) ctx.outputs[tensor.result + element.size()]->data[i] = element[0];
   }
 }
 
-/// The stream of a tensor's key, where the op draws; `random` is the operand.
-std::optional<RandomStream> stream_of(const RefContext& ctx, const UpdateForm& form, size_t random,
-                                      int64_t key) {
+/// What a tensor's key stands for, where the op draws; `random` is the operand.
+std::optional<UpdateDraws> draws_of(const RefContext& ctx, const UpdateForm& form, size_t random,
+                                    int64_t key) {
   if (!form.draws) return std::nullopt;
-  const auto word = [&](size_t i) {
-    return static_cast<uint32_t>(static_cast<int32_t>(ctx.inputs[random]->data[i]));
-  };
-  return RandomStream{word(0), word(1), word(2), 0, static_cast<uint32_t>(key)};
+  const auto& words = ctx.inputs[random]->data;
+  const auto word = [&](size_t i) { return static_cast<uint32_t>(static_cast<int32_t>(words[i])); };
+  return update_draws(std::ssize(words), word, key, form.first);
 }
 
 void reference_one(RefContext& ctx) {
@@ -192,7 +192,7 @@ void reference_one(RefContext& ctx) {
   apply(ctx, form,
         {0, 0, ctx.inputs[clip]->data[0],
          &ctx.inputs[clip + 1]->data[at(ctx.op.attrs.i64("group") * ctx.inputs[clip + 1]->type.shape.dim(1))],
-         stream_of(ctx, form, clip + 2, form.draws ? ctx.op.attrs.i64("key") : 0)});
+         draws_of(ctx, form, clip + 2, form.draws ? ctx.op.attrs.i64("key") : 0)});
 }
 
 void reference_multi_tensor(RefContext& ctx) {
@@ -202,7 +202,7 @@ void reference_multi_tensor(RefContext& ctx) {
     apply(ctx, form,
           {form.num_shared() + form.rule->num_operands() * k, form.num_results() * k, ctx.inputs[0]->data[0],
            &ctx.inputs[1]->data[at(group[k] * ctx.inputs[1]->type.shape.dim(1))],
-           stream_of(ctx, form, 2, form.draws ? ctx.op.attrs.ints("key")[k] : 0)});
+           draws_of(ctx, form, 2, form.draws ? ctx.op.attrs.ints("key")[k] : 0)});
 }
 
 Cost cost_update(const OpTypes& t) {

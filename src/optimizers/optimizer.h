@@ -79,6 +79,10 @@ struct OptimizerOptions {
   bool averages = false;      ///< each parameter has an exponential average, which the update moves
   int64_t num_groups = 0;     ///< beside the run's own
   int64_t muon_ns_steps = 5;  ///< MuonHyper::ns_steps
+  /// Ranks that share the update (ZeRO, shared_states.h): each has its part of the masters and states,
+  /// updates what they are of, and all get the parameter. Gradients that have pieces come whole, or as this
+  /// rank's.
+  int64_t ranks = 1;
 };
 
 /// Of a parameter of that shape; of `update` its parts, its kind and whether it is of a block. Nothing for a
@@ -118,7 +122,8 @@ std::vector<std::string_view> optimizer_names();
 /// optimizer.groups, assigns parameters and step.grad_norm f32[1], the norm before clipping. One f32[1] of
 /// ones stands for "no clipping". With loss scaling the norm is that of the unscaled gradients, a step whose
 /// gradients are not finite changes no parameter and no state, and the scaler moves on. `random` i32[4] is
-/// what stochastic rounding draws from (ops.h), by step and parameter. Errors: kInvalidArgument for an
+/// what stochastic rounding draws from (ops.h), by step and parameter. Of a gradient that
+/// has pieces this rank's is a sum over ranks, and the rest is not read. Errors: kInvalidArgument for an
 /// unknown optimizer, and for a stack of linear maps with one whose rule is a matrix's (both named).
 Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options,
                      ir::ValueId random = {});

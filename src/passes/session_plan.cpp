@@ -19,6 +19,18 @@ const SessionState* SessionPlan::find_state(std::string_view name) const {
   return it == states_by_name.end() || name_of(*it) != name ? nullptr : &states[static_cast<size_t>(*it)];
 }
 
+const SharedState* SessionPlan::find_shared(std::string_view name) const {
+  const auto it = std::ranges::lower_bound(shared, name, {}, &SharedState::name);
+  return it == shared.end() || it->name != name ? nullptr : &*it;
+}
+
+void SessionPlan::share(SharedState state, std::string_view kept) {
+  const SessionState* found = find_state(kept);
+  if (found == nullptr) return;
+  state.state = static_cast<int32_t>(found - states.data());
+  shared.insert(std::ranges::lower_bound(shared, state.name, {}, &SharedState::name), std::move(state));
+}
+
 int SessionPlan::find_program(const ProgramId& id) const {
   const auto found = std::ranges::find(programs, id, &Program::id);
   return found == programs.end() ? -1 : static_cast<int>(found - programs.begin());

@@ -30,6 +30,15 @@ struct SessionState {
   int64_t offset = 0;
 };
 
+/// A state whose memory ranks share, as it would be on one rank. Each rank has a piece of it: rank r's begins
+/// at r times the piece, and the last ones hold zeros behind the tensor's end. Or one rank has all of it.
+struct SharedState {
+  std::string name;
+  ir::TensorType type;
+  int32_t state = -1;  ///< of SessionPlan::states: where this rank keeps what it has
+  int32_t owner = -1;  ///< the rank that has all of it; -1: each has a piece
+};
+
 /// Bytes of one space: the block of its states is one allocation, the arena another, as large as the largest
 /// of the programs' arenas.
 struct PoolBytes {
@@ -45,6 +54,7 @@ bool is_staged(const ir::StateDecl& decl);
 struct SessionPlan {
   std::vector<SessionState> states;
   std::vector<int32_t> states_by_name;  ///< indices of states, in the order of their names
+  std::vector<SharedState> shared;      ///< in the order of their names
   std::vector<Program> programs;
   std::array<PoolBytes, ir::kNumSpaces> pools;
   /// Pinned host memory through which the host writes the states that it gives each step - inputs and
@@ -60,6 +70,14 @@ struct SessionPlan {
   [[nodiscard]] const PoolBytes& device() const { return pool(ir::MemorySpace::kDevice); }
 
   [[nodiscard]] const SessionState* find_state(std::string_view name) const;
+  /// Null where ranks do not share it.
+  [[nodiscard]] const SharedState* find_shared(std::string_view name) const;
+  /// Whether there is a state of that name, here or on another rank.
+  [[nodiscard]] bool has_state(std::string_view name) const {
+    return find_state(name) != nullptr || find_shared(name) != nullptr;
+  }
+  /// Notes that ranks share a state, whose part of this rank is state `kept`; nothing where there is none.
+  void share(SharedState shared, std::string_view kept);
   /// Index of that program, or -1.
   [[nodiscard]] int find_program(const ProgramId& id) const;
   /// Logical bytes of all states of a class.

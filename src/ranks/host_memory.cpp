@@ -242,6 +242,18 @@ Status HostMemory::gather(std::span<const std::byte> piece, std::span<std::byte>
   return meet();
 }
 
+Status HostMemory::broadcast(int root, std::span<std::byte> bytes) {
+  if (staged_)
+    return in_rounds(std::ssize(bytes), [&](int64_t at, int64_t count, bool writes) {
+      const std::span<std::byte> now = part(bytes, at, count);
+      if (writes && rank_ == root) std::ranges::copy(now, slot(root, root).begin());
+      if (!writes && rank_ != root) std::ranges::copy(slot(root, root).first(now.size()), now.begin());
+    });
+  PLIMSOLL_TRY(publish(bytes));
+  if (rank_ != root) PLIMSOLL_TRY(read(root, 0, bytes));
+  return meet();
+}
+
 double HostMemory::take_wait_seconds() { return 1e-9 * static_cast<double>(waited_nanoseconds_.exchange(0)); }
 
 }  // namespace plimsoll::ranks

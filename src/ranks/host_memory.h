@@ -40,6 +40,7 @@ class HostMemory final : public Transport {
   Status exchange(std::span<const std::byte> own, int64_t piece_bytes,
                   std::span<std::byte> received) override;
   Status gather(std::span<const std::byte> piece, std::span<std::byte> whole) override;
+  Status broadcast(int root, std::span<std::byte> bytes) override;
   double take_wait_seconds() override;
 
  private:

@@ -159,6 +159,12 @@ Status MpiTransport::gather(std::span<const std::byte> piece, std::span<std::byt
   return move([&](int /*to*/) { return piece.first(mine.size()); }, place_of);
 }
 
+Status MpiTransport::broadcast(int root, std::span<std::byte> bytes) {
+  const std::span<std::byte> none = bytes.first(0);
+  return move([&](int /*to*/) -> std::span<const std::byte> { return rank_ == root ? bytes : none; },
+              [&](int from) { return from == root ? bytes : none; });
+}
+
 double MpiTransport::take_wait_seconds() {
   return 1e-9 * static_cast<double>(waited_nanoseconds_.exchange(0));
 }

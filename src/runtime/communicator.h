@@ -26,6 +26,9 @@ class Communicator {
                           std::span<std::byte> received) = 0;
   /// All-gather. `whole` becomes the pieces of all ranks, rank q's at q * piece.size(); the end is cut.
   virtual Status gather(std::span<const std::byte> piece, std::span<std::byte> whole) = 0;
+  /// `bytes` become those of rank `root`. This one gathers all ranks' bytes, part by part; a transport may
+  /// know better.
+  virtual Status broadcast(int root, std::span<std::byte> bytes);
 };
 
 }  // namespace plimsoll::runtime

@@ -35,6 +35,9 @@ Session::~Session() {
 Result<std::unique_ptr<Session>> Session::create(Device& device, passes::SessionPlan plan,
                                                  const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session(device, std::move(plan)));
+  if (options.communicator != nullptr) session->rank_ = options.communicator->rank();
+  if (options.communicator != nullptr && !session->plan_.shared.empty())
+    session->shared_ = std::make_unique<SharedStates>(*session, *options.communicator);
   PLIMSOLL_TRY(session->take_memory(options));
   PLIMSOLL_TRY(session->fill_states(options.poison));
   for (size_t p = 0; p < session->plan_.programs.size(); ++p) {
@@ -103,15 +106,21 @@ Status Session::run_twice(int program) {
 Status Session::synchronize() { return device_.synchronize(ir::Queue::kCompute); }
 
 const ir::TensorType& Session::type(std::string_view state) const {
-  const passes::SessionState* s = plan_.find_state(state);
+  if (const passes::SharedState* shared = plan_.find_shared(state)) return shared->type;
+  return held(state).decl.type;
+}
+
+const passes::SessionState& Session::held(std::string_view state) const {
+  const passes::SharedState* shared = plan_.find_shared(state);
+  const passes::SessionState* s =
+      shared != nullptr ? &plan_.states[static_cast<size_t>(shared->state)] : plan_.find_state(state);
   PLIMSOLL_CHECK(s != nullptr, std::string(state));
-  return s->decl.type;
+  return *s;
 }
 
 Location Session::place(std::string_view state) const {
-  const passes::SessionState* s = plan_.find_state(state);
-  PLIMSOLL_CHECK(s != nullptr, std::string(state));
-  return {memory_.persistent[static_cast<size_t>(s->decl.space)].get(), s->offset};
+  const passes::SessionState& s = held(state);
+  return {memory_.persistent[static_cast<size_t>(s.decl.space)].get(), s.offset};
 }
 
 // ---- blocks
@@ -170,18 +179,39 @@ std::unique_lock<std::mutex> Session::lock_transfer(const Location& at) const {
   return at.memory->host().empty() ? std::unique_lock(transfer_mutex_) : std::unique_lock<std::mutex>();
 }
 
+/// What of a range of the tensor this rank has, where it lies in its memory.
+OwnRange Session::own(std::string_view state, int64_t offset, int64_t bytes) const {
+  const passes::SharedState* shared = plan_.find_shared(state);
+  return shared == nullptr ? OwnRange{0, offset, bytes} : own_range(plan_, *shared, rank_, offset, bytes);
+}
+
 Status Session::read_pieces(std::string_view state, int64_t offset, int64_t bytes,
                             const TakePiece& take) const {
   const Location at = place(state);
+  const OwnRange range = own(state, offset, bytes);
+  if (range.bytes == 0) return Ok{};
   const auto lock = lock_transfer(at);
-  return transfer_->read({at.memory, at.offset + offset}, bytes, take);
+  const TakePiece behind = [&](std::span<const std::byte> piece, int64_t begin) {
+    return take(piece, range.skipped + begin);
+  };
+  return transfer_->read({at.memory, at.offset + range.offset}, range.bytes,
+                         range.skipped == 0 ? take : behind);
 }
 
 Status Session::write_pieces(std::string_view state, int64_t offset, int64_t bytes, const FillPiece& fill) {
   const Location at = place(state);
+  const OwnRange range = own(state, offset, bytes);
+  if (range.bytes == 0) return Ok{};
   const auto lock = lock_transfer(at);
-  return transfer_->write({at.memory, at.offset + offset}, bytes, fill);
+  const FillPiece behind = [&](std::span<std::byte> piece, int64_t begin) {
+    return fill(piece, range.skipped + begin);
+  };
+  return transfer_->write({at.memory, at.offset + range.offset}, range.bytes,
+                          range.skipped == 0 ? fill : behind);
 }
+
+Status Session::serve_shared_states() { return shared_ == nullptr ? Status(Ok{}) : shared_->serve(); }
+Status Session::end_shared_reads() { return shared_ == nullptr ? Status(Ok{}) : shared_->end(); }
 
 Status Session::write(std::string_view state, std::span<const std::byte> bytes, int64_t offset) {
   PLIMSOLL_CHECK(offset + static_cast<int64_t>(bytes.size()) <= type(state).bytes().count,
@@ -194,7 +224,8 @@ Status Session::write(std::string_view state, std::span<const std::byte> bytes, 
 }
 
 Status Session::read(std::string_view state, std::span<std::byte> bytes, int64_t offset) const {
-  PLIMSOLL_CHECK(offset + static_cast<int64_t>(bytes.size()) <= type(state).bytes().count,
+  PLIMSOLL_CHECK(offset + static_cast<int64_t>(bytes.size()) <= type(state).bytes().count &&
+                     plan_.find_shared(state) == nullptr,
                  std::string(state));
   return read_pieces(state, offset, static_cast<int64_t>(bytes.size()),
                      [&](std::span<const std::byte> piece, int64_t at) -> Status {
@@ -207,11 +238,11 @@ std::span<const std::byte> Session::host_bytes(std::string_view state) const {
   const Location at = place(state);
   const std::span<std::byte> host = at.memory->host();
   if (host.empty()) return {};
-  return host.subspan(static_cast<size_t>(at.offset), static_cast<size_t>(type(state).bytes().count));
+  return host.subspan(static_cast<size_t>(at.offset), static_cast<size_t>(bytes_of(held(state))));
 }
 
 Status Session::fill(std::string_view state, uint32_t pattern) {
-  return device_.fill(place(state), type(state).bytes(), pattern, ir::Queue::kCompute);
+  return device_.fill(place(state), Bytes(bytes_of(held(state))), pattern, ir::Queue::kCompute);
 }
 
 const std::vector<TimedOp>& Session::timed_ops(int program) const {
@@ -229,6 +260,8 @@ Status BackgroundReader::mark() {
 }
 
 Status BackgroundReader::read(std::string_view state, int64_t offset, int64_t bytes, const TakePiece& take) {
+  if (session_.shared_ != nullptr && session_.plan_.find_shared(state) != nullptr)
+    return session_.shared_->read(state, offset, bytes, take);
   const Location at = session_.place(state);
   return session_.background_->read({at.memory, at.offset + offset}, bytes, take);
 }

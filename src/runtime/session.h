@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "passes/session_plan.h"
+#include "runtime/communicator.h"
 #include "runtime/device.h"
 #include "runtime/executable.h"
+#include "runtime/shared_states.h"
 #include "runtime/transfer.h"
 
 namespace plimsoll::runtime {
@@ -26,6 +28,8 @@ struct SessionOptions {
   /// Debug: whatever the plan holds dead is filled with signalling NaNs - all memory at first, a storage when
   /// its lifetime ends, workspaces and paddings always - so that a read of it shows in the numbers.
   bool poison = false;
+  /// Of a run of several ranks, outlives the session; null: this is rank 0, and the others are not there.
+  Communicator* communicator = nullptr;
 };
 
 /// States of one session that the host writes together.
@@ -61,7 +65,7 @@ class Session {
 
   [[nodiscard]] const passes::SessionPlan& plan() const { return plan_; }
   [[nodiscard]] Device& device() const { return device_; }
-  /// Checked to exist.
+  /// Checked to exist. Of a state that ranks share, that of the whole tensor.
   [[nodiscard]] const ir::TensorType& type(std::string_view state) const;
 
   // What the host writes for each run: blocks of scalars and inputs of the device.
@@ -81,11 +85,12 @@ class Session {
   /// Async: queues the block's way to the device, behind what runs and before what is queued next.
   Status commit(BlockId block);
 
-  // Anything else, in bytes of a state from `offset` on. Errors: of the device.
+  // Anything else, in bytes of a state from `offset` on. Errors: of the device. Of a state that ranks share
+  // offsets are those of the whole tensor, and what other ranks have is neither written nor read.
 
   /// Async. `bytes` may be changed once it returns.
   Status write(std::string_view state, std::span<const std::byte> bytes, int64_t offset = 0);
-  /// Waits for what was queued before.
+  /// Waits for what was queued before. Not of a state that ranks share.
   Status read(std::string_view state, std::span<std::byte> bytes, int64_t offset = 0) const;
   /// A state's first element, as the host's.
   template <typename T>
@@ -104,6 +109,11 @@ class Session {
   Status read_pieces(std::string_view state, int64_t offset, int64_t bytes, const TakePiece& take) const;
   Status write_pieces(std::string_view state, int64_t offset, int64_t bytes, const FillPiece& fill);
 
+  /// While rank 0 reads states that ranks share (BackgroundReader), the others serve it, and return when it
+  /// ends. Nothing where there are no such states or no other ranks. Errors: of the communicator.
+  Status serve_shared_states();
+  Status end_shared_reads();
+
   /// Op by op with the clock, for benchmarks; then wall seconds of each op of a program's last run.
   /// With `memory` the ops' measured_bytes too, which cost some 20 us each.
   void enable_timing(bool on, bool memory = false) { timing_ = on, measures_memory_ = memory; }
@@ -115,7 +125,10 @@ class Session {
   Session(Device& device, passes::SessionPlan plan);
   Status take_memory(const SessionOptions& options);
   Status fill_states(bool poison);
+  /// What this rank has of the state.
+  [[nodiscard]] const passes::SessionState& held(std::string_view state) const;
   [[nodiscard]] Location place(std::string_view state) const;
+  [[nodiscard]] OwnRange own(std::string_view state, int64_t offset, int64_t bytes) const;
   [[nodiscard]] std::span<std::byte> staged(BlockId block, size_t state);
   /// What is moved through staging memory is moved by one thread at a time.
   [[nodiscard]] std::unique_lock<std::mutex> lock_transfer(const Location& at) const;
@@ -135,6 +148,8 @@ class Session {
   size_t slot_ = 0;
   BlockId begun_;
   std::vector<std::unique_ptr<Executable>> executables_;
+  int rank_ = 0;
+  std::unique_ptr<SharedStates> shared_;  ///< where ranks share states
 };
 
 /// Reads states on a thread of its own while programs run that do not write them. One at a time for a
@@ -144,7 +159,8 @@ class BackgroundReader {
   explicit BackgroundReader(Session& session);
   /// On the session's thread: what is read from here on is as programs queued so far leave it.
   Status mark();
-  /// On any thread. Errors: of the device, or the first that `take` returns.
+  /// On any thread; of a state that ranks share on rank 0, on the session's thread, while the others serve.
+  /// Errors: of the device, of the communicator, or the first that `take` returns.
   Status read(std::string_view state, int64_t offset, int64_t bytes, const TakePiece& take);
 
  private:

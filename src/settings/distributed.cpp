@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "settings/state_settings.h"
 #include "settings/wrong.h"
 
 namespace plimsoll::settings {
@@ -9,6 +10,34 @@ namespace plimsoll::settings {
 bool names_rank(const DistributedSettings& distributed) {
   return distributed.rank.has_value() || !distributed.address.empty();
 }
+
+int64_t updating_ranks(const DistributedSettings& distributed) {
+  const bool shares = distributed.mode == RankMode::kZero1 || distributed.mode == RankMode::kZero2;
+  return shares ? distributed.num_ranks() : 1;
+}
+
+bool shares_gradients(const DistributedSettings& distributed) {
+  return distributed.mode == RankMode::kZero2 && distributed.num_ranks() > 1;
+}
+
+namespace {
+
+/// What a run cannot have whose ranks share the optimizer's state.
+void check_shared_update(const RunConfig& config, std::vector<Error>& errors) {
+  const auto refuse = [&](std::string_view what, std::string hint) {
+    errors.push_back(wrong_setting(
+        fmt::format("distributed.mode is {}, and {} in this version", word(config.distributed.mode), what),
+        std::move(hint)));
+  };
+  if (!state_choice(config.training, config.lora.enabled).dtypes.masters) return;
+  if (config.training.ema_decay)
+    refuse("averages of masters (training.ema_decay) are not shared", "set distributed.mode=ddp");
+  if (config.training.load_best_model_at_end)
+    refuse("masters of the best checkpoint (training.load_best_model_at_end) are not shared",
+           "set distributed.mode=ddp");
+}
+
+}  // namespace
 
 std::vector<Error> check_distributed(const RunConfig& config) {
   std::vector<Error> errors;
@@ -42,6 +71,7 @@ std::vector<Error> check_distributed(const RunConfig& config) {
     refuse(several + "debug.dump_dir asks for dumps, which are one rank's", "dump a run of one rank");
   if (config.memory.offload.text != "auto" && config.memory.offload.text != "none")
     refuse(several + "memory.offload moves the training state away", "set memory.offload=auto or none");
+  if (updating_ranks(d) > 1) check_shared_update(config, errors);
   return errors;
 }
 

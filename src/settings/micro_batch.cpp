@@ -6,6 +6,7 @@
 #include <string>
 
 #include "numerics/fp8_recipes.h"
+#include "settings/distributed.h"
 
 namespace plimsoll::settings {
 namespace {
@@ -27,6 +28,8 @@ std::string micro_batch_dependence(const RunConfig& config) {
   if (config.training.state.accumulators != StateWord::kFp32)
     return fmt::format("training.state.accumulators {} rounds the sum of gradients after each micro-batch",
                        word(config.training.state.accumulators));
+  if (shares_gradients(config.distributed))
+    return "distributed.mode zero2 adds the ranks' gradients after each micro-batch";
   return {};
 }
 

@@ -152,7 +152,10 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
 
 void add_distributed(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
-  add(choice(PLIMSOLL_CHOICE(distributed.mode), kHow, "what each rank holds; ddp: the whole training state"));
+  add(choice(PLIMSOLL_CHOICE(distributed.mode), kHow,
+             "what each rank holds; ddp: all of the training state; zero1: its part of the optimizer's "
+             "state; zero2: "
+             "and of the gradients"));
   add(plain(PLIMSOLL_FIELD(distributed.transport), kHow,
             "how ranks exchange gradients; shm: ranks of one machine; auto: shm there, else mpi",
             {"auto", "shm", "mpi", "nccl"}));
@@ -169,7 +172,8 @@ void add_distributed(std::vector<Setting>& list) {
   add(planned("distributed.reduction", kHow,
               "ordered: gradients are added in the order of ranks; library: in the library's order",
               "leave it out: ordered", {"ordered"}));
-  takes_only(list, "distributed.mode", {"auto", "ddp"}, "train with distributed.mode=ddp");
+  takes_only(list, "distributed.mode", {"auto", "ddp", "zero1", "zero2"},
+             "train with distributed.mode=ddp, zero1 or zero2");
   takes_only(list, "distributed.transport", {"auto", "shm", "mpi"}, "train with distributed.transport=mpi");
 }
 

@@ -27,7 +27,10 @@ std::string model_name(const settings::RunConfig& config, const io::ConfigJson& 
 
 /// Statistics of a rank's own micro-batch would be another run than those of the whole.
 Status check_ranks(const settings::RunConfig& config, const models::Model& model) {
-  if (config.distributed.num_ranks() == 1 || !model.couples_micro_batch()) return Ok{};
+  const bool takes_statistics = std::ranges::any_of(
+      model.batch_norms(),
+      [](const models::BatchNormLayer& layer) { return layer.statistics == models::NormStatistics::kBatch; });
+  if (config.distributed.num_ranks() == 1 || !takes_statistics) return Ok{};
   return Error{
       ErrorCode::kInvalidArgument,
       "the model takes statistics of its micro-batches (BatchNorm), and ranks do not share them in this "

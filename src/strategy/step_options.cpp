@@ -1,5 +1,6 @@
 #include "strategy/step_options.h"
 
+#include "settings/distributed.h"
 #include "settings/precision.h"
 #include "settings/recompute.h"
 #include "settings/state_settings.h"
@@ -28,6 +29,7 @@ planner::StepOptions run_options(const RunScope& scope, const settings::BatchSpl
   if (options.training) {
     options.accumulate = accumulation_of(config, split).has_accumulators;
     options.ranks = config.distributed.num_ranks();
+    options.shares_gradients = settings::shares_gradients(config.distributed);
     options.logits = dumps_steps(config) && config.dumps("logits");
   }
   options.optimizer = optimizer_options(config);
@@ -62,6 +64,7 @@ optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config
   options.num_groups = static_cast<int64_t>(config.training.param_groups.size());
   options.muon_ns_steps = config.training.muon.ns_steps;
   options.averages = config.training.ema_decay.has_value();
+  options.ranks = settings::updating_ranks(config.distributed);
   options.state = settings::state_choice(config.training, config.lora.enabled).dtypes;
   if (config.scales_loss() || config.is_embedded)
     options.loss_scaling = settings::loss_scaling(config.training.loss_scale);

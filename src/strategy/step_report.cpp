@@ -12,6 +12,8 @@
 #include "planner/programs/loss_chunks.h"
 #include "planner/report/assess.h"
 #include "planner/report/budget.h"
+#include "runtime/shared_states.h"
+#include "settings/distributed.h"
 #include "settings/named_profile.h"
 #include "settings/offload.h"
 #include "settings/optimizer_in_backward.h"
@@ -99,6 +101,8 @@ planner::Surroundings surroundings_of(const RunScope& scope, const planner::Trai
         loader.num_threads * kStackBytesPerThread;
     if (config.training.load_best_model_at_end) surroundings.host_bytes += kCheckpointReadBytes;
     if (config.distributed.num_ranks() > 1) surroundings.host_bytes += rank_bytes(config.distributed);
+    if (const int64_t ranks = settings::updating_ranks(config.distributed); ranks > 1)
+      surroundings.host_bytes += runtime::SharedStates::host_bytes(ranks);
     surroundings.file_phases = {"save"};
     if (dumps_steps(config)) surroundings.file_phases.emplace_back("dump");
   }

@@ -24,8 +24,9 @@ struct RankReport {
   std::string settings = {};        ///< with step 0: the run as YAML
 };
 
-/// What rank 0 says before a step. Where the run stops, it fails with kInterrupted on all ranks.
-enum class RankDecision { kStep, kFinish };
+/// What rank 0 says before a step. Where the run stops, it fails with kInterrupted on all ranks. kServe: rank
+/// 0 reads states that the ranks share (Trainer::serve_shared_states), and decides again.
+enum class RankDecision { kStep, kFinish, kServe };
 
 class RollCall {
  public:

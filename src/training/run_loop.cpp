@@ -43,7 +43,10 @@ Status RunLoop::operator()() {
   PLIMSOLL_TRY(hold(report_saved(/*wait=*/true), /*last=*/true));
   if (trainer_.steps_done() < trainer_.total_steps()) report_early_stop();
   PLIMSOLL_TRY(trainer_.restore_best());
-  if (finished && trainer_.final_is_right()) {
+  PLIMSOLL_TRY(begin_shared_reads());
+  const bool is_right = finished && trainer_.final_is_right();
+  PLIMSOLL_TRY(end_shared_reads());
+  if (is_right) {
     observer_.note(nothing_left(trainer_));
     return Ok{};
   }
@@ -70,6 +73,16 @@ Status RunLoop::hold(Status saved, bool last) {
   return Ok{};
 }
 
+Status RunLoop::begin_shared_reads() {
+  if (roll_call_ == nullptr || !trainer_.shares_states()) return Ok{};
+  PLIMSOLL_TRY(roll_call_->decide(RankDecision::kServe));
+  return Ok{};
+}
+
+Status RunLoop::end_shared_reads() {
+  return roll_call_ == nullptr ? Status(Ok{}) : trainer_.end_shared_reads();
+}
+
 void RunLoop::report_early_stop() {
   const checkpoints::BestState best = *trainer_.best().state();
   observer_.note(fmt::format(
@@ -79,7 +92,10 @@ void RunLoop::report_early_stop() {
 }
 
 Status RunLoop::save_final() {
+  PLIMSOLL_TRY(begin_shared_reads());
   const Result<checkpoints::SaveReport> saved = trainer_.save_final();
+  const Status ended = end_shared_reads();
+  if (saved) PLIMSOLL_TRY(ended);
   if (saved) observer_.final_saved(*saved);
   if (saved && saved->unrecorded)
     observer_.warning(saved->unrecorded->message() +
@@ -127,7 +143,10 @@ Status RunLoop::evaluate_if_due() {
 Status RunLoop::start_checkpoint() {
   PLIMSOLL_TRY(report_saved(/*wait=*/true));
   observer_.checkpoint_begins();
-  return trainer_.start_checkpoint();
+  PLIMSOLL_TRY(begin_shared_reads());
+  Status started = trainer_.start_checkpoint();
+  Status ended = end_shared_reads();
+  return started ? ended : started;
 }
 
 Status RunLoop::report_saved(bool wait) {

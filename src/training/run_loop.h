@@ -53,6 +53,9 @@ class RunLoop {
   /// even where its checkpoint cannot be.
   Status hold(Status saved, bool last);
   Status save_final();
+  /// Around whatever reads states that ranks share: the others serve it meanwhile.
+  Status begin_shared_reads();
+  Status end_shared_reads();
   void report_early_stop();
   [[nodiscard]] bool is_asked_to_stop() const { return !stop_reason().empty(); }
   /// Of this process or another rank.

@@ -79,6 +79,10 @@ class Trainer {
   /// What this rank has to say before its first step, and after one.
   [[nodiscard]] RankReport first_report() const;
   [[nodiscard]] RankReport report_of(const StepEvent& event) const;
+  /// Whether the ranks share states: while rank 0 saves, the others serve them, and then it lets them go.
+  [[nodiscard]] bool shares_states() const { return session_ && !session_->plan().shared.empty(); }
+  Status serve_shared_states() { return session_->serve_shared_states(); }
+  Status end_shared_reads() { return session_->end_shared_reads(); }
   /// The folder of the checkpoint that was gone on from; "never": of none.
   [[nodiscard]] std::string resumed_from() const { return checkpoint_ ? checkpoint_->path : "never"; }
 

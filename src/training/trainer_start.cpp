@@ -63,7 +63,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const settings::RunConfig& conf
   if (!config.debug.dump_dir.empty()) PLIMSOLL_TRY(io::create_writable_directory(config.debug.dump_dir));
   passes::SessionPlan plan = std::move(trainer->prepared_.programs.session);
   PLIMSOLL_ASSIGN(trainer->session_,
-                  runtime::Session::create(device, std::move(plan), {.poison = config.debug.poison}));
+                  runtime::Session::create(
+                      device, std::move(plan),
+                      {.poison = config.debug.poison,
+                       .communicator = options.group == nullptr ? nullptr : &options.group->communicator()}));
   if (options.programs != nullptr) {
     options.programs->begin(trainer->session_->plan());
     trainer->session_->set_run_observer([to = options.programs](int program) { to->ran(program); });
@@ -308,7 +311,8 @@ Status Trainer::check_room(const std::vector<std::string>& stale, const checkpoi
 }
 
 Status Trainer::make_writer(const TrainerOptions& options) {
-  const checkpoints::SaveOptions saving{config_.output.save_steps > 0,
+  // What ranks share is read while no step runs.
+  const checkpoints::SaveOptions saving{config_.output.save_steps > 0 && !shares_states(),
                                         checkpoints::stale_checkpoints(config_.output.dir, checkpoint_)};
   if (!saving.stale.empty())
     options.note(

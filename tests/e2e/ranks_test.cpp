@@ -1,4 +1,6 @@
 // Several ranks on one machine: what they compute together, what they write, and how they end when one does.
+#include "e2e/ranks.h"
+
 #include <gmock/gmock.h>
 #include <sys/prctl.h>
 
@@ -7,58 +9,11 @@
 #include <csignal>
 #include <thread>
 
-#include "e2e/program.h"
-
 namespace plimsoll::e2e {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-std::string run_of(const std::string& batch, int steps) {
-  // A table that is large enough to be cut into a piece for each rank.
-  std::string run =
-      run_file("training: {global_batch_size: " + batch + ", max_steps: " + std::to_string(steps) +
-               ", learning_rate: 3.0e-3, seed: 5, logging_steps: 1}\nruntime: {threads: 1}\n");
-  run.replace(run.find("259"), 3, "1000");
-  return run;
-}
-
-class Ranks : public testing::Test {
- protected:
-  void SetUp() override {
-    if (sanitized()) GTEST_SKIP() << "many processes";
-    folder_.write("train.txt", some_text(60'000));
-    folder_.write("eval.txt", some_text(4000));
-    folder_.write("run.yaml", run_of("7", 6));
-  }
-  /// Trains into a folder of its own.
-  Outcome train(int ranks, const std::string& more = "", const std::string& environment = "") {
-    const std::string command = "train run.yaml --json " + on_device("") + more;
-    return folder_.run(ranks == 1 ? command : "launch --ranks " + std::to_string(ranks) + " -- " + command,
-                       environment);
-  }
-  std::string trained(int ranks, const std::string& name, const std::string& more = "",
-                      const std::string& environment = "") {
-    const Outcome run = train(ranks, " output.dir=" + name + " " + more, environment);
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    out_ = run.out;
-    return folder_.read(name + "/final/model.safetensors");
-  }
-  /// The losses of what was trained last.
-  [[nodiscard]] std::vector<double> losses() const {
-    std::vector<double> all;
-    std::istringstream lines(events_of(out_));
-    for (std::string line; std::getline(lines, line);)
-      if (const size_t at = line.find("\"loss\": ");
-          at != line.npos && line.find("\"event\": \"step\"") != line.npos)
-        all.push_back(std::strtod(line.c_str() + at + 8, nullptr));
-    return all;
-  }
-
-  Folder folder_;
-  std::string out_;
-};
 
 TEST_F(Ranks, TrainAsOneRankDoes) {
   trained(1, "one");
@@ -122,8 +77,8 @@ TEST_F(Ranks, PlansWithoutThem) {
 }
 
 TEST_F(Ranks, WhatIsNotThereIsRefusedByName) {
-  for (const char* setting : {"distributed.mode=zero1", "distributed.mode=zero3",
-                              "distributed.transport=nccl", "distributed.reduction=library"}) {
+  for (const char* setting :
+       {"distributed.mode=zero3", "distributed.transport=nccl", "distributed.reduction=library"}) {
     const Outcome run = folder_.run(std::string("plan run.yaml ") + setting);
     EXPECT_EQ(run.exit_code, 2) << setting;
     EXPECT_THAT(run.err, HasSubstr("not available in this version")) << setting;
@@ -190,13 +145,14 @@ TEST_F(Ranks, OtherSettingsOnOneAreFoundBeforeTheFirstStep) {
 /// A run whose processes the test looks for and sends signals to.
 class RunningRanks : public Ranks {
  protected:
-  void start(int ranks, const std::string& environment = "") {
+  void start(int ranks, const std::string& environment = "", const std::string& more = "") {
     folder_.write("run.yaml", run_of("6", 100'000));
     folder_.write("out.txt", "");
     const std::string command = "cd " + folder_.path() + " && " + environment +
                                 " exec " PLIMSOLL_BINARY " launch --ranks " + std::to_string(ranks) +
                                 " -- train run.yaml --json output.save_steps=20 output.save_total_limit=2 "
-                                "training.eval_strategy=no output.monitor_seconds=0 >out.txt 2>err.txt";
+                                "training.eval_strategy=no output.monitor_seconds=0 " +
+                                more + " >out.txt 2>err.txt";
     launcher_ = ::fork();
     if (launcher_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -257,6 +213,14 @@ TEST_F(RunningRanks, ASignalAtAnyOfThemSavesAfterOneStep) {
     EXPECT_TRUE(is_gone(other));
     std::filesystem::remove_all(folder_.path("out"));
   }
+}
+
+/// What the ranks share is saved whole.
+TEST_F(RunningRanks, ASignalSavesWhatTheyShare) {
+  start(2, "", "distributed.mode=zero1");
+  ::kill(rank(1), SIGTERM);
+  EXPECT_EQ(wait().first, 75) << folder_.read("err.txt");
+  EXPECT_THAT(folder_.read("err.txt"), HasSubstr("saved in out/checkpoint-"));
 }
 
 TEST_F(RunningRanks, ALostRankIsNamedAndAllEnd) {

@@ -63,6 +63,17 @@ inline void check_gather(runtime::Communicator& ranks, size_t piece, size_t whol
   ASSERT_EQ(first_difference(all, expected), kNone) << piece << " words of " << whole;
 }
 
+/// As the transport does it, and as any does that knows no better.
+inline void check_broadcast(runtime::Communicator& ranks, size_t count) {
+  for (const bool by_default : {false, true}) {
+    const int root = ranks.ranks() - 1;
+    Words words = words_of(ranks.rank(), count);
+    ASSERT_TRUE(by_default ? ranks.runtime::Communicator::broadcast(root, bytes(words))
+                           : ranks.broadcast(root, bytes(words)));
+    ASSERT_EQ(first_difference(words, words_of(root, count)), kNone) << count << " words";
+  }
+}
+
 /// Of sizes that divide and that do not; the largest goes in several parts.
 inline void check_exchanges(runtime::Communicator& ranks) {
   const auto r = static_cast<size_t>(ranks.ranks());
@@ -70,6 +81,7 @@ inline void check_exchanges(runtime::Communicator& ranks) {
     check_exchange(ranks, count, (count + r - 1) / r);
     check_exchange(ranks, count, count);  // all of it is rank 0's
     check_exchange_with_first(ranks, count);
+    check_broadcast(ranks, count);
     check_gather(ranks, count, count * r);
     check_gather(ranks, count, count * (r - 1) + (count + 1) / 2);  // the last one is cut
     check_gather(ranks, count, std::max<size_t>(1, count / 2));     // only rank 0's counts

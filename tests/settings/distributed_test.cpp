@@ -42,6 +42,21 @@ TEST(Distributed, WhatRanksCannotHaveIsRefused) {
   EXPECT_TRUE(parse_ranks({"debug.dump_dir=dump", "distributed.ranks=1"})) << "one rank may have all";
 }
 
+TEST(Distributed, WhatASharedUpdateCannotHaveIsRefused) {
+  const auto refusal = [](std::vector<std::string> overrides) {
+    overrides.insert(overrides.begin(), "distributed.mode=zero1");
+    return refusal_of_ranks(std::move(overrides));
+  };
+  const std::string masters = "training.state={weights: bf16, master_weights: true}";
+  EXPECT_THAT(refusal({"training.precision=bf16", masters, "training.ema_decay=0.9"}),
+              HasSubstr("averages of masters"));
+  const auto shared =
+      parse_ranks({"distributed.ranks=2", "distributed.mode=zero1", "training.ema_decay=0.9"});
+  ASSERT_TRUE(shared) << shared.error().message();
+  EXPECT_EQ(updating_ranks(shared->distributed), 2);
+  EXPECT_EQ(updating_ranks(parse_ranks({"distributed.ranks=2"})->distributed), 1);
+}
+
 TEST(Distributed, TheProductOfASplitCountsRanks) {
   EXPECT_TRUE(parse_ranks({"distributed.ranks=3", "training.micro_batch_size=2",
                            "training.gradient_accumulation_steps=4", "training.global_batch_size=24"}));

@@ -4,6 +4,7 @@
 
 #include "ir/op_def.h"
 #include "ops/ranks.h"
+#include "ops/shard.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -12,24 +13,25 @@ bool has_a_piece_for_each(const ir::TensorType& type, int64_t ranks) {
   return type.num_elements() >= ranks * ops::kPieceGrain;
 }
 
-ir::ValueId summed(ir::Builder& b, ir::ValueId gradient, int64_t ranks) {
-  if (!has_a_piece_for_each(b.type(gradient), ranks))
+ir::ValueId summed(ir::Builder& b, ir::ValueId gradient, int64_t ranks, bool as_piece) {
+  if (!as_piece && !has_a_piece_for_each(b.type(gradient), ranks))
     return ops::sum_ranks(b, ops::gather_ranks(b, gradient, ranks));
   const ir::ValueId piece = ops::sum_ranks(b, ops::exchange(b, gradient, ranks));
-  return ops::all_gather(b, piece, gradient, ranks);
+  return as_piece ? ops::put_piece(b, piece, gradient, ranks) : ops::all_gather(b, piece, gradient, ranks);
 }
 
 }  // namespace
 
 std::vector<ir::ValueId> sum_over_ranks(ir::Builder& b, const std::vector<ir::ValueId>& gradients,
-                                        int64_t ranks) {
+                                        int64_t ranks, const std::vector<bool>& pieces) {
   const auto scope = b.block(ir::kUpdateBlock, "ranks");
   std::vector<ir::ValueId> sums;
-  for (const ir::ValueId gradient : gradients) {
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const ir::ValueId gradient = gradients[i];
     const ir::Op& producer = b.graph().op(b.graph().value(gradient).producer);
     const std::string state =
         producer.def->state == ir::StateAccess::kRead ? producer.attrs.str("name") : std::string();
-    sums.push_back(summed(b, gradient, ranks));
+    sums.push_back(summed(b, gradient, ranks, !pieces.empty() && pieces[i]));
     if (!state.empty()) b.assign(state, sums.back());
   }
   return sums;

@@ -3,6 +3,7 @@
 //   %2 = exchange(%1) {ranks=4}            this rank's piece of every rank's gradient
 //   %3 = sum_ranks(%2)                     in the order of ranks
 //   %4 = all_gather(%3, %1) {ranks=4}      the whole sum, where the gradient lies
+//   %4 = put_piece(%3, %1) {ranks=4}       or this rank's piece of it, where ranks share the update
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,10 @@
 namespace plimsoll::passes {
 
 /// The sums of `gradients` over `ranks` in their order, written over them; a gradient that is a state's value
-/// is assigned to that state. Tensors that are too small to have a piece for each rank are gathered whole.
+/// is assigned to that state. Tensors that are too small to have a piece for each rank are gathered whole. Of
+/// those that `pieces` says each rank has the sum of its own piece alone, the rest is undefined; empty: none.
 std::vector<ir::ValueId> sum_over_ranks(ir::Builder& b, const std::vector<ir::ValueId>& gradients,
-                                        int64_t ranks);
+                                        int64_t ranks, const std::vector<bool>& pieces = {});
 
 /// The same of a state, which holds the sum from here on.
 void sum_state_over_ranks(ir::Builder& b, std::string_view state, int64_t ranks);

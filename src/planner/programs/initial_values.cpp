@@ -10,6 +10,8 @@
 
 #include "ops/elementwise.h"
 #include "ops/pointwise.h"
+#include "ops/ranks.h"
+#include "ops/shard.h"
 #include "ops/structure.h"
 #include "optimizers/optimizer.h"
 
@@ -19,13 +21,27 @@ namespace {
 using ir::DType;
 using ir::ValueId;
 
-void assign(ir::Builder& b, ValueId value, const models::Parameter& p, bool masters) {
-  if (ir::is_block(p.dtype)) return;  // beside parts that are whole: it is read, never drawn
-  if (masters && p.trained) {
-    const std::string master = optimizers::master_name(p.name);
-    b.graph().declare_state({master, {DType::kF32, p.shape}, ir::StateClass::kMasterWeight});
-    b.assign(master, value);
+/// Of a master that ranks share each keeps its piece, or the owner all of it.
+void assign_master(ir::Builder& b, ValueId value, const models::Parameter& p, const Masters& masters) {
+  const std::string name = optimizers::master_name(p.name);
+  const auto shared = masters.shared.find(name);
+  if (shared == masters.shared.end()) {
+    b.graph().declare_state({name, {DType::kF32, p.shape}, ir::StateClass::kMasterWeight});
+    return b.assign(name, value);
   }
+  const optimizers::SharedState& state = shared->second;
+  if (state.owner >= 0) {
+    const ValueId kept = b.state({state.kept, {DType::kF32, p.shape}, ir::StateClass::kMasterWeight});
+    return b.assign(state.kept, ops::put_owned(b, value, kept, masters.ranks, state.owner));
+  }
+  const int64_t piece = ops::piece_elements(p.shape.num_elements(), masters.ranks);
+  b.graph().declare_state({name, {DType::kF32, {piece}}, ir::StateClass::kMasterWeight});
+  b.assign(name, ops::own_piece(b, value, masters.ranks, piece));
+}
+
+void assign(ir::Builder& b, ValueId value, const models::Parameter& p, const Masters* masters) {
+  if (ir::is_block(p.dtype)) return;  // beside parts that are whole: it is read, never drawn
+  if (masters != nullptr && p.trained) assign_master(b, value, p, *masters);
   value = ops::cast(b, value, p.dtype);
   b.graph().declare_state({p.name, {p.dtype, p.shape}, ir::StateClass::kParameter});
   b.assign(p.name, value);
@@ -65,7 +81,8 @@ ValueId first_values(ir::Builder& b, ValueId random, const models::Parameter& p,
 }
 
 /// A storage, or the parts that it was divided into: drawn as one.
-void append_storage(ir::Builder& b, ValueId random, std::span<const models::Parameter> parts, bool masters) {
+void append_storage(ir::Builder& b, ValueId random, std::span<const models::Parameter> parts,
+                    const Masters* masters) {
   const models::Parameter& first = parts.front();
   std::vector<int64_t> shape(first.shape.dims().begin(), first.shape.dims().end()), rows;
   for (const models::Parameter& p : parts) rows.push_back(p.shape.dim(0));
@@ -73,7 +90,7 @@ void append_storage(ir::Builder& b, ValueId random, std::span<const models::Para
   const std::string& name = first.part_of.empty() ? first.name : first.part_of;
   // Where no part keeps f32, a table of that size never exists.
   const bool is_kept = std::ranges::all_of(parts, [&](const models::Parameter& p) {
-    return (p.dtype == first.dtype || ir::is_block(p.dtype)) && !(masters && p.trained);
+    return (p.dtype == first.dtype || ir::is_block(p.dtype)) && !(masters != nullptr && p.trained);
   });
   const DType drawn = is_kept ? first.dtype : DType::kF32;
   const ValueId whole = first_values(b, random, first, shape, name, drawn);
@@ -84,7 +101,7 @@ void append_storage(ir::Builder& b, ValueId random, std::span<const models::Para
 
 }  // namespace
 
-void append_initial_values(ir::Builder& b, ValueId random, const models::Model& model, bool masters,
+void append_initial_values(ir::Builder& b, ValueId random, const models::Model& model, const Masters* masters,
                            const std::function<bool(const models::Parameter&)>& drawn) {
   const auto& all = model.parameters();
   for (size_t first = 0, end = 0; first < all.size(); first = end) {

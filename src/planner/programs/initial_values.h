@@ -1,18 +1,29 @@
 // Initial values of a model's parameters without a checkpoint.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <string>
 
 #include "ir/builder.h"
 #include "models/model.h"
+#include "optimizers/shared_states.h"
 
 namespace plimsoll::planner {
 
+/// Masters of the parameters, and which of them ranks share.
+struct Masters {
+  int64_t ranks = 1;
+  std::map<std::string, optimizers::SharedState, std::less<>> shared = {};  ///< by name
+};
+
 /// Declares and assigns every parameter that `drawn` picks as its family draws it, and with `masters` the f32
-/// master of each that is trained. `random` i32[4] as in ops.h, its seed alone counts. The same numbers
-/// whatever the weights are kept in, whatever of them is trained, and however a storage was divided
-/// (Model::divide).
-void append_initial_values(ir::Builder& b, ir::ValueId random, const models::Model& model, bool masters,
+/// master of each that is trained; null: there are none. `random` i32[4] as in ops.h, its seed alone counts.
+/// The same numbers whatever the weights are kept in, whatever of them is trained, and however a storage was
+/// divided (Model::divide).
+void append_initial_values(ir::Builder& b, ir::ValueId random, const models::Model& model,
+                           const Masters* masters,
                            const std::function<bool(const models::Parameter&)>& drawn);
 
 /// Declares every buffer and assigns its first value; counts begin at zero without an assignment.

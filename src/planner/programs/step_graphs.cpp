@@ -16,9 +16,8 @@
 #include "ops/op_list.h"
 #include "ops/structure.h"
 #include "passes/training/accumulate.h"
-#include "passes/training/fp8_scales.h"
+#include "passes/training/accumulate_pieces.h"
 #include "passes/training/store_gradients.h"
-#include "passes/training/sum_over_ranks.h"
 #include "planner/cost/known_profiles.h"
 #include "planner/cost/queue_times.h"
 #include "planner/programs/initial_values.h"
@@ -33,8 +32,6 @@ using ir::StateClass;
 using ir::ValueId;
 using passes::ProgramId;
 using passes::ProgramRole;
-
-ir::StateDecl random_state() { return {std::string(kRandomState), {DType::kI32, {4}}, StateClass::kScalars}; }
 
 /// The logits as the host reads them.
 void assign_logits(Graph& graph, Builder& b, ValueId logits) {
@@ -180,33 +177,32 @@ Status StepGraphs::accumulate(const ProgramId& id, Written& written) {
   const bool draws = dtype != DType::kF32;
   if (draws) written.graph.declare_state(random_state());
   std::vector<passes::Accumulation> accumulations;
+  std::vector<passes::PieceAccumulation> in_pieces;
+  const bool is_first = id.role == ProgramRole::kMicroFirst;
+  const std::vector<int64_t> pieces = gradient_pieces();
   for (size_t p = 0; p < trained_.size(); ++p) {
     const auto& uses = written.derivative.contributions[p];
     GradientStates states{trained_[p]->name, {}};
-    for (size_t u = 0; u < uses.size(); ++u) {
+    const bool is_whole = pieces[p] == 0;
+    if (!is_whole) {
+      states.accumulators = {"grad." + states.parameter};
+      written.graph.declare_state(
+          {states.accumulators[0], {DType::kF32, {pieces[p]}}, StateClass::kGradient});
+      in_pieces.push_back({written.derivative.cotangents[p], states.accumulators[0], is_first});
+    }
+    for (size_t u = 0; u < uses.size() && is_whole; ++u) {
       const std::string name = "grad." + states.parameter + (u == 0 ? "" : "#" + std::to_string(u));
       const ir::Shape shape = written.graph.type(uses[u]).shape;
       written.graph.declare_state({name, {dtype, shape}, StateClass::kGradient});
-      accumulations.push_back({uses[u], name, id.role == ProgramRole::kMicroFirst,
-                               draws ? std::string(kRandomState) : "",
+      accumulations.push_back({uses[u], name, is_first, draws ? std::string(kRandomState) : "",
                                draws ? ops::random_key(name, "accumulate") : 0});
       states.accumulators.push_back(name);
     }
     const bool has_it = result_.gradients.size() > p;  // from another program
     if (!has_it) result_.gradients.push_back(std::move(states));
   }
-  return passes::accumulate(written.graph, accumulations);
-}
-
-Status StepGraphs::append_update(Builder& b, const std::vector<ValueId>& gradients) const {
-  const bool draws = options_.optimizer.state.stochastic;
-  PLIMSOLL_TRY(optimizers::append_update(b, updates(gradients), options_.optimizer,
-                                         draws ? b.state(random_state()) : ValueId{}));
-  if (!options_.optimizer.averages) return Ok{};
-  const auto scope = b.block(ir::kUpdateBlock, "optimizer");
-  for (const models::Buffer& buffer : averaged_buffers())
-    optimizers::append_average(b, buffer.name, b.state(models::state_of(buffer)));
-  return b.status();
+  PLIMSOLL_TRY(passes::accumulate(written.graph, accumulations));
+  return passes::accumulate_pieces(written.graph, in_pieces, options_.ranks);
 }
 
 BeginningKey StepGraphs::key_of(const ProgramId& id) const {
@@ -255,45 +251,6 @@ void StepGraphs::describe_precision(const ProgramId& id, const Graph& graph,
   if (!has_described_ || id.role == ProgramRole::kUpdate)
     for (CastUse& cast : casts_of(graph)) precision.casts.push_back(std::move(cast));
   has_described_ = true;
-}
-
-/// In the gradients' dtype the sum over uses is rounded where a step without accumulation stores it.
-/// Accumulators of bf16 are added up in f32.
-Result<StepGraphs::Written> StepGraphs::update() {
-  Written written = begin({ProgramRole::kUpdate});
-  Builder b(written.graph, ops::find_op);
-  std::vector<ValueId> sums;
-  for (size_t p = 0; p < trained_.size(); ++p) {
-    const models::Parameter& parameter = *trained_[p];
-    const ir::TensorType type{options_.optimizer.state.accumulators, parameter.shape};
-    written.graph.declare_state({parameter.name, {parameter.dtype, parameter.shape}, StateClass::kParameter});
-    ValueId sum;
-    const std::vector<std::string>& accumulators = result_.gradients[p].accumulators;
-    for (const std::string& name : accumulators) {
-      ValueId gradient = b.state({name, type, StateClass::kGradient});
-      if (accumulators.size() > 1 && type.dtype != DType::kF32)
-        gradient = ops::cast(b, gradient, DType::kF32);
-      if (sum.valid() && options_.optimizer.state.gradients != DType::kF32)
-        sum = ops::cast(b, sum, options_.optimizer.state.gradients);
-      sum = sum.valid() ? ops::add(b, sum, gradient) : gradient;
-    }
-    sums.push_back(sum);
-  }
-  if (options_.ranks > 1) {
-    sums = passes::sum_over_ranks(b, sums, options_.ranks);
-    written.graph.declare_state({std::string(kLossState), {DType::kF32, {1}}, StateClass::kOutput});
-    passes::sum_state_over_ranks(b, kLossState, options_.ranks);
-  }
-  PLIMSOLL_TRY(append_update(b, sums));
-  if (fp8_slots_ > 0) {
-    const passes::Fp8Settings& fp8 = options_.pipeline.fp8;
-    const ValueId scales = b.state(ops::fp8_scale_state(fp8_slots_));
-    const ValueId history = b.state(ops::fp8_history_state(fp8_slots_, fp8.history_len));
-    passes::append_next_scales(b, fp8, history, scales);
-  }
-  PLIMSOLL_TRY(b.status());
-  PLIMSOLL_TRY(written.pipeline.forward(written.graph, {}));
-  return written;
 }
 
 Result<StepGraphs::Written> StepGraphs::eval(const ProgramId& id) {
@@ -345,7 +302,11 @@ Result<StepGraphs::Written> StepGraphs::init(ProgramRole role,
   Written written = begin({role});
   Builder b(written.graph, ops::find_op);
   const ValueId random = b.state(random_state());
-  append_initial_values(b, random, model_, options_.optimizer.state.masters && options_.training, drawn);
+  const bool masters = options_.optimizer.state.masters && options_.training;
+  Masters kept{options_.optimizer.ranks, {}};
+  for (optimizers::SharedState& s : optimizers::shared_states(options_.optimizer, ruled_updates()))
+    kept.shared.emplace(s.name, std::move(s));
+  append_initial_values(b, random, model_, masters ? &kept : nullptr, drawn);
   if (role == ProgramRole::kInit) append_initial_buffers(b, model_);
   PLIMSOLL_TRY(b.status());
   return written;
@@ -360,20 +321,6 @@ std::vector<ValueId> StepGraphs::trained_reads(const Graph& graph) const {
   std::vector<ValueId> values;
   for (const models::Parameter* p : trained_) values.push_back(reads.at(p->name));
   return values;
-}
-
-std::vector<optimizers::Update> StepGraphs::updates(const std::vector<ValueId>& gradients) const {
-  std::vector<optimizers::Update> result;
-  for (size_t p = 0; p < gradients.size(); ++p) {
-    const models::Parameter& parameter = *trained_[p];
-    const bool decays = options_.decay_all || parameter.kind != models::ParameterKind::kVector;
-    optimizers::Update update{parameter.name, gradients[p], optimizers::row_of(parameter.group, decays)};
-    for (const models::ParameterView& view : parameter.views) update.parts.push_back(view.shape.dim(0));
-    update.is_hidden = parameter.is_hidden || parameter.block != ir::kNoBlock;
-    update.kind = parameter.kind;
-    result.push_back(std::move(update));
-  }
-  return result;
 }
 
 }  // namespace plimsoll::planner

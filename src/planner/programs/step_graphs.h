@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "ir/builder.h"
+#include "optimizers/shared_states.h"
 #include "passes/pipeline.h"
 #include "passes/program_id.h"
 #include "planner/cost/cost_model.h"
@@ -19,6 +20,11 @@ namespace plimsoll::planner {
 
 /// What estimates times: the options' costs, or those of a CPU that was not measured.
 CostModel costs_of(const StepOptions& options, const runtime::Target& target);
+
+/// The words that random ops draw from.
+inline ir::StateDecl random_state() {
+  return {std::string(kRandomState), {ir::DType::kI32, {4}}, ir::StateClass::kScalars};
+}
 
 /// Writes one graph after another. What the graphs say of themselves - gradients, matched overrides, gains of
 /// recomputation - it writes into the result that it was given.
@@ -49,6 +55,9 @@ class StepGraphs {
   /// Draws the parameters that `drawn` picks.
   Result<Written> init(passes::ProgramRole role, const std::function<bool(const models::Parameter&)>& drawn);
 
+  /// Notes in the session which states the ranks share.
+  void note_shared_states(passes::SessionPlan& session) const;
+
   /// Whether graphs come from the cache: not where each pass leaves its text.
   [[nodiscard]] bool uses_cache() const { return cache_ != nullptr && !is_shown(); }
   [[nodiscard]] bool is_shown() const { return !options_.pipeline.dump_dir.empty(); }
@@ -78,10 +87,14 @@ class StepGraphs {
   /// Behind the gradients the update, or with accumulators the sums; then tidied.
   Status complete(const passes::ProgramId& id, Written& written);
   Status accumulate(const passes::ProgramId& id, Written& written);
+  void add_ranks(ir::Builder& b, const std::vector<int64_t>& pieces, std::vector<ir::ValueId>& sums) const;
   Status append_update(ir::Builder& b, const std::vector<ir::ValueId>& gradients) const;
   [[nodiscard]] std::vector<models::Buffer> averaged_buffers() const;
   void read_averages(ir::Graph& graph) const;
   [[nodiscard]] std::vector<optimizers::Update> updates(const std::vector<ir::ValueId>& gradients) const;
+  [[nodiscard]] std::vector<optimizers::RuledUpdate> ruled_updates() const;
+  /// By trained parameter: elements of this rank's piece of its accumulator; 0: it has all of it.
+  [[nodiscard]] std::vector<int64_t> gradient_pieces() const;
   [[nodiscard]] std::vector<ir::ValueId> trained_reads(const ir::Graph& graph) const;
 
   const models::Model& model_;

@@ -73,6 +73,7 @@ class ProgramBuilder {
   }
   Result<TrainingPrograms> finished() {
     PLIMSOLL_ASSIGN(result_.session, finish_session(std::move(programs_), target_));
+    if (options_.training) graphs_.note_shared_states(result_.session);
     return std::move(result_);
   }
 

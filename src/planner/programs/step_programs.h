@@ -61,10 +61,13 @@ struct StepOptions {
   std::vector<int64_t> buckets = {};
   const tasks::Task* task = nullptr;  ///< what is trained for; outlives the call
   bool accumulate =
-      false;            ///< gradients have accumulators: several micro-batches, ranks, or a dump of gradients
-  int64_t ranks = 1;    ///< that sum gradients and losses before the update, from accumulators
-  bool eval = false;    ///< with the eval program
-  bool logits = false;  ///< with the logits program
+      false;          ///< gradients have accumulators: several micro-batches, ranks, or a dump of gradients
+  int64_t ranks = 1;  ///< that sum gradients and losses before the update, from accumulators
+  /// Ranks have their pieces of the accumulators alone, of gradients whose update they share (ZeRO-2): the
+  /// sum over ranks is taken in each micro-batch.
+  bool shares_gradients = false;
+  bool eval = false;        ///< with the eval program
+  bool logits = false;      ///< with the logits program
   bool training = true;     ///< false: neither gradients nor update
   bool draws_head = false;  ///< a program of its own draws the classifier's head, `init_head`
   optimizers::OptimizerOptions optimizer = {};

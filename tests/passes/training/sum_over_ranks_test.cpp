@@ -40,6 +40,20 @@ TEST(SumOverRanks, CutsWhatHasAPieceForEachAndGathersTheRest) {
   EXPECT_TRUE(ir::verify(graph));
 }
 
+TEST(SumOverRanks, APieceOfASumStaysWhereTheUpdateIsShared) {
+  ir::Graph graph;
+  graph.name = "update";
+  ir::Builder b(graph, ops::find_op);
+  const ir::ValueId shared = b.state(gradient("grad.shared", 2 * ops::kPieceGrain));
+  const ir::ValueId whole = b.state(gradient("grad.whole", 3));
+  const auto sums = sum_over_ranks(b, {shared, whole}, 3, {true, false});
+  ASSERT_TRUE(b.status());
+  EXPECT_THAT(op_names(graph), ElementsAre("state", "state", "exchange", "sum_ranks", "put_piece",
+                                           "state_assign", "gather_ranks", "sum_ranks", "state_assign"));
+  EXPECT_EQ(graph.type(sums[0]), graph.type(shared));
+  EXPECT_TRUE(ir::verify(graph));
+}
+
 TEST(SumOverRanks, AStateHoldsTheSumFromThereOn) {
   ir::Graph graph;
   graph.name = "update";

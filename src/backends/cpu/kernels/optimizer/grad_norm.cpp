@@ -10,6 +10,8 @@
 #include "backends/cpu/kernels/operands.h"
 #include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/tensor_chunks.h"
+#include "ops/ranks.h"
+#include "ops/shard.h"
 
 #ifndef PLIMSOLL_BACKENDS_CPU_KERNELS_GRAD_NORM_ARGS_
 #define PLIMSOLL_BACKENDS_CPU_KERNELS_GRAD_NORM_ARGS_
@@ -124,6 +126,47 @@ void sums_of_squares(const KernelCall& call, ThreadPool& pool) {
   }
 }
 
+int64_t chunk_table_bytes(const ir::OpTypes& types, int /*num_threads*/) {
+  return TensorChunks::table_bytes(static_cast<int64_t>(types.inputs.size()) - 1);
+}
+
+// Those of this rank's pieces, side by side; a double each, 0 where the last pieces have no chunk.
+void chunk_squares(const KernelCall& call, ThreadPool& pool) {
+  static_assert(kChunk == ops::kPieceGrain, "a piece consists of chunks");
+  const std::vector<int64_t>& elements = call.op->attrs.ints("elements");
+  const int64_t ranks = call.op->attrs.i64("ranks");
+  const DType rounded = rounded_of(*call.op);
+  const TensorChunks chunks(call.workspace.data(), std::ssize(elements), [&](int64_t t) {
+    return ops::piece_elements(elements[static_cast<size_t>(t)], ranks);
+  });
+  const auto* own = call.inputs[0].as<const int32_t>();
+  auto* sums = call.outputs[0].as<double>();
+  pool.run(chunks.num_chunks(), [&](int64_t chunk, int) {
+    const int64_t t = chunks.tensor_of(chunk), c = chunk - chunks.first(t);
+    const int32_t* of_tensor = own + t * ops::kChunkWords;
+    const int64_t count = of_tensor[1];
+    const TensorRef& x = call.inputs[static_cast<size_t>(1 + t)];
+    const DType dtype = x.type.dtype;
+    const std::byte* begin = x.data + (of_tensor[0] + c) * kChunk * (ir::bits(dtype) / 8);
+    sums[chunk] = c >= count ? 0.0
+                             : HWY_DYNAMIC_DISPATCH(sum_squares_chunk)({begin, dtype, rounded},
+                                                                       c + 1 < count ? kChunk : of_tensor[2]);
+  });
+}
+
+void sum_chunk_squares(const KernelCall& call, ThreadPool& /*pool*/) {
+  const ir::Shape& shape = call.inputs[0].shape();
+  const auto* sums = call.inputs[0].as<const double>();
+  int64_t first = 0, t = 0;
+  for (const int64_t chunks : call.op->attrs.ints("pieces")) {
+    double sum = 0.0;
+    for (int64_t rank = 0; rank < shape.dim(0); ++rank)
+      for (int64_t c = 0; c < chunks; ++c) sum += sums[rank * shape.dim(1) + first + c];
+    call.outputs[0].as<float>()[t++] = static_cast<float>(sum);
+    first += chunks;
+  }
+}
+
 void global_norm(const KernelCall& call, ThreadPool& /*pool*/) {
   double sum = 0.0;
   for (const TensorRef& input : call.inputs)
@@ -140,6 +183,10 @@ void clip_scale(const KernelCall& call, ThreadPool& /*pool*/) {
 }
 
 constexpr Kernel kKernels[] = {
+    {.op = "chunk_squares",
+     .run = chunk_squares,
+     .workspace_bytes = chunk_table_bytes,
+     .stored_dtypes = true},
     {.op = "clip_scale", .run = clip_scale},
     {.op = "global_norm", .run = global_norm},
     {.op = "sum_squares",
@@ -150,6 +197,7 @@ constexpr Kernel kKernels[] = {
      .run = sums_of_squares,
      .workspace_bytes = sum_squares_bytes,
      .stored_dtypes = true},
+    {.op = "sum_chunk_squares", .run = sum_chunk_squares, .stored_dtypes = true},
 };
 
 }  // namespace

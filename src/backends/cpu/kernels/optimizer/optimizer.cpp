@@ -5,6 +5,7 @@
 #include "backends/cpu/kernels/optimizer/update_chunk.h"
 #include "backends/cpu/kernels/tensor_chunks.h"
 #include "base/check.h"
+#include "ops/update_draws.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -22,9 +23,10 @@ struct UpdateCall {
         function(chunk_function(*form.rule)),
         shared(operands) {}
 
-  [[nodiscard]] ops::RandomStream stream(int64_t key) const {
+  [[nodiscard]] ops::UpdateDraws draws(int64_t key) const {
     const auto* random = reinterpret_cast<const uint32_t*>(shared[2].as<const int32_t>());
-    return {random[0], random[1], random[2], 0, static_cast<uint32_t>(key)};
+    return ops::update_draws(
+        shared[2].num_elements(), [&](size_t i) { return random[i]; }, key, form.first);
   }
 };
 
@@ -48,8 +50,9 @@ void update_chunk(const UpdateCall& call, std::span<const TensorRef> in, std::sp
     a.out_dtype[i] = out[i].type.dtype;
   }
   a.draws = call.form.draws;
-  if (a.draws) a.stream = call.stream(key);
-  a.block = static_cast<uint32_t>((call.form.first + at) / 4);
+  const ops::UpdateDraws draws = a.draws ? call.draws(key) : ops::UpdateDraws{};
+  a.stream = draws.stream;
+  a.block = static_cast<uint32_t>((draws.first + at) / 4);
   call.function(a, n);
 }
 

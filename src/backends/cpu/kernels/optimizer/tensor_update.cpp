@@ -15,6 +15,7 @@
 #include "backends/cpu/kernels/optimizer/tensor_update.h"
 #include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
+#include "ops/update_draws.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu::HWY_NAMESPACE {
@@ -134,9 +135,12 @@ TensorUpdateCall::TensorUpdateCall(const KernelCall& call)
       is_skipped(std::isnan(clip)),
       rounded(form.rounded.value_or(ir::DType::kF32)) {
   if (!form.draws) return;
-  const auto* random =
-      reinterpret_cast<const uint32_t*>(call.inputs[form.rule->num_operands() + 2].as<const int32_t>());
-  stream = {random[0], random[1], random[2], 0, static_cast<uint32_t>(call.op->attrs.i64("key"))};
+  const TensorRef& random = call.inputs[form.rule->num_operands() + 2];
+  const auto* words = reinterpret_cast<const uint32_t*>(random.as<const int32_t>());
+  const ops::UpdateDraws draws = ops::update_draws(
+      random.num_elements(), [&](size_t i) { return words[i]; }, call.op->attrs.i64("key"), form.first);
+  stream = draws.stream;
+  form.first = draws.first;
 }
 
 void TensorUpdateCall::keep(ThreadPool& pool) const {

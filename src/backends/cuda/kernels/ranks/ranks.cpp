@@ -8,6 +8,7 @@
 
 #include "backends/cuda/kernels/elementwise/copies.h"
 #include "backends/cuda/kernels/elementwise/elementwise_args.h"
+#include "ops/shard.h"
 
 namespace plimsoll::cuda {
 namespace {
@@ -66,6 +67,55 @@ Status repeat(const KernelCall& call, Stream& stream) {
   return Ok{};
 }
 
+/// Rank 0's, whose piece is the first.
+Status own_piece(const KernelCall& call, Stream& stream) {
+  const int64_t piece = call.outputs[0].type.bytes().count;
+  const int64_t own = std::min(piece, call.inputs[0].type.bytes().count);
+  PLIMSOLL_TRY(stream.copy(call.outputs[0].data, call.inputs[0].data, own));
+  return own == piece ? Status(Ok{}) : stream.fill(call.outputs[0].data + own, piece - own, 0);
+}
+
+Status put_piece(const KernelCall& call, Stream& stream) {
+  const TensorRef &piece = call.inputs[0], &x = call.inputs[1], &whole = call.outputs[0];
+  if (x.data != whole.data) PLIMSOLL_TRY(stream.copy(whole.data, x.data, x.type.bytes().count));
+  return stream.copy(whole.data, piece.data, std::min(piece.type.bytes().count, whole.type.bytes().count));
+}
+
+/// Also from_owner.
+Status own_tensor(const KernelCall& call, Stream& stream) {
+  return stream.copy(call.outputs[0].data, call.inputs[0].data, call.outputs[0].type.bytes().count);
+}
+
+Status put_owned(const KernelCall& call, Stream& stream) {
+  const TensorRef& value = call.inputs[call.op->attrs.i64("owner") == 0 ? 0 : 1];
+  if (value.data == call.outputs[0].data) return Ok{};
+  return stream.copy(call.outputs[0].data, value.data, value.type.bytes().count);
+}
+
+/// What other ranks add is 0 on rank 0.
+Status own_draws(const KernelCall& call, Stream& stream) {
+  constexpr int64_t kShared = 3 * int64_t{sizeof(int32_t)};
+  PLIMSOLL_TRY(stream.fill(call.outputs[0].data, call.outputs[0].type.bytes().count, 0));
+  return stream.copy(call.outputs[0].data, call.inputs[0].data, kShared);
+}
+
+/// Only the host's kernel launches look at them, and they know those of rank 0 (chunk_squares).
+Status own_chunks(const KernelCall& call, Stream& stream) {
+  const ir::Attrs& attrs = call.op->attrs;
+  const std::vector<int64_t>& elements = attrs.ints("elements");
+  for (size_t t = 0; t < elements.size(); ++t) {
+    const ops::OwnChunks own = ops::own_chunks_of(elements[t], attrs.ints("held")[t], attrs.i64("ranks"), 0);
+    std::byte* words = call.outputs[0].data + t * ops::kChunkWords * sizeof(int32_t);
+    const auto put = [&](size_t word, int32_t value) {
+      return stream.fill(words + word * sizeof(int32_t), sizeof(int32_t), static_cast<uint32_t>(value));
+    };
+    PLIMSOLL_TRY(put(0, own.first));
+    PLIMSOLL_TRY(put(1, own.count));
+    PLIMSOLL_TRY(put(2, own.last_elements));
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 std::span<const Kernel> rank_kernels() {
@@ -73,6 +123,13 @@ std::span<const Kernel> rank_kernels() {
       {.op = "exchange", .run = exchange},
       {.op = "gather_ranks", .run = repeat},
       {.op = "all_gather", .run = repeat},
+      {.op = "own_piece", .run = own_piece},
+      {.op = "put_piece", .run = put_piece},
+      {.op = "own_tensor", .run = own_tensor},
+      {.op = "from_owner", .run = own_tensor},
+      {.op = "put_owned", .run = put_owned},
+      {.op = "own_draws", .run = own_draws},
+      {.op = "own_chunks", .run = own_chunks},
       {.op = "sum_ranks", .run = sum_ranks, .workspace_bytes = sum_ranks_bytes}};
   return kKernels;
 }

@@ -1,7 +1,9 @@
 // The optimizers' kernels: against the references, sweeps against their parts.
 #include "backends/cpu/kernel_harness.h"
 #include "ops/philox.h"
+#include "ops/ranks.h"
 #include "ops/rounding.h"
+#include "ops/shard.h"
 #include "ops/update_rules.h"
 
 namespace plimsoll::cpu::fixtures {
@@ -114,6 +116,54 @@ TEST(Optimizer, SweepGivesTheBitsOfItsParts) {
       squares.push_back(run_cpu({"sum_squares", {gradients.back()}})[0].f32(0));
     }
     expect_same_bits(run_cpu({"sum_squares_sweep", gradients})[0], floats({4}, squares), isa);
+  });
+}
+
+/// Elements [begin, begin + count) of a row of numbers; zeros stand behind its end.
+Tensor window(const Tensor& x, int64_t begin, int64_t count) {
+  Tensor part = x;
+  part.type.shape = Shape{count};
+  part.bits.assign(static_cast<size_t>(count), 0);
+  for (int64_t i = 0; i < count && begin + i < x.type.num_elements(); ++i)
+    part.bits[static_cast<size_t>(i)] = x.bits[static_cast<size_t>(begin + i)];
+  return part;
+}
+
+/// What `chunk_squares` gives on a rank that holds the whole gradients, or its pieces of those that have any.
+Tensor squares_on(int64_t rank, int64_t ranks, const std::vector<Tensor>& gradients, bool as_pieces) {
+  std::vector<int32_t> words;
+  std::vector<int64_t> elements;
+  std::vector<Tensor> held;
+  for (const Tensor& g : gradients) {
+    elements.push_back(g.type.num_elements());
+    const int64_t piece = ops::piece_elements(elements.back(), ranks);
+    held.push_back(as_pieces && piece < elements.back() ? window(g, rank * piece, piece) : g);
+    const ops::OwnChunks own =
+        ops::own_chunks_of(elements.back(), held.back().type.num_elements(), ranks, rank);
+    words.insert(words.end(), {own.first, own.count, own.last_elements});
+  }
+  held.insert(held.begin(), ints({std::ssize(gradients), ops::kChunkWords}, words));
+  return run_cpu({"chunk_squares", held, {{"ranks", ranks}, {"elements", elements}}}, {.threads = 3})[0];
+}
+
+TEST(GradNorm, SquaresOverRanksAreThoseOfOne) {
+  const std::vector<Tensor> gradients = {normal({51'000}, 1), normal({5}, 2), normal({16384}, 3),
+                                         as(DType::kBf16, normal({70'001}, 4))};
+  for_each_isa([&](const std::string& isa) {
+    const Tensor expected = run_cpu({"sum_squares_sweep", gradients})[0];
+    for (const int64_t ranks : {1, 2, 3, 7})
+      for (const bool as_pieces : {false, true}) {
+        std::vector<int64_t> pieces;
+        for (const Tensor& g : gradients)
+          pieces.push_back(ops::piece_elements(g.type.num_elements(), ranks) / ops::kPieceGrain);
+        Tensor all;
+        for (int64_t rank = 0; rank < ranks; ++rank) {
+          const Tensor own = squares_on(rank, ranks, gradients, as_pieces);
+          all.bits.insert(all.bits.end(), own.bits.begin(), own.bits.end());
+          all.type = {own.type.dtype, Shape{ranks, own.type.shape.dim(0), 2}};
+        }
+        expect_same_bits(run_cpu({"sum_chunk_squares", {all}, {{"pieces", pieces}}})[0], expected, isa);
+      }
   });
 }
 

@@ -16,7 +16,19 @@ TEST(Ranks, AgreeWithTheReference) {
     expect_op({"sum_ranks", {normal({ranks, 5000}, 2)}, {}}, 3e-6);
     expect_op({"sum_ranks", {normal({ranks, 3, 5}, 2)}, {}}, 3e-6);
     const int64_t piece = ops::piece_elements(50'001, ranks);
-    expect_op({"all_gather", {normal({piece}, 3), normal({50'001}, 4)}, of_ranks(ranks)}, 0);
+    const Tensor whole = normal({50'001}, 4);
+    expect_op({"all_gather", {normal({piece}, 3), whole}, of_ranks(ranks)}, 0);
+    expect_op(
+        {"all_gather", {as(DType::kBf16, normal({piece}, 3)), as(DType::kBf16, whole)}, of_ranks(ranks)}, 0);
+    expect_op({"own_piece", {whole}, {{"ranks", ranks}, {"elements", piece}}}, 0);
+    expect_op(
+        {"own_piece", {as(DType::kBf16, normal({3, 7}, 1))}, {{"ranks", ranks}, {"elements", int64_t{64}}}},
+        0);
+    const Attrs owned{{"ranks", ranks}, {"owner", int64_t{0}}};
+    expect_op({"put_owned", {normal({9}, 5), normal({9}, 6)}, owned}, 0);
+    expect_op({"from_owner", {normal({9}, 5), normal({9}, 6)}, owned}, 0);
+    expect_op({"own_tensor", {normal({9}, 5)}, of_ranks(ranks)}, 0);
+    expect_op({"put_piece", {normal({piece}, 3), whole}, of_ranks(ranks)}, 0);
   }
 }
 

@@ -1,0 +1,128 @@
+// The update of a training session: its gradients from the accumulators, over the ranks, and what of it ranks
+// share.
+#include "base/check.h"
+#include "ops/elementwise.h"
+#include "ops/fp8_scaling.h"
+#include "ops/op_list.h"
+#include "ops/ranks.h"
+#include "ops/structure.h"
+#include "passes/training/fp8_scales.h"
+#include "passes/training/sum_over_ranks.h"
+#include "planner/programs/step_graphs.h"
+
+namespace plimsoll::planner {
+namespace {
+
+using ir::Builder;
+using ir::DType;
+using ir::StateClass;
+using ir::ValueId;
+using passes::ProgramRole;
+
+}  // namespace
+
+std::vector<optimizers::Update> StepGraphs::updates(const std::vector<ValueId>& gradients) const {
+  std::vector<optimizers::Update> result;
+  for (size_t p = 0; p < gradients.size(); ++p) {
+    const models::Parameter& parameter = *trained_[p];
+    const bool decays = options_.decay_all || parameter.kind != models::ParameterKind::kVector;
+    optimizers::Update update{parameter.name, gradients[p], optimizers::row_of(parameter.group, decays)};
+    for (const models::ParameterView& view : parameter.views) update.parts.push_back(view.shape.dim(0));
+    update.is_hidden = parameter.is_hidden || parameter.block != ir::kNoBlock;
+    update.kind = parameter.kind;
+    result.push_back(std::move(update));
+  }
+  return result;
+}
+
+/// Of all trained parameters, without gradients.
+std::vector<optimizers::RuledUpdate> StepGraphs::ruled_updates() const {
+  std::vector<optimizers::RuledUpdate> ruled;
+  const std::vector<optimizers::Update> all = updates(std::vector<ValueId>(trained_.size()));
+  for (size_t p = 0; p < all.size(); ++p) ruled.push_back({all[p], {trained_[p]->dtype, trained_[p]->shape}});
+  return ruled;
+}
+
+std::vector<int64_t> StepGraphs::gradient_pieces() const {
+  std::vector<int64_t> pieces(trained_.size(), 0);
+  const std::vector<optimizers::RuledUpdate> all = ruled_updates();
+  for (size_t p = 0; p < all.size() && options_.shares_gradients; ++p)
+    if (optimizers::has_pieces(options_.optimizer, trained_[p]->shape, all[p].update))
+      pieces[p] = ops::piece_elements(trained_[p]->shape.num_elements(), options_.ranks);
+  return pieces;
+}
+
+void StepGraphs::note_shared_states(passes::SessionPlan& session) const {
+  for (const optimizers::SharedState& s : optimizers::shared_states(options_.optimizer, ruled_updates()))
+    session.share({s.name, s.type, -1, s.owner}, s.kept);
+}
+
+/// Takes the sums over ranks, but of what is a piece of one already.
+void StepGraphs::add_ranks(Builder& b, const std::vector<int64_t>& pieces, std::vector<ValueId>& sums) const {
+  std::vector<ValueId> own;
+  std::vector<bool> as_pieces;
+  const std::vector<optimizers::RuledUpdate> all = ruled_updates();
+  for (size_t p = 0; p < sums.size(); ++p) {
+    if (pieces[p] > 0) continue;
+    own.push_back(sums[p]);
+    as_pieces.push_back(optimizers::has_pieces(options_.optimizer, trained_[p]->shape, all[p].update));
+  }
+  own = passes::sum_over_ranks(b, own, options_.ranks, as_pieces);
+  auto next = own.begin();
+  for (size_t p = 0; p < sums.size(); ++p)
+    if (pieces[p] == 0) sums[p] = *next++;
+}
+
+/// In the gradients' dtype the sum over uses is rounded where a step without accumulation stores it.
+/// Accumulators of bf16 are added up in f32.
+Result<StepGraphs::Written> StepGraphs::update() {
+  Written written = begin({ProgramRole::kUpdate});
+  Builder b(written.graph, ops::find_op);
+  std::vector<ValueId> sums;
+  const std::vector<int64_t> pieces = gradient_pieces();
+  for (size_t p = 0; p < trained_.size(); ++p) {
+    const models::Parameter& parameter = *trained_[p];
+    const ir::TensorType type{options_.optimizer.state.accumulators,
+                              pieces[p] == 0 ? parameter.shape : ir::Shape{pieces[p]}};
+    written.graph.declare_state({parameter.name, {parameter.dtype, parameter.shape}, StateClass::kParameter});
+    ValueId sum;
+    const std::vector<std::string>& accumulators = result_.gradients[p].accumulators;
+    for (const std::string& name : accumulators) {
+      ValueId gradient = b.state({name, type, StateClass::kGradient});
+      if (accumulators.size() > 1 && type.dtype != DType::kF32)
+        gradient = ops::cast(b, gradient, DType::kF32);
+      if (sum.valid() && options_.optimizer.state.gradients != DType::kF32)
+        sum = ops::cast(b, sum, options_.optimizer.state.gradients);
+      sum = sum.valid() ? ops::add(b, sum, gradient) : gradient;
+    }
+    sums.push_back(sum);
+  }
+  if (options_.ranks > 1) {
+    add_ranks(b, pieces, sums);
+    written.graph.declare_state({std::string(kLossState), {DType::kF32, {1}}, StateClass::kOutput});
+    passes::sum_state_over_ranks(b, kLossState, options_.ranks);
+  }
+  PLIMSOLL_TRY(append_update(b, sums));
+  if (fp8_slots_ > 0) {
+    const passes::Fp8Settings& fp8 = options_.pipeline.fp8;
+    const ValueId scales = b.state(ops::fp8_scale_state(fp8_slots_));
+    const ValueId history = b.state(ops::fp8_history_state(fp8_slots_, fp8.history_len));
+    passes::append_next_scales(b, fp8, history, scales);
+  }
+  PLIMSOLL_TRY(b.status());
+  PLIMSOLL_TRY(written.pipeline.forward(written.graph, {}));
+  return written;
+}
+
+Status StepGraphs::append_update(Builder& b, const std::vector<ValueId>& gradients) const {
+  const bool draws = options_.optimizer.state.stochastic;
+  PLIMSOLL_TRY(optimizers::append_update(b, updates(gradients), options_.optimizer,
+                                         draws ? b.state(random_state()) : ValueId{}));
+  if (!options_.optimizer.averages) return Ok{};
+  const auto scope = b.block(ir::kUpdateBlock, "optimizer");
+  for (const models::Buffer& buffer : averaged_buffers())
+    optimizers::append_average(b, buffer.name, b.state(models::state_of(buffer)));
+  return b.status();
+}
+
+}  // namespace plimsoll::planner

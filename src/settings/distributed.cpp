@@ -30,8 +30,6 @@ void check_shared_update(const RunConfig& config, std::vector<Error>& errors) {
         std::move(hint)));
   };
   if (!state_choice(config.training, config.lora.enabled).dtypes.masters) return;
-  if (config.training.ema_decay)
-    refuse("averages of masters (training.ema_decay) are not shared", "set distributed.mode=ddp");
   if (config.training.load_best_model_at_end)
     refuse("masters of the best checkpoint (training.load_best_model_at_end) are not shared",
            "set distributed.mode=ddp");

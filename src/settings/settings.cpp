@@ -153,9 +153,7 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
 void add_distributed(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(choice(PLIMSOLL_CHOICE(distributed.mode), kHow,
-             "what each rank holds; ddp: all of the training state; zero1: its part of the optimizer's "
-             "state; zero2: "
-             "and of the gradients"));
+             "what a rank holds: all (ddp), its part of the optimizer (zero1), of gradients too (zero2)"));
   add(plain(PLIMSOLL_FIELD(distributed.transport), kHow,
             "how ranks exchange gradients; shm: ranks of one machine; auto: shm there, else mpi",
             {"auto", "shm", "mpi", "nccl"}));

@@ -23,8 +23,8 @@ inline constexpr const char* kPlannedRun =
     "data: {sequence_length: 128}\ntraining: {global_batch_size: 2, max_steps: 2}\nruntime: {threads: 1}\n";
 
 struct PlannedRun {
-  explicit PlannedRun(std::vector<std::string> overrides) {
-    auto read = settings::parse_run_config(kPlannedRun, "run.yaml", overrides);
+  explicit PlannedRun(std::vector<std::string> overrides, const char* text = kPlannedRun) {
+    auto read = settings::parse_run_config(text, "run.yaml", overrides);
     EXPECT_TRUE(read) << read.error().what;
     config = *read;
     target = strategy::make_target(config, 1);

@@ -14,10 +14,10 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-int64_t least(const std::vector<std::string>& overrides) {
+int64_t least(const std::vector<std::string>& overrides, const char* text = kPlannedRun) {
   std::vector<std::string> all = overrides;
   all.emplace_back("memory.budget=1");
-  return PlannedRun(all).prepared().report.process_peak_bytes();
+  return PlannedRun(all, text).prepared().report.process_peak_bytes();
 }
 
 std::string texts(const strategy::Prepared& prepared) {
@@ -97,12 +97,12 @@ TEST(Remedies, AnEvaluationIsTrainedNothing) {
 }
 
 TEST(Remedies, ImagesHaveNoLength) {
-  std::vector<std::string> run = {
-      "model.config={model_type: vit, image_size: 32, patch_size: 4, hidden_size: 32, intermediate_size: 64, "
-      "num_hidden_layers: 4, num_attention_heads: 2}",
-      "training.global_batch_size=8"};
-  run.push_back("memory.budget=" + std::to_string(least(run) - 20'000));
-  PlannedRun c(run);
+  const char* images =
+      "model: {config: {model_type: vit, image_size: 32, patch_size: 4, hidden_size: 32, intermediate_size: "
+      "64, "
+      "num_hidden_layers: 4, num_attention_heads: 2}}\n"
+      "training: {global_batch_size: 8, max_steps: 2}\nruntime: {threads: 1}\n";
+  PlannedRun c({"memory.budget=" + std::to_string(least({}, images) - 20'000)}, images);
   ASSERT_FALSE(c.prepared().report.fits);
   EXPECT_THAT(texts(c.prepared()), HasSubstr("training.precision=bf16"));
   EXPECT_THAT(texts(c.prepared()), Not(HasSubstr("data.")));

@@ -48,8 +48,9 @@ TEST(Distributed, WhatASharedUpdateCannotHaveIsRefused) {
     return refusal_of_ranks(std::move(overrides));
   };
   const std::string masters = "training.state={weights: bf16, master_weights: true}";
-  EXPECT_THAT(refusal({"training.precision=bf16", masters, "training.ema_decay=0.9"}),
-              HasSubstr("averages of masters"));
+  EXPECT_THAT(refusal({"training.precision=bf16", masters, "training.load_best_model_at_end=true",
+                       "data.eval=b.npy", "training.eval_steps=2", "output.save_steps=2"}),
+              HasSubstr("masters of the best checkpoint"));
   const auto shared =
       parse_ranks({"distributed.ranks=2", "distributed.mode=zero1", "training.ema_decay=0.9"});
   ASSERT_TRUE(shared) << shared.error().message();

@@ -43,8 +43,8 @@ TEST(AccumulatePieces, SumsOverRanksWhereAGradientIsComplete) {
   ir::ValueId gradient;
   ir::Graph first = micro_batch(kPiece, gradient);
   ASSERT_TRUE(accumulate_pieces(first, std::vector<PieceAccumulation>{{gradient, "grad.w", true}}, 2).ok());
-  EXPECT_THAT(names_of(first), ElementsAre("state", "mul", "exchange", "sum_ranks", "state_assign", "mul",
-                                           "state_assign"));
+  EXPECT_THAT(names_of(first),
+              ElementsAre("state", "mul", "exchange", "sum_ranks", "state_assign", "mul", "state_assign"));
   EXPECT_TRUE(ir::verify(first).ok());
   ir::Graph next = micro_batch(kPiece, gradient);
   ASSERT_TRUE(accumulate_pieces(next, std::vector<PieceAccumulation>{{gradient, "grad.w", false}}, 2).ok());

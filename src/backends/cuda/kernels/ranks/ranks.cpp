@@ -53,8 +53,8 @@ Status exchange(const KernelCall& call, Stream& stream) {
   const int64_t first = std::min(piece, call.inputs[0].type.bytes().count);
   for (int64_t rank = 0; rank < call.outputs[0].shape().dim(0); ++rank) {
     std::byte* to = call.outputs[0].data + rank * piece;
+    if (first < piece) PLIMSOLL_TRY(stream.fill(to, piece, 0));
     PLIMSOLL_TRY(stream.copy(to, call.inputs[0].data, first));
-    if (first < piece) PLIMSOLL_TRY(stream.fill(to + first, piece - first, 0));
   }
   return Ok{};
 }
@@ -71,8 +71,9 @@ Status repeat(const KernelCall& call, Stream& stream) {
 Status own_piece(const KernelCall& call, Stream& stream) {
   const int64_t piece = call.outputs[0].type.bytes().count;
   const int64_t own = std::min(piece, call.inputs[0].type.bytes().count);
-  PLIMSOLL_TRY(stream.copy(call.outputs[0].data, call.inputs[0].data, own));
-  return own == piece ? Status(Ok{}) : stream.fill(call.outputs[0].data + own, piece - own, 0);
+  // Words are filled, and a piece is whole words; what it has of the tensor need not be.
+  if (own < piece) PLIMSOLL_TRY(stream.fill(call.outputs[0].data, piece, 0));
+  return stream.copy(call.outputs[0].data, call.inputs[0].data, own);
 }
 
 Status put_piece(const KernelCall& call, Stream& stream) {

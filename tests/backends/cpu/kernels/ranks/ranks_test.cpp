@@ -32,6 +32,38 @@ TEST(Ranks, AgreeWithTheReference) {
   }
 }
 
+/// Numbers whose squares are added without rounding, in any order.
+Tensor small_whole_numbers(int64_t n) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < n; ++i) values.push_back(static_cast<float>(i * i % 13 - 6));
+  return floats({n}, values);
+}
+
+TEST(Ranks, SquaresOfChunksAgreeWithTheReference) {
+  const std::vector<int64_t> elements = {51'000, 5, 16'384};
+  for (const int64_t ranks : {1, 2, 3}) {
+    expect_op({"own_draws",
+               {ints({4}, {11, -3, 7, 0})},
+               {{"ranks", ranks}, {"elements", int64_t{16'384}}, {"keys", std::vector<int64_t>{5}}}},
+              0);
+    const OpRun places{"own_chunks", {}, {{"ranks", ranks}, {"elements", elements}, {"held", elements}}};
+    expect_op(places, 0);
+    const OpRun chunks{"chunk_squares",
+                       {run_cpu(places)[0], small_whole_numbers(51'000), small_whole_numbers(5),
+                        as(DType::kBf16, small_whole_numbers(16'384))},
+                       {{"ranks", ranks}, {"elements", elements}}};
+    expect_op(chunks, 0);
+    Tensor squares = run_cpu(chunks)[0];
+    std::vector<int64_t> pieces;
+    for (const int64_t n : elements) pieces.push_back(ops::piece_elements(n, ranks) / ops::kPieceGrain);
+    const auto own = squares.bits;
+    for (int64_t rank = 1; rank < ranks; ++rank)
+      squares.bits.insert(squares.bits.end(), own.begin(), own.end());
+    squares.type.shape = Shape{ranks, squares.type.shape.dim(0), 2};
+    expect_op({"sum_chunk_squares", {squares}, {{"pieces", pieces}}}, 1e-6);
+  }
+}
+
 /// The values of ranks in the order that numerics.md names, by hand.
 float in_groups_of_eight(const std::vector<float>& values) {
   if (values.size() == 1) return values[0];

@@ -11,12 +11,12 @@
 
 #include "base/host.h"
 #include "base/units.h"
+#include "corpora/images/image_features.h"
 #include "preprocessing/data_cache.h"
 #include "runtime/session.h"
 #include "strategy/image_features.h"
 #include "strategy/run_device.h"
 #include "tasks/image_classification.h"
-#include "tasks/image_features.h"
 #include "training/batch_feeder.h"
 #include "training/initialise.h"
 
@@ -65,8 +65,8 @@ class FeaturePass {
     options.shuffle = false;
     PLIMSOLL_ASSIGN(const datasets::TrainingData data,
                     datasets::TrainingData::open({&source.files, 1}, options));
-    PLIMSOLL_ASSIGN(tasks::FeatureWriter writer,
-                    tasks::FeatureWriter::create(source.path, source.images, width_));
+    PLIMSOLL_ASSIGN(corpora::FeatureWriter writer,
+                    corpora::FeatureWriter::create(source.path, source.images, width_));
     training::BatchFeeder feeder(*session_, *prepared_->task, prepared_->buckets.lengths);
     const int program = session_->plan().find_program({passes::ProgramRole::kEval});
     const int64_t micro = prepared_->split.micro_batch_size;
@@ -92,7 +92,7 @@ class FeaturePass {
   }
 
   Status add(datasets::ExampleRow row, std::span<const float> features, int64_t r,
-             tasks::FeatureWriter& writer) const {
+             corpora::FeatureWriter& writer) const {
     const bool is_damaged = datasets::row_as<const int32_t>(row[1])[0] == datasets::kNoTarget;
     if (is_damaged) return writer.add_damaged();
     return writer.add(features.subspan(static_cast<size_t>(r * width_), static_cast<size_t>(width_)));
@@ -119,9 +119,9 @@ Result<std::vector<Missing>> find_missing(const preprocessing::RunData& data, co
       PLIMSOLL_ASSIGN(
           const corpora::ImageDataset listed,
           corpora::ImageDataset::open(files.paths, {.labels = labels, .reading_bytes = data.reading_bytes}));
-      std::string path = tasks::features_path(files.paths, listed, use.key);
+      std::string path = corpora::features_path(files.paths, listed, use.key);
       PLIMSOLL_TRY(lease.use(path));
-      if (!tasks::has_features(path, listed.size(), use.width))
+      if (!corpora::has_features(path, listed.size(), use.width))
         missing.push_back({files, std::move(path), listed.size()});
     }
   return missing;

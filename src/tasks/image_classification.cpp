@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "corpora/images/image_dataset.h"
+#include "corpora/images/image_features.h"
 #include "models/classifier.h"
 #include "models/image_model.h"
 #include "ops/loss.h"
 #include "ops/normalize_pixels.h"
 #include "ops/soft_cross_entropy.h"
 #include "ops/structure.h"
-#include "tasks/image_features.h"
 #include "tasks/task_list.h"
 
 namespace plimsoll::tasks {
@@ -105,7 +105,7 @@ class ImageClassification final : public Task {
         .reading_bytes = images_.reading_bytes,
         .skips_damaged = options.skips_damaged};
     if (reads_features())
-      return open_features(files.paths, how, images_.features.key, images_.features.width);
+      return corpora::open_features(files.paths, how, images_.features.key, images_.features.width);
     PLIMSOLL_ASSIGN(corpora::ImageDataset data, corpora::ImageDataset::open(files.paths, how));
     return std::unique_ptr<datasets::ExampleSource>(std::make_unique<ImageSource>(std::move(data)));
   }

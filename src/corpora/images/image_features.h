@@ -13,11 +13,11 @@
 #include "datasets/example_source.h"
 #include "io/file.h"
 
-namespace plimsoll::tasks {
+namespace plimsoll::corpora {
 
 /// Where the features of `images` lie: beside the lists that they were opened from. `key` stands for all that
 /// the features depend on beside the images: weights, processor, precision.
-std::string features_path(std::span<const std::string> lists, const corpora::ImageDataset& images,
+std::string features_path(std::span<const std::string> lists, const ImageDataset& images,
                           const std::string& key);
 
 /// Writes such a file, whole or not at all.
@@ -45,7 +45,7 @@ bool has_features(const std::string& path, int64_t images, int64_t features);
 /// Examples of two tensors, the features f32[features] and the label i32 (ops::kIgnoreTarget of a damaged
 /// image). Errors: as ImageDataset::open; kBadData where the features are not there.
 Result<std::unique_ptr<datasets::ExampleSource>> open_features(std::span<const std::string> lists,
-                                                               const corpora::ImageDatasetOptions& options,
+                                                               const ImageDatasetOptions& options,
                                                                const std::string& key, int64_t features);
 
-}  // namespace plimsoll::tasks
+}  // namespace plimsoll::corpora

@@ -1,5 +1,5 @@
 // Files of features: rows in the order of the images, damaged ones, files that are cut off.
-#include "tasks/image_features.h"
+#include "corpora/images/image_features.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "corpora/images/scan_images.h"
 #include "io/temporary_folder.h"
 
-namespace plimsoll::tasks {
+namespace plimsoll::corpora {
 namespace {
 
 constexpr int64_t kFeatureWidth = 3;
@@ -20,24 +20,24 @@ class FeatureFile : public testing::Test {
   void SetUp() override {
     for (const char* name : {"blue", "red"}) {
       std::filesystem::create_directories(folder_.path(std::string("d/") + name));
-      folder_.write(std::string("d/") + name + "/1.png", corpora::png_of(4, 4, 9, 9, 9));
+      folder_.write(std::string("d/") + name + "/1.png", png_of(4, 4, 9, 9, 9));
     }
-    corpora::ImageEntries entries;
-    ASSERT_TRUE(corpora::add_images(folder_.path("d"), {}, entries));
-    const auto scanned = corpora::scan_images(entries, {.processor = options_.processor});
+    ImageEntries entries;
+    ASSERT_TRUE(add_images(folder_.path("d"), {}, entries));
+    const auto scanned = scan_images(entries, {.processor = options_.processor});
     ASSERT_TRUE(scanned) << scanned.error().message();
-    ASSERT_TRUE(corpora::write_image_list(lists_[0], entries, scanned->facts, scanned->summary));
+    ASSERT_TRUE(write_image_list(lists_[0], entries, scanned->facts, scanned->summary));
     options_.labels = {io::ProblemType::kSingleLabel, {"blue", "red"}};
     options_.reading_bytes = scanned->summary.reading_bytes;
   }
   [[nodiscard]] std::string path(const std::string& key) const {
-    const auto images = corpora::ImageDataset::open(lists_, options_);
+    const auto images = ImageDataset::open(lists_, options_);
     EXPECT_TRUE(images);
     return features_path(lists_, *images, key);
   }
   const io::TemporaryFolder folder_;
   const std::vector<std::string> lists_{folder_.path("x.images")};
-  corpora::ImageDatasetOptions options_{.processor = images::default_processor(4)};
+  ImageDatasetOptions options_{.processor = images::default_processor(4)};
 };
 
 TEST_F(FeatureFile, HasARowForEachImage) {
@@ -79,4 +79,4 @@ TEST_F(FeatureFile, OfOtherWeightsOrCutOffIsNone) {
 }
 
 }  // namespace
-}  // namespace plimsoll::tasks
+}  // namespace plimsoll::corpora

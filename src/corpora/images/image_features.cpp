@@ -1,5 +1,5 @@
 // The features of a damaged image are all of one NaN that no arithmetic gives.
-#include "tasks/image_features.h"
+#include "corpora/images/image_features.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 
 #include "io/checksum.h"
 
-namespace plimsoll::tasks {
+namespace plimsoll::corpora {
 namespace {
 
 constexpr float kDamaged = std::bit_cast<float>(0xffffffffU);
@@ -23,11 +23,11 @@ int64_t row_bytes(int64_t features) { return features * static_cast<int64_t>(siz
 
 class FeatureSource final : public datasets::ExampleSource {
  public:
-  FeatureSource(corpora::ImageDataset images, io::ReadFile file)
+  FeatureSource(ImageDataset images, io::ReadFile file)
       : images_(std::move(images)), file_(std::move(file)) {}
   [[nodiscard]] int64_t num_examples() const override { return images_.size(); }
   [[nodiscard]] int64_t num_units() const override { return images_.size(); }
-  [[nodiscard]] int64_t scratch_bytes() const override { return corpora::image_scratch_bytes(0); }
+  [[nodiscard]] int64_t scratch_bytes() const override { return image_scratch_bytes(0); }
   Result<datasets::ExampleCounts> read(int64_t index, datasets::ExampleRow row,
                                        std::span<std::byte> scratch) const override {
     const std::span<float> features = datasets::row_as<float>(row[0]);
@@ -53,13 +53,13 @@ class FeatureSource final : public datasets::ExampleSource {
   }
 
  private:
-  corpora::ImageDataset images_;
+  ImageDataset images_;
   io::ReadFile file_;
 };
 
 }  // namespace
 
-std::string features_path(std::span<const std::string> lists, const corpora::ImageDataset& images,
+std::string features_path(std::span<const std::string> lists, const ImageDataset& images,
                           const std::string& key) {
   io::Checksum sum;
   sum.add(fmt::format("{} {}", key, images.fingerprint()));
@@ -88,9 +88,9 @@ bool has_features(const std::string& path, int64_t images, int64_t features) {
 }
 
 Result<std::unique_ptr<datasets::ExampleSource>> open_features(std::span<const std::string> lists,
-                                                               const corpora::ImageDatasetOptions& options,
+                                                               const ImageDatasetOptions& options,
                                                                const std::string& key, int64_t features) {
-  PLIMSOLL_ASSIGN(corpora::ImageDataset images, corpora::ImageDataset::open(lists, options));
+  PLIMSOLL_ASSIGN(ImageDataset images, ImageDataset::open(lists, options));
   const std::string path = features_path(lists, images, key);
   if (!has_features(path, images.size(), features))
     return Error{ErrorCode::kBadData, "the features of the images are gone, or cut off", path,
@@ -100,4 +100,4 @@ Result<std::unique_ptr<datasets::ExampleSource>> open_features(std::span<const s
       std::make_unique<FeatureSource>(std::move(images), std::move(file)));
 }
 
-}  // namespace plimsoll::tasks
+}  // namespace plimsoll::corpora

@@ -55,7 +55,9 @@ std::vector<const ir::StateDecl*> operand_states(const passes::SessionPlan& sess
     const ir::StateDecl& decl = session.states[static_cast<size_t>(i)].decl;
     if (decl.state_class == ir::StateClass::kOutput && decl.name.starts_with(prefix)) states.push_back(&decl);
   }
-  std::ranges::stable_partition(states, [](const auto* s) { return s->type.dtype == ir::DType::kF32; });
+  // clang 14 takes no ranges::stable_partition of libstdc++.
+  std::stable_partition(states.begin(), states.end(),
+                        [](const auto* s) { return s->type.dtype == ir::DType::kF32; });
   return states;
 }
 

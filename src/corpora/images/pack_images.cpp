@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "corpora/images/image_pack.h"
 #include "corpora/json_scan.h"
+#include "corpora/reasons.h"
 #include "corpora/record_reader.h"
 #include "images/load.h"
 #include "images/stored_pixels.h"

@@ -40,10 +40,9 @@ struct CodedLines {
   }
   [[nodiscard]] int64_t code_bytes() const { return across ? lines * k * code_bits(scheme) / 8 : 0; }
   [[nodiscard]] int64_t laid_scales() const {
+    if (mode() == ScaleMode::kTensor) return 0;  // it has no blocks
     const int64_t fours = round_up(scales_of_k(), int64_t{4});
     switch (mode()) {
-      case ScaleMode::kTensor:
-        return 0;
       case ScaleMode::kRow128:
         return scales_of_k() * lines;
       case ScaleMode::kTile128:

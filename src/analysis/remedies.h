@@ -7,10 +7,11 @@
 
 namespace plimsoll::analysis {
 
-/// Fills prepared.report.remedies, in the order to try: what leaves the bits, then narrower numbers, then
-/// shorter sequences where examples have a length; each that does by itself, and where none does, the first
-/// of them together that do, without those that are not needed then. A remedy's peak is that of the pool
-/// whose budget the plan exceeds. Nothing where the plan fits, or where no setting that is known helps.
+/// Fills prepared.report.remedies, in the order to try: settings that keep results bit-identical, then
+/// narrower number formats, then shorter sequences where examples have a length. It lists each setting that
+/// makes the run fit by itself; if none does, the first ones that do together, without those that are then
+/// not needed. A remedy's peak is that of the pool whose budget the plan exceeds. It lists nothing if the
+/// plan fits, or if no setting helps.
 void add_remedies(const settings::RunConfig& config, const runtime::Target& target,
                   const strategy::PrepareOptions& options, strategy::Prepared& prepared,
                   strategy::PlanCache cache = {});

@@ -1,5 +1,5 @@
-// Shows what plimsoll doctor knows of ranks: who started this process, and by which libraries of MPI it could
-// exchange.
+// Reports on ranks for plimsoll doctor: which launcher started this process, and the libraries of MPI through
+// which it could exchange gradients.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct RanksReport {
   std::string advice = {};  ///< what would keep the ranks from exchanging; empty: nothing
 };
 
-/// Opens each library in a process of its own: two of them in one are in each other's way.
+/// Opens each library in a process of its own, since two libraries of MPI in one process conflict.
 RanksReport look_at_ranks();
 
 /// As lines of two columns; as JSON.

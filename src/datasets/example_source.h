@@ -49,7 +49,7 @@ class ExampleSource {
                                               std::span<std::byte> scratch) const {
     return read(index, row, scratch);
   }
-  /// What people know an example by, the file of an image; empty where it has no name. Errors: as read.
+  /// The name of an example in messages and reports: an image's file; empty: it has none. Errors: as read.
   virtual Result<std::string> name(int64_t /*index*/, std::span<std::byte> /*scratch*/) const {
     return std::string();
   }

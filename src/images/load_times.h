@@ -1,5 +1,5 @@
-// Counts how long the threads of this process have been loading images, by what it went to: it tells whether
-// a disk, decoding or augmentation is what a run waits for.
+// Counts the seconds that the threads of this process spend loading images, by part: they show whether
+// reading, decoding or augmentation is what a run waits for.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace plimsoll::images {
 
 enum class LoadPart : uint8_t { kReading, kDecoding, kAugmenting };  ///< decoding: and resizing
 
-/// Seconds, added up over all threads; differences mean something.
+/// Seconds, added up over all threads. What counts is the difference between two moments.
 struct LoadTimes {
   double reading = 0, decoding = 0, augmenting = 0;
 
@@ -31,7 +31,7 @@ struct LoadTimes {
 /// Since the start of the process; from any thread.
 LoadTimes load_times();
 
-/// Counts the time that it lives.
+/// Adds the time from its construction to its destruction to a part.
 class LoadTimer {
  public:
   explicit LoadTimer(LoadPart part) : part_(part), start_(std::chrono::steady_clock::now()) {}

@@ -10,8 +10,8 @@
 
 namespace plimsoll::images {
 
-/// The middle square of an image, `side` pixels wide, as a PNG file's bytes; smaller images stay as they are
-/// wide. Errors: kBadData as load.
+/// The middle square of an image, resized to `side` pixels, as the bytes of a PNG file; smaller images are
+/// not enlarged. Errors: kBadData as load.
 Result<std::string> thumbnail_png(std::span<const std::byte> file, int64_t side);
 
 }  // namespace plimsoll::images

@@ -1,5 +1,5 @@
-// Ops on tensors that the ranks of a run share, one piece each (ops/ranks.h says where pieces begin). A rank
-// holds its piece as a tensor of its own, [piece]; zeros stand for what the last pieces lack:
+// Ops on tensors of which each rank of a run holds one piece (ops/ranks.h says where pieces begin). A rank
+// holds its piece as a tensor of its own, [piece]; the last pieces are padded with zeros:
 //
 //   parameter [n] ─ own_piece ─► [piece] ─ update ─► [piece] ─ all_gather ─► [n], in its place
 //
@@ -7,8 +7,8 @@
 // tensor of its own: each rank computes those of the chunks of its piece, and all gather them. They are the
 // numbers that one rank computes of the whole gradients, added in the same order:
 //
-//   gradients ─ chunk_squares ─► [chunks] ─ gather_ranks ─► [ranks, chunks] ─ sum_chunk_squares ─►
-//   [gradients]
+//   gradients ─ chunk_squares ─► [chunks] ─ gather_ranks ─► [ranks, chunks]
+//             ─ sum_chunk_squares ─► [gradients]
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ ir::ValueId own_piece(ir::Builder& b, ir::ValueId x, int64_t ranks, int64_t elem
 /// {ranks}.
 ir::ValueId put_piece(ir::Builder& b, ir::ValueId piece, ir::ValueId x, int64_t ranks);
 
-// Of tensors of one type that have owners, tensor i rank i.
+// Ops on tensors of one type, each of which one rank owns whole: rank i owns tensor i.
 
-/// x_0 … -> this rank's one of them; of ranks that own none the last. Op `own_tensor` {ranks}.
+/// x_0 … -> the tensor that this rank owns; the last one on ranks that own none. Op `own_tensor` {ranks}.
 ir::ValueId own_tensor(ir::Builder& b, const std::vector<ir::ValueId>& tensors, int64_t ranks);
 /// x on its owner, `kept` on the other ranks, where that lies. Op `put_owned` {ranks, owner}.
 ir::ValueId put_owned(ir::Builder& b, ir::ValueId x, ir::ValueId kept, int64_t ranks, int64_t owner);

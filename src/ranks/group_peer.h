@@ -9,7 +9,7 @@
 
 namespace plimsoll::ranks {
 
-/// That a process has to end by itself behind a lost rank: together with finding it out, within two.
+/// Seconds that a process has to end by itself once a rank is lost: it ends within two of the loss.
 inline constexpr double kLeaveSeconds = 1.0;
 
 /// Fields behind `connection` are the watch's, or guarded by the group's mutex.

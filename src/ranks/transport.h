@@ -5,7 +5,8 @@
 
 namespace plimsoll::ranks {
 
-/// Within which the group names a rank that has ended. What a transport says of it comes second.
+/// Seconds that a transport waits for the group to name a rank that has ended, before it reports its own
+/// error.
 inline constexpr double kNamedSeconds = 0.8;
 
 class Transport : public runtime::Communicator {

@@ -101,8 +101,8 @@ class Task {
                       datasets::ExampleRow row) const;
   /// Names of the classes that the metrics' confusion matrix counts; empty where they have none.
   [[nodiscard]] virtual std::span<const std::string> class_names() const { return {}; }
-  /// The model's answer where people would like to see examples with theirs; nothing for an example without
-  /// a label.
+  /// The model's answer for an example, which reports show; nothing for an example without a label, and from
+  /// tasks that have no answers to show.
   [[nodiscard]] virtual std::optional<Answer> answer(std::span<const float> /*outputs*/,
                                                      datasets::ExampleRow /*row*/) const {
     return {};

@@ -2,9 +2,10 @@
 // position, so that memory does not grow with the data. Its labels lie beside it as a label file.
 //
 //   header | entries in blocks | paths, each with the image's name behind it where it is a part of the file
-//   entry:  offset of the path u64 | bytes of the path u32 | bytes of the name u32, 0: the file is the image
-//   |
-//           bytes of the image u64 | checksum of its beginning u64 | its offset in the file u64
+//   entry:  offset of the path u64 | bytes of the path u32 | bytes of the name u32 | bytes of the image u64
+//           | checksum of its beginning u64 | its offset in the file u64
+//
+// A name of 0 bytes says that the file is the image.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +22,8 @@
 
 namespace plimsoll::corpora {
 
-/// What a look into an image's file has found. Where images have been packed since, it is still what the list
-/// is known by.
+/// Length and beginning of an image's file. The checksum of the list covers them, also if images have been
+/// packed since.
 struct ImageFacts {
   int64_t bytes = 0;
   uint64_t head_checksum = 0;  ///< of what it begins with

@@ -1,8 +1,8 @@
-// Batch normalisation beside the convolution that it stands behind, while the result lies in the caches.
+// Fuses a convolution with the batch norm of its result, or with the statistics of that norm, so that they
+// are computed while the result lies in the caches. Statistics are
 //
-//   taken of a batch:   conv2d ─► y ─► batch_statistics ─► mean, variance    ==>   conv2d_statistics ─► y,
-//   mean, variance given statistics:   conv2d ─► batch_norm [+ residual] [relu] ─► y        ==>
-//   conv2d_batch_norm ─► y
+//   of the batch   conv2d ─► y ─► batch_statistics ─► mean, variance   ==>   conv2d_statistics
+//   given          conv2d ─► batch_norm [+ residual] [relu] ─► y       ==>   conv2d_batch_norm
 #pragma once
 
 #include <span>
@@ -19,9 +19,9 @@ struct FuseConvNormsReport {
   size_t fused = 0;
 };
 
-/// Convolutions without a bias. The second form where the norm alone reads the convolution and has its dtype:
-/// in evaluation, and in training where no gradient goes through the norm. Behind recompute, which clones
-/// convolutions but never statistics. The same bits. Linear time.
+/// Fuses convolutions without a bias. The second form needs a norm that alone reads the convolution and has
+/// its dtype: in evaluation, and in training where no gradient goes through the norm. Runs after recompute,
+/// which clones convolutions but never statistics. Results are bit-identical. Linear time.
 Result<FuseConvNormsReport> fuse_conv_norms(ir::Graph& graph, const FuseConvNormsOptions& options = {});
 
 }  // namespace plimsoll::passes

@@ -1,5 +1,5 @@
 // Gradient accumulation where each rank has a piece of the accumulators (ZeRO-2): a gradient is summed over
-// the ranks where it is complete, and is gone behind that.
+// the ranks as soon as it is complete, and freed after that.
 //
 //   x, dy ─► linear_dw ─► exchange ─► sum_ranks ─► state_assign "g"                  the first micro-batch
 //                                     sum_ranks ─► add(state "g") ─► state_assign "g"           later ones

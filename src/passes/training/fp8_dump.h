@@ -17,12 +17,12 @@ class OperandDump {
  public:
   OperandDump(const Rewriter& rewriter, bool is_on) : rewriter_(rewriter), is_on_(is_on) {}
 
-  /// A value is an operand of the module whose weight that is; the first module that takes it counts.
+  /// `value` is an operand of the module whose weight is `weight`; the first module that takes it counts.
   void name(ir::ValueId value, ir::ValueId weight, const std::string& layer);
   /// `value` is an operand of the module that `other` is one of.
   void name_as(ir::ValueId value, ir::ValueId other);
-  /// Keeps "q.<module>.<role>", of a copy that is turned with "_t"; the first of a name counts. Operands
-  /// without a module are passed over.
+  /// Keeps an operand as "q.<module>.<role>", a transposed copy with "_t" appended; the first of a name
+  /// counts. Operands without a module are skipped.
   void keep(ir::ValueId value, numerics::OperandRole role, const QuantisedOperand& operand);
 
   /// Appends the states' assignments, in the order of the names.

@@ -1,5 +1,5 @@
-// The states of delayed scaling in a program that pass fp8 quantises (ops/fp8_scaling.h): what the program
-// measures goes into the history, and what a step does last moves history and scales on.
+// The states of delayed scaling in a program that pass fp8 quantises (ops/fp8_scaling.h): the history
+// takes the amax values that the program measures; the end of a step computes the next scales and rolls it.
 #pragma once
 
 #include <map>
@@ -8,12 +8,12 @@
 
 namespace plimsoll::passes {
 
-/// Appends what a step does last with delayed scaling: both states move on. `history` has the step's first
-/// row; `scales` are as the program read them.
+/// Appends the end of a step with delayed scaling: the next scales, and the history rolled by one row.
+/// `history` holds the step's first row; `scales` are those that the program read.
 void append_next_scales(ir::Builder& b, const Fp8Settings& fp8, ir::ValueId history, ir::ValueId scales);
 
-/// Appends that the largest magnitudes of the program's operands, by slot, go into the history's first row;
-/// in a program that ends the step the states move on.
+/// Appends the ops that write the amax values of the program's operands, by slot, to the history's first row;
+/// in a program that ends the step, append_next_scales as well.
 Status append_magnitudes(ir::Graph& graph, const Fp8Settings& fp8,
                          const std::map<int64_t, ir::ValueId>& magnitudes, ir::ValueId scales);
 

@@ -5,7 +5,7 @@
 
 namespace plimsoll::cuda {
 
-/// Slots that a launch takes along.
+/// Slots that one launch handles.
 constexpr int kSlotsAtOnce = 256;
 
 /// history[slot[i]] = the larger of it and amax[i][0]; NaN is passed over.

@@ -34,8 +34,8 @@ def padding_of(what: str, padding: Any, kernel: Sequence[int], stride: Any, dila
         raise SettingError(f"{what}: padding same needs a stride of 1")
     reach = [d * (k - 1) for d, k in zip(pair(what, "dilation", dilation), kernel)]
     if any(size % 2 for size in reach):
-        raise SettingError(f"{what}: padding same of a kernel of {list(kernel)} is not the same on both sides",
-                           "odd kernels have it")
+        raise SettingError(f"{what}: a kernel of {list(kernel)} needs different padding on both sides for padding same",
+                           "use an odd kernel, or numbers for the padding")
     return reach[0] // 2, reach[1] // 2
 
 

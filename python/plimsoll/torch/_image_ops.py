@@ -68,7 +68,7 @@ def _window(x: Value, kernel: Any, stride: Any, padding: Any, ceil_mode: bool) -
     steps = sizes if stride is None or stride == [] else _two(stride)
     around = _two(padding)
     if ceil_mode and not all(_covers(*axis) for axis in zip(x.shape[-2:], sizes, steps, around)):
-        raise UnsupportedOp("pooling with ceil_mode, where windows reach over the image")
+        raise UnsupportedOp("pooling with ceil_mode, where windows reach beyond the image")
     return sizes, steps, around
 
 

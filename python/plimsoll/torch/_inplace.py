@@ -47,5 +47,6 @@ def check(graph: Any, needed: Set[Any], varying: Set[Any]) -> None:
         read_later = any(place[user] > place[node] for other in others for user in other.users if user in needed)
         if root.op != "call_function" or read_later:
             name = op_name(node.target)
-            raise UnsupportedOp(f"the op {name} of PyTorch writes to a tensor that has another name, too: {source_of(node)}",
-                                f"write it as {plain_name(name)}", name, source_of(node))
+            raise UnsupportedOp(f"the op {name} of PyTorch writes in place to an input or a parameter, or to a tensor of which "
+                                f"another view is read later: {source_of(node)}",
+                                "use the op without an underscore, which makes a new tensor", name, source_of(node))

@@ -168,7 +168,7 @@ def _bernoulli(c: Context, node: Any, x: Any, p: Optional[float] = None, generat
     if p is None and op_name(node.target) == "bernoulli_":
         p = 0.5
     if not isinstance(p, (int, float)) or not 0 < p <= 1:
-        raise UnsupportedOp("bernoulli of other than a number above 0")
+        raise UnsupportedOp("bernoulli with a probability that is not a number above 0 and at most 1")
     ones = f.full(tuple(node.meta["val"].shape) or (1,), 1.0)
     return f.dropout(ones, 1.0 - p) * float(p) if p < 1 else ones
 

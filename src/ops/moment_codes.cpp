@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "numerics/convert.h"
 #include "ops/update_rules.h"
@@ -28,8 +29,10 @@ float least_magnitude(std::span<const float> x, float most) {
   return least;
 }
 
+/// A range beyond f32's largest number counts as that number: a power of 0 would make every code the largest.
 float power_of(std::span<const float> x, float absmax) {
-  return std::log(kRange) / std::log(std::max(absmax / least_magnitude(x, absmax), kLeastRange));
+  const float range = absmax / least_magnitude(x, absmax);
+  return std::log(kRange) / std::log(std::clamp(range, kLeastRange, std::numeric_limits<float>::max()));
 }
 
 }  // namespace

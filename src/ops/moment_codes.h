@@ -7,7 +7,8 @@
 //              power = log(448 / 2^-9) / log(absmax / absmin)
 //
 // The power stretches or shrinks a block's range between its least and its largest magnitude to the range of
-// E4M3, so no number that is not 0 becomes 0. A block of zeros has absmax 0 and power 1.
+// E4M3, so no number that is not 0 becomes 0, unless absmax / absmin is beyond f32. A block of zeros has
+// absmax 0 and power 1.
 #pragma once
 
 #include <cstddef>

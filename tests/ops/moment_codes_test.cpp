@@ -56,6 +56,15 @@ TEST(MomentCodes, ExpansionFitsTheRangeOfABlock) {
   for (const float x : round_trip(MomentCode::kExpanded, spread(20))) EXPECT_NE(x, 0);
 }
 
+/// The moment of a parameter whose gradient is 0 for long decays to subnormal numbers beside others.
+TEST(MomentCodes, ARangeBeyondF32LosesTheLeastNumbersAlone) {
+  const std::vector<float> x = {1e-2F, -3e-3F, 1e-4F, 1e-42F, 0};
+  const auto again = round_trip(MomentCode::kExpanded, x);
+  for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(again[i] / x[i], 1, 0.6) << i;
+  EXPECT_LE(std::abs(again[3]), 1e-30F);
+  EXPECT_EQ(again[4], 0);
+}
+
 TEST(MomentCodes, ZerosAndOneMagnitude) {
   for (const MomentCode code : {MomentCode::kE4m3, MomentCode::kFp16, MomentCode::kExpanded}) {
     EXPECT_EQ(round_trip(code, {0, 0, 0}), (std::vector<float>{0, 0, 0}));

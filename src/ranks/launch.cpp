@@ -79,16 +79,18 @@ std::string job_of(const Row& row, const Environment& environment, int64_t paren
   return job.empty() ? fmt::format("parent.{}", parent) : job;
 }
 
-/// "node[003-005,9],login" -> "node003".
+/// "node[003-005,9],login" -> "node003", "rack[0-3]n[7,9]" -> "rack0n7".
 std::string first_machine(std::string_view list) {
-  const size_t end = std::min(list.find_first_of(",["), list.size());
-  std::string name(list.substr(0, end));
-  if (end == list.size() || list[end] == ',') return name;
-  const std::string_view numbers = list.substr(end + 1);
-  name += numbers.substr(0, numbers.find_first_of(",-]"));
-  const size_t close = std::min(numbers.find(']'), numbers.size() - 1);
-  const std::string_view behind = numbers.substr(close + 1);
-  return name + std::string(behind.substr(0, behind.find(',')));
+  std::string name;
+  for (;;) {
+    const size_t end = std::min(list.find_first_of(",["), list.size());
+    name += list.substr(0, end);
+    if (end == list.size() || list[end] == ',') return name;
+    const std::string_view numbers = list.substr(end + 1);
+    name += numbers.substr(0, numbers.find_first_of(",-]"));
+    list = numbers.substr(std::min(numbers.find(']'), numbers.size()));
+    if (!list.empty()) list.remove_prefix(1);
+  }
 }
 
 /// Where rank 0 listens: the same port on all ranks of a job, likely another one for another job.

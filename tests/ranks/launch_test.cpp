@@ -183,6 +183,9 @@ TEST(Launch, SlurmNamesTheMachineOfRankZero) {
                                                         {"a", "a:"},
                                                         {"rack2-n[7,9]", "rack2-n7:"},
                                                         {"n[1-2]-ib,m", "n1-ib:"},
+                                                        {"rack[0-3]n[7,9],m", "rack0n7:"},
+                                                        {"n[5", "n5:"},
+                                                        {"n[", "n:"},
                                                         {"n[5]", "n5:"}})
     EXPECT_THAT(first_of(machines), StartsWith(first)) << machines;
   EXPECT_EQ(first_of("a,b"), first_of("a,b"));

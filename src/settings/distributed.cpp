@@ -54,9 +54,6 @@ std::vector<Error> check_distributed(const RunConfig& config) {
            "set runtime.device=cpu, or train with one rank");
   if (config.training.chooses_global_batch_size)
     refuse(several + "training.global_batch_size is auto", "set training.global_batch_size to a number");
-  if (config.training.state.accumulators != StateWord::kFp32)
-    refuse(several + "training.state.accumulators is bf16: ranks add fp32 accumulators in this version",
-           "set training.state.accumulators=fp32");
   const std::string& recipe = config.training.fp8.recipe;
   if (config.computes_in(Precision::kFp8) && recipe != "block" && recipe != "mxfp8")
     refuse(several + "training.fp8.recipe is " + recipe +

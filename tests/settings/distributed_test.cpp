@@ -36,10 +36,19 @@ TEST(Distributed, WhatRanksCannotHaveIsRefused) {
   EXPECT_THAT(refusal_of_ranks({"training.state.accumulators=bf16"}),
               HasSubstr("training.state.accumulators is bf16"));
   EXPECT_THAT(refusal_of_ranks({"training.precision=fp8"}), HasSubstr("training.fp8.recipe is delayed"));
-  EXPECT_THAT(refusal_of_ranks({"training.state.accumulators=bf16"}), HasSubstr("accumulators is bf16"));
   EXPECT_TRUE(parse_ranks({"distributed.ranks=2", "training.precision=fp8", "training.fp8.recipe=mxfp8"}));
   EXPECT_THAT(refusal_of_ranks({"training.global_batch_size=auto"}), HasSubstr("global_batch_size is auto"));
   EXPECT_TRUE(parse_ranks({"debug.dump_dir=dump", "distributed.ranks=1"})) << "one rank may have all";
+}
+
+TEST(Distributed, EachIsRefusedOnce) {
+  for (const char* setting : {"training.state.accumulators=bf16", "training.precision=fp8",
+                              "debug.dump_dir=dump", "training.global_batch_size=auto"}) {
+    auto config = parse_ranks({setting});
+    ASSERT_TRUE(config) << config.error().what;
+    config->distributed.ranks = 2;
+    EXPECT_EQ(check_distributed(*config).size(), 1U) << setting;
+  }
 }
 
 TEST(Distributed, WhatASharedUpdateCannotHaveIsRefused) {

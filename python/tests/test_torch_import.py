@@ -259,6 +259,14 @@ class Images(unittest.TestCase):
             x.add_(1)
             return y.view(4, 4)
 
+        def behind_the_transpose(x):
+            x.T.add_(1)
+            return x
+
+        def dropout_that_drops_nothing(x):
+            F.dropout(x, training=False).sub_(1)
+            return x
+
         def a_view_alone(x):
             return torch.flatten(x).add_(1).view(4, 4).mul_(2)
 
@@ -272,10 +280,11 @@ class Images(unittest.TestCase):
             return x
 
         example = {"x": torch.randn(4, 4, generator=torch.Generator().manual_seed(0))}
-        for write in (alone, a_view_alone, another_result):
+        for write in (alone, a_view_alone, another_result, dropout_that_drops_nothing):
             torch.manual_seed(0)
             Imports.compare(self, Net(write), example)
-        for write, name in ((through_a_view, "mul_"), (behind_a_view, "add_"), (assigned, "copy_|fill_")):
+        for write, name in ((through_a_view, "mul_"), (behind_a_view, "add_"), (assigned, "copy_|fill_"),
+                            (behind_the_transpose, "add_")):
             with self.subTest(write=name), self.assertRaisesRegex(pl.UnsupportedOp, name):
                 plt.plan(Net(write), example)
 

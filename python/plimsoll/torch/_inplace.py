@@ -9,8 +9,6 @@ from ._ops import op_name
 
 _NAMES = {"relu_", "add_", "sub_", "mul_", "div_", "clamp_", "sigmoid_", "tanh_", "silu_", "hardswish_", "hardsigmoid_", "hardtanh_",
           "relu6_", "leaky_relu_", "dropout_", "neg_", "exp_", "sqrt_"}
-_VIEWS = {"view", "reshape", "_unsafe_view", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose", "t", "permute", "expand",
-          "slice", "select", "getitem", "split", "chunk", "unbind", "narrow", "view_as", "detach", "alias", "contiguous", "to"}
 
 
 def plain_name(name: str) -> str:
@@ -24,9 +22,19 @@ def writes(node: Any) -> bool:
     return schema is not None and bool(schema.is_mutable) and bool(node.args) and hasattr(node.args[0], "users")
 
 
+def shares_memory(node: Any) -> bool:
+    """Whether the result may show the memory of the first operand: a view, or an op that writes in place."""
+    if node.op != "call_function":
+        return False
+    if op_name(node.target) in ("getitem", "_unsafe_view"):  # which declare nothing
+        return True
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and any(result.alias_info is not None for result in schema.returns)
+
+
 def base(node: Any) -> Any:
     """The node that made the memory that this one shows, too: behind views, and behind what was written in place."""
-    while (writes(node) or (node.op == "call_function" and op_name(node.target) in _VIEWS)) and hasattr(node.args[0], "users"):
+    while shares_memory(node) and node.args and hasattr(node.args[0], "users"):
         node = node.args[0]
     return node
 

@@ -1,13 +1,10 @@
 // Ranks that exchange by MPI, started by the launchers of Open MPI and MPICH: the bits of shared memory, and
 // what becomes of a run whose launcher, library or ranks are not what they should be.
 #include <gmock/gmock.h>
-#include <sys/prctl.h>
 
-#include <chrono>
-#include <csignal>
-#include <thread>
+#include <array>
 
-#include "e2e/program.h"
+#include "e2e/ranks.h"
 
 namespace plimsoll::e2e {
 namespace {
@@ -22,22 +19,13 @@ constexpr const char* kOpenMpi =
     "-n ";
 constexpr const char* kMpich = "mpiexec.mpich -n ";
 
-class Mpi : public testing::Test {
+/// What a launcher starts.
+std::string train_command(const std::string& more) {
+  return kProgram + on_device("train run.yaml ") + " --json " + more;
+}
+
+class Mpi : public Ranks {
  protected:
-  void SetUp() override {
-    if (sanitized()) GTEST_SKIP() << "many processes";
-    folder_.write("train.txt", some_text(60'000));
-    folder_.write("eval.txt", some_text(4000));
-    write_run(6);
-  }
-  void write_run(int steps) {
-    // A table that is large enough to be cut into a piece for each rank.
-    std::string run =
-        run_file("training: {global_batch_size: 7, max_steps: " + std::to_string(steps) +
-                 ", learning_rate: 3.0e-3, seed: 5, logging_steps: 1}\nruntime: {threads: 1}\n");
-    run.replace(run.find("259"), 3, "1000");
-    folder_.write("run.yaml", run);
-  }
   /// A shell's command.
   [[nodiscard]] Outcome shell(const std::string& command) const {
     const int status =
@@ -45,14 +33,9 @@ class Mpi : public testing::Test {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), folder_.read("out.txt"),
             folder_.read("err.txt")};
   }
-  [[nodiscard]] std::string train(const std::string& more) const {
-    return kProgram + on_device("train run.yaml ") + " --json " + more;
-  }
   [[nodiscard]] std::string model(const std::string& name) const {
     return folder_.read(name + "/final/model.safetensors");
   }
-
-  Folder folder_;
 };
 
 TEST_F(Mpi, HasTheBitsOfSharedMemory) {
@@ -62,9 +45,10 @@ TEST_F(Mpi, HasTheBitsOfSharedMemory) {
     ASSERT_EQ(shm.exit_code, 0) << shm.err;
     for (const auto& [launcher, library] : {std::pair{kOpenMpi, "Open MPI v"}, {kMpich, "MPICH Version: "}}) {
       std::filesystem::remove_all(folder_.path("mpi"));
-      const Outcome mpi = shell(launcher + ranks + " " + train("distributed.transport=mpi output.dir=mpi"));
+      const Outcome mpi =
+          shell(launcher + ranks + " " + train_command("distributed.transport=mpi output.dir=mpi"));
       ASSERT_EQ(mpi.exit_code, 0) << mpi.err;
-      EXPECT_THAT(mpi.err, HasSubstr(std::string("ranks exchange by ") + library));
+      EXPECT_THAT(mpi.err, HasSubstr(std::string("ranks exchange gradients through ") + library));
       EXPECT_TRUE(model("mpi") == model("shm" + ranks)) << library;
       EXPECT_EQ(events_of(mpi.out), events_of(shm.out)) << library;
       EXPECT_LE(number(mpi.out, "measured_peak_bytes"), number(mpi.out, "planned_peak_bytes")) << library;
@@ -73,10 +57,10 @@ TEST_F(Mpi, HasTheBitsOfSharedMemory) {
 }
 
 TEST_F(Mpi, IsNotUsedOnOneMachineUnlessAskedFor) {
-  const Outcome run = shell(kOpenMpi + ("2 " + train("")));
+  const Outcome run = shell(kOpenMpi + ("2 " + train_command("")));
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.err, HasSubstr("2 ranks, started by mpirun"));
-  EXPECT_THAT(run.err, Not(HasSubstr("exchange by")));
+  EXPECT_THAT(run.err, HasSubstr("mpirun started 2 ranks"));
+  EXPECT_THAT(run.err, Not(HasSubstr("exchange gradients through")));
 }
 
 TEST_F(Mpi, AnotherLibraryThanTheLaunchersIsRefused) {
@@ -84,14 +68,15 @@ TEST_F(Mpi, AnotherLibraryThanTheLaunchersIsRefused) {
        {std::tuple{kOpenMpi, "libmpich.so.12", "is MPICH Version: 4.0.2, and mpirun of Open MPI started"},
         {kMpich, "libmpi.so.40", "is Open MPI v4.1.4, and mpiexec of MPICH or Intel MPI started"}}) {
     const Outcome run = shell(
-        launcher + ("2 " + train("distributed.transport=mpi distributed.library=" + std::string(library))));
+        launcher +
+        ("2 " + train_command("distributed.transport=mpi distributed.library=" + std::string(library))));
     EXPECT_EQ(run.exit_code, 2) << run.err;
     EXPECT_THAT(run.err, HasSubstr(both));
     const size_t first = run.err.find("error: ");
     EXPECT_EQ(run.err.find("error: ", first + 1), std::string::npos) << run.err;
   }
   const Outcome missing =
-      shell(kOpenMpi + ("2 " + train("distributed.transport=mpi distributed.library=libnone.so")));
+      shell(kOpenMpi + ("2 " + train_command("distributed.transport=mpi distributed.library=libnone.so")));
   EXPECT_EQ(missing.exit_code, 74) << missing.err;
   EXPECT_THAT(missing.err, HasSubstr("distributed.library: libnone.so"));
 }
@@ -105,9 +90,9 @@ TEST_F(Mpi, NeedsALauncherOfMpi) {
   // The variables of mpirun alone do not make a process one of its own.
   folder_.write("both.sh",
                 "export OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2\nOMPI_COMM_WORLD_RANK=1 " +
-                    train("distributed.transport=mpi") +
+                    train_command("distributed.transport=mpi") +
                     " >second.txt 2>&1 & other=$!\nOMPI_COMM_WORLD_RANK=0 " +
-                    train("distributed.transport=mpi") + "; code=$?; wait $other; exit $code\n");
+                    train_command("distributed.transport=mpi") + "; code=$?; wait $other; exit $code\n");
   const Outcome alone = shell("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 sh both.sh");
   EXPECT_EQ(alone.exit_code, 2) << alone.err;
   EXPECT_THAT(alone.err, HasSubstr("MPI counts this process as rank 0 of 1, its launcher as rank"));
@@ -115,15 +100,15 @@ TEST_F(Mpi, NeedsALauncherOfMpi) {
 
 TEST_F(Mpi, RanksOfSeveralMachinesSayWhatIsMissing) {
   const std::string variables = "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=2 ";
-  const Outcome place = shell(variables + train(""));
+  const Outcome place = shell(variables + train_command(""));
   EXPECT_EQ(place.exit_code, 2);
   EXPECT_THAT(place.err, HasSubstr("mpirun started 4 ranks, 2 of them on this machine"));
   EXPECT_THAT(place.err, HasSubstr("set distributed.address to HOST:PORT"));
   const Outcome memory =
-      shell(variables + train("distributed.transport=shm distributed.address=localhost:1"));
+      shell(variables + train_command("distributed.transport=shm distributed.address=localhost:1"));
   EXPECT_EQ(memory.exit_code, 2);
   EXPECT_THAT(memory.err, HasSubstr("shm is between ranks of one machine"));
-  const Outcome other = shell("RANK=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 " + train(""));
+  const Outcome other = shell("RANK=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 " + train_command(""));
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.err, HasSubstr("start the ranks with mpirun, mpiexec, srun --mpi=pmix"));
 }
@@ -155,38 +140,19 @@ TEST_F(Mpi, TakesPartsOfAStepToSeveralMachines) {
         "--mca plm_rsh_agent ./agent.sh --bind-to none -n 2 ",
         "mpiexec.mpich -launcher ssh -launcher-exec ./agent.sh -hosts 10.77.0.1,10.77.0.2 -n 2 "}) {
     std::filesystem::remove_all(folder_.path("mpi"));
-    const Outcome run = shell(
-        on_two_machines(folder_, launcher + train("output.dir=mpi distributed.address=10.77.0.1:29400")));
+    const Outcome run = shell(on_two_machines(
+        folder_, launcher + train_command("output.dir=mpi distributed.address=10.77.0.1:29400")));
     ASSERT_EQ(run.exit_code, 0) << launcher << "\n" << run.err;
-    EXPECT_THAT(run.err, HasSubstr("ranks exchange by ")) << "auto";
+    EXPECT_THAT(run.err, HasSubstr("ranks exchange gradients through ")) << "auto";
     EXPECT_TRUE(model("mpi") == model("shm"));
   }
 }
 
 /// A run whose processes the test sends signals to.
-class RunningMpi : public Mpi {
+class RunningMpi : public EndlessRun {
  protected:
   void start(const std::string& launcher, const std::string& environment = "") {
-    write_run(100'000);
-    folder_.write("out.txt", "");
-    const std::string command =
-        "cd '" + folder_.path() + "' && exec env " + environment + " " + launcher + "2 " +
-        train(
-            "distributed.transport=mpi output.save_steps=20 output.save_total_limit=2 "
-            "training.eval_strategy=no output.monitor_seconds=0") +
-        " >out.txt 2>err.txt </dev/null";
-    launcher_ = ::fork();
-    if (launcher_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-      ::_exit(127);
-    }
-    for (int i = 0; i < 2400 && folder_.read("out.txt").find("\"event\": \"step\"") == std::string::npos; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    ASSERT_THAT(folder_.read("out.txt"), HasSubstr("\"event\": \"step\"")) << folder_.read("err.txt");
-  }
-  void TearDown() override {
-    if (launcher_ > 0) ::kill(launcher_, SIGKILL);
+    start_training(environment + " " + launcher + "2 " + train_command("distributed.transport=mpi"), "");
   }
   /// The process in this test's folder that is that rank.
   [[nodiscard]] pid_t rank(int number) const {
@@ -202,24 +168,6 @@ class RunningMpi : public Mpi {
     ADD_FAILURE() << "no rank " << number;
     return launcher_;
   }
-  /// Its exit code, and how long it took.
-  std::pair<int, double> wait() {
-    const auto begin = std::chrono::steady_clock::now();
-    int status = 0;
-    ::waitpid(launcher_, &status, 0);
-    launcher_ = 0;
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
-  }
-  [[nodiscard]] static bool is_gone(pid_t pid) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string stat;
-    std::getline(file, stat);
-    const size_t name_end = stat.rfind(") ");
-    return name_end == std::string::npos || stat[name_end + 2] == 'Z';
-  }
-
-  pid_t launcher_ = 0;
 };
 
 TEST_F(RunningMpi, ASignalThatTheLauncherPassesOnSavesAfterOneStep) {

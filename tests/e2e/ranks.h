@@ -1,11 +1,17 @@
-// Runs of several ranks on one machine, as processes that `plimsoll launch` starts.
+// Runs of several ranks on one machine, as processes that a launcher starts.
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "e2e/program.h"
@@ -55,6 +61,54 @@ class Ranks : public testing::Test {
 
   Folder folder_;
   std::string out_;
+};
+
+/// A run that goes on until the test ends its launcher or a rank.
+class EndlessRun : public Ranks {
+ protected:
+  static constexpr const char* kSettings =
+      " output.save_steps=20 output.save_total_limit=2 training.eval_strategy=no output.monitor_seconds=0 ";
+
+  /// `launcher`: variables, then what starts `train run.yaml`. Returns once it trains.
+  void start_training(const std::string& launcher, const std::string& more) {
+    folder_.write("run.yaml", run_of("6", 100'000));
+    folder_.write("out.txt", "");
+    const std::string command = "cd '" + folder_.path() + "' && exec env " + launcher + kSettings + more +
+                                " >out.txt 2>err.txt </dev/null";
+    launcher_ = ::fork();
+    if (launcher_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::_exit(127);
+    }
+    const auto trains = [&] {
+      return folder_.read("out.txt").find("\"event\": \"step\"") != std::string::npos;
+    };
+    for (int i = 0; i < 2400 && !trains(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ASSERT_TRUE(trains()) << folder_.read("err.txt");
+  }
+  void TearDown() override {
+    if (launcher_ > 0) ::kill(launcher_, SIGKILL);
+  }
+  /// Its exit code, and how long it took.
+  std::pair<int, double> wait() {
+    const auto begin = std::chrono::steady_clock::now();
+    int status = 0;
+    ::waitpid(launcher_, &status, 0);
+    launcher_ = 0;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+  }
+  /// Whoever inherits a process that has ended may leave it a zombie.
+  [[nodiscard]] static bool is_gone(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string stat;
+    std::getline(file, stat);
+    const size_t name_end = stat.rfind(") ");
+    return name_end == std::string::npos || stat[name_end + 2] == 'Z';
+  }
+
+  pid_t launcher_ = 0;
 };
 
 }  // namespace plimsoll::e2e

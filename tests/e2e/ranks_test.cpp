@@ -2,12 +2,9 @@
 #include "e2e/ranks.h"
 
 #include <gmock/gmock.h>
-#include <sys/prctl.h>
 
-#include <chrono>
+#include <array>
 #include <cmath>
-#include <csignal>
-#include <thread>
 
 namespace plimsoll::e2e {
 namespace {
@@ -124,7 +121,7 @@ TEST_F(Ranks, VariablesOfALauncherDo) {
   const TwoRanks both = started_apart(folder_, "output.dir=apart", "");
   EXPECT_EQ(both.first, 0) << both.err;
   EXPECT_EQ(both.second, 0);
-  EXPECT_THAT(both.err, HasSubstr("2 ranks, started by torchrun"));
+  EXPECT_THAT(both.err, HasSubstr("torchrun started 2 ranks"));
   EXPECT_TRUE(folder_.read("apart/final/model.safetensors") == launched);
 }
 
@@ -142,30 +139,13 @@ TEST_F(Ranks, OtherSettingsOnOneAreFoundBeforeTheFirstStep) {
   EXPECT_THAT(folder_.read("first.txt"), Not(HasSubstr("\"event\": \"step\"")));
 }
 
-/// A run whose processes the test looks for and sends signals to.
-class RunningRanks : public Ranks {
+/// A run of `plimsoll launch` whose processes the test looks for and sends signals to.
+class RunningRanks : public EndlessRun {
  protected:
   void start(int ranks, const std::string& environment = "", const std::string& more = "") {
-    folder_.write("run.yaml", run_of("6", 100'000));
-    folder_.write("out.txt", "");
-    const std::string command = "cd " + folder_.path() + " && " + environment +
-                                " exec " PLIMSOLL_BINARY " launch --ranks " + std::to_string(ranks) +
-                                " -- train run.yaml --json output.save_steps=20 output.save_total_limit=2 "
-                                "training.eval_strategy=no output.monitor_seconds=0 " +
-                                more + " >out.txt 2>err.txt";
-    launcher_ = ::fork();
-    if (launcher_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-      ::_exit(127);
-    }
-    // Until it trains.
-    for (int i = 0; i < 2400 && folder_.read("out.txt").find("\"event\": \"step\"") == std::string::npos; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    ASSERT_THAT(folder_.read("out.txt"), HasSubstr("\"event\": \"step\"")) << folder_.read("err.txt");
-  }
-  void TearDown() override {
-    if (launcher_ > 0) ::kill(launcher_, SIGKILL);
+    start_training(environment + " " PLIMSOLL_BINARY " launch --ranks " + std::to_string(ranks) +
+                       " -- train run.yaml --json",
+                   more);
   }
   /// The process that the launcher has started as that rank.
   [[nodiscard]] pid_t rank(int number) const {
@@ -182,25 +162,6 @@ class RunningRanks : public Ranks {
     ADD_FAILURE() << "no rank " << number;
     return launcher_;
   }
-  /// Its exit code, and how long it took.
-  std::pair<int, double> wait() {
-    const auto begin = std::chrono::steady_clock::now();
-    int status = 0;
-    ::waitpid(launcher_, &status, 0);
-    launcher_ = 0;
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
-  }
-  /// Whoever inherits a process that has ended may leave it a zombie.
-  [[nodiscard]] static bool is_gone(pid_t pid) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string stat;
-    std::getline(file, stat);
-    const size_t name_end = stat.rfind(") ");
-    return name_end == std::string::npos || stat[name_end + 2] == 'Z';
-  }
-
-  pid_t launcher_ = 0;
 };
 
 TEST_F(RunningRanks, ASignalAtAnyOfThemSavesAfterOneStep) {

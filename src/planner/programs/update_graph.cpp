@@ -45,8 +45,9 @@ std::vector<optimizers::RuledUpdate> StepGraphs::ruled_updates() const {
 
 std::vector<int64_t> StepGraphs::gradient_pieces() const {
   std::vector<int64_t> pieces(trained_.size(), 0);
+  if (!options_.shares_gradients) return pieces;
   const std::vector<optimizers::RuledUpdate> all = ruled_updates();
-  for (size_t p = 0; p < all.size() && options_.shares_gradients; ++p)
+  for (size_t p = 0; p < all.size(); ++p)
     if (optimizers::has_pieces(options_.optimizer, trained_[p]->shape, all[p].update))
       pieces[p] = ops::piece_elements(trained_[p]->shape.num_elements(), options_.ranks);
   return pieces;

@@ -184,12 +184,19 @@ std::string ImagePreparation::path_of(const Source& source) const {
   // A list says what reading takes: another version of this program may take more.
   constexpr images::ImageInfo kPhoto = {.width = 4000, .height = 3000};
   key.add(std::to_string(images::scratch_bytes(kPhoto, images_.processor, &images_.augmentations)));
+  const std::string* looked_at = nullptr;  // the images of a pack have one path
+  std::string where, state;
   for (const corpora::ImageEntry& image : source.entries.images) {
+    if (looked_at == nullptr || *looked_at != image.path) {
+      looked_at = &image.path;
+      where = absolute(image.path);
+      state = state_of(image.path);
+    }
     key.add(image.path);  // the list has it so
     key.add(image.name);
     key.add(fmt::format("{} {}", image.offset, image.bytes));
-    key.add(absolute(image.path));
-    key.add(state_of(image.path));
+    key.add(where);
+    key.add(state);
     key.add(fmt::format("{} {} {}", static_cast<int>(image.kind),
                         image.kind == corpora::RawLabelKind::kName
                             ? source.entries.names[static_cast<size_t>(image.value)]

@@ -78,7 +78,7 @@ std::string bound_of(const images::LoadTimes& loading, bool is_busy, bool is_col
     return is_busy ? "processor" : is_cold ? "disk" : "handing over";
   switch (loading.longest()) {
     case images::LoadPart::kReading:
-      return "disk";
+      return is_cold ? "disk" : "processor";  // what is warm is copied from memory
     case images::LoadPart::kDecoding:
       return "decoding";
     case images::LoadPart::kAugmenting:

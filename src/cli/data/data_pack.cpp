@@ -126,17 +126,17 @@ Result<Packed> pack(const DataPackArguments& a) {
                                                  .progress = show("looking at"),
                                                  .stop = stop}));
   scanned.skipped.add(entries.skipped);
-  PLIMSOLL_TRY(corpora::pack_images(a.output,
-                                    {.processor = processor,
-                                     .decoded = a.format == "u8",
-                                     .shortest = a.shortest,
-                                     .on_error = a.reading.when_unusable(),
-                                     .num_threads = a.reading.num_threads(),
-                                     .progress = show("packing"),
-                                     .stop = stop},
-                                    nullptr, entries, scanned));
+  PLIMSOLL_ASSIGN(const int64_t indexed, corpora::pack_images(a.output,
+                                                              {.processor = processor,
+                                                               .decoded = a.format == "u8",
+                                                               .shortest = a.shortest,
+                                                               .on_error = a.reading.when_unusable(),
+                                                               .num_threads = a.reading.num_threads(),
+                                                               .progress = show("packing"),
+                                                               .stop = stop},
+                                                              nullptr, entries, scanned));
   PLIMSOLL_ASSIGN(const io::ReadFile file, io::ReadFile::open(a.output));
-  return Packed{.images = static_cast<int64_t>(entries.images.size()),
+  return Packed{.images = indexed,
                 .bytes = file.size_bytes(),
                 .classes = static_cast<int64_t>(entries.names.size()),
                 .skipped = std::move(scanned.skipped),

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/units.h"
 #include "corpora/images/image_table.h"
 #include "corpora/json_members.h"
 #include "corpora/json_scan.h"
@@ -49,7 +50,7 @@ Result<PackHeader> read_header(const io::ReadFile& file) {
   const auto word = [&](size_t i) { return datasets::shard::load_u64(text.data() + 8 * i); };
   const PackHeader header{word(1), word(2), word(3), word(4), word(5)};
   if (std::memcmp(text.data(), kPackMagic.data(), kPackMagic.size()) != 0 || header.version != kPackVersion)
-    return damaged_pack(file.path(), "it is no pack, or of another version");
+    return damaged_pack(file.path(), "it is not a pack, or has another version");
   if (io::checksum(std::span(text).first(kPackHeaderBytes - 8)) != word(7))
     return damaged_pack(file.path(), "its header does not match its checksum");
   if (header.file_bytes != static_cast<uint64_t>(file.size_bytes()) || header.index > header.file_bytes)
@@ -81,7 +82,7 @@ Result<ImagePackWriter> ImagePackWriter::create(const std::string& path) {
 }
 
 int64_t ImagePackWriter::place(int64_t bytes) {
-  return std::exchange(end_, end_ + (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  return std::exchange(end_, end_ + round_up(bytes, kAlignment));
 }
 
 void ImagePackWriter::add(std::string_view name, int64_t offset, int64_t bytes, std::string_view label) {

@@ -88,7 +88,8 @@ Status add_image_table(const std::string& path, const ImageCollection& how, Imag
   if (!how.with_labels && is_image_name(path)) return add_single(path, entries);
   if (!has_rows_by_name(path))
     return Error{ErrorCode::kInvalidArgument, "this file names no images with labels", path,
-                 "name a folder of class folders, or a .csv or .jsonl file with \"image\" and \"label\""};
+                 "name a folder of class folders, a .csv, .jsonl, .parquet or .arrow file with \"image\" and "
+                 "\"label\", or a pack: plimsoll data pack"};
   ReaderOptions reading;
   reading.on_error = how.on_error;
   const std::vector<std::string> paths = {path};

@@ -37,6 +37,7 @@ class Packing {
         how_(how),
         entries_(entries),
         scanned_(scanned),
+        damaged_(entries.images.size()),
         buffers_(static_cast<size_t>(std::max(how.num_threads, 1))) {}
 
   /// What becomes of image `index`.
@@ -63,6 +64,9 @@ class Packing {
     const images::Processor p = processor_of(index);
     return images::stored_bytes(p.width, p.height);
   }
+
+  /// Whether image `index` could not be decoded; known once images are written.
+  [[nodiscard]] bool is_damaged(size_t index) const { return damaged_[index] != 0; }
 
   Status operator()(const std::vector<int64_t>& places) {
     const size_t count = places.size();
@@ -92,11 +96,13 @@ class Packing {
     if (image.bytes == 0 ? size != bytes : size < image.offset + bytes)
       return Error{ErrorCode::kBadData, "the image has changed since it was listed", image.path, "run again"};
     if (!how_.decoded) return writer_.write(place, buffers.file);
-    PLIMSOLL_TRY(decode(index, buffers));
+    PLIMSOLL_ASSIGN(const bool decoded, decode(index, buffers));
+    damaged_[index] = decoded ? 0 : 1;
     return writer_.write(place, buffers.stored);
   }
 
-  Status decode(size_t index, Buffers& buffers) const {
+  /// False where the image is damaged and may be.
+  Result<bool> decode(size_t index, Buffers& buffers) const {
     const images::Processor p = processor_of(index);
     images::StoredPixels header{.width = p.width, .height = p.height, .ready = how_.ready};
     buffers.stored.resize(static_cast<size_t>(images::stored_bytes(p.width, p.height)));
@@ -114,30 +120,38 @@ class Packing {
     header.damaged = !loaded.ok();
     if (header.damaged) std::ranges::fill(pixels, std::byte{0});
     std::ranges::copy(images::stored_header(header), buffers.stored.begin());
-    return Ok{};
+    return !header.damaged;
   }
 
   ImagePackWriter& writer_;
   const PackImages& how_;
   const ImageEntries& entries_;
   const ScannedImages& scanned_;
+  std::vector<uint8_t> damaged_;  ///< by image; bytes, which threads write side by side
   std::vector<Buffers> buffers_;  ///< one for each thread
 };
 
 }  // namespace
 
-Status pack_images(const std::string& path, const PackImages& how, const images::Augmentations* augmentations,
-                   ImageEntries& entries, ScannedImages& scanned) {
+Result<int64_t> pack_images(const std::string& path, const PackImages& how,
+                            const images::Augmentations* augmentations, ImageEntries& entries,
+                            ScannedImages& scanned) {
   PLIMSOLL_ASSIGN(ImagePackWriter writer, ImagePackWriter::create(path));
   Packing packing(writer, how, entries, scanned);
   std::vector<int64_t> places;
-  for (size_t i = 0; i < entries.images.size(); ++i) {
-    places.push_back(writer.place(packing.bytes_of(i)));
-    writer.add(entries.images[i].name, places[i], packing.bytes_of(i),
-               label_json(entries, entries.images[i]));
-  }
+  for (size_t i = 0; i < entries.images.size(); ++i) places.push_back(writer.place(packing.bytes_of(i)));
   PLIMSOLL_TRY(writer.reserve());
   PLIMSOLL_TRY(packing(places));
+  int64_t indexed = 0;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (packing.is_damaged(i)) {
+      scanned.skipped.add(reason::kDamaged);
+      continue;
+    }
+    writer.add(entries.images[i].name, places[i], packing.bytes_of(i),
+               label_json(entries, entries.images[i]));
+    ++indexed;
+  }
   PLIMSOLL_TRY(writer.finish());
   int64_t reading = 0;
   for (size_t i = 0; i < places.size(); ++i) {
@@ -154,7 +168,7 @@ Status pack_images(const std::string& path, const PackImages& how, const images:
     reading = std::max(reading, image.bytes + images::scratch_bytes(info, how.processor, augmentations));
   }
   scanned.summary.reading_bytes = reading;
-  return Ok{};
+  return indexed;
 }
 
 }  // namespace plimsoll::corpora

@@ -26,10 +26,13 @@ struct PackImages {
 
 /// Writes the images of `entries`, which `scanned` describes, in their order; then the entries name their
 /// places in the pack, and the summary what reading takes with `augmentations`. Pixels are the same as those
-/// that the files give with this processor. An image that cannot be decoded is an error, or with
-/// OnError::kSkip an image that cannot be decoded in the pack, too. Determinism: nothing depends on the
-/// number of threads. Errors: kBadData with the file; kInterrupted; kIo, a full disk among them.
-Status pack_images(const std::string& path, const PackImages& how, const images::Augmentations* augmentations,
-                   ImageEntries& entries, ScannedImages& scanned);
+/// that the files give with this processor. An image that cannot be decoded is an error; with OnError::kSkip
+/// it is counted as skipped and the pack's index leaves it out, while its entry names a place that cannot be
+/// decoded either, so that a list of the entries keeps its length. Returns how many images the index names.
+/// Determinism: nothing depends on the number of threads. Errors: kBadData with the file; kInterrupted; kIo,
+/// a full disk among them.
+Result<int64_t> pack_images(const std::string& path, const PackImages& how,
+                            const images::Augmentations* augmentations, ImageEntries& entries,
+                            ScannedImages& scanned);
 
 }  // namespace plimsoll::corpora

@@ -8,6 +8,7 @@
 
 #include "corpora/images/image_dataset.h"
 #include "corpora/images/image_files.h"
+#include "images/stored_pixels.h"
 #include "io/temporary_folder.h"
 
 namespace plimsoll::corpora {
@@ -121,6 +122,18 @@ TEST_F(PackImagesTest, ADamagedImageIsNamedOrStaysDamaged) {
   const std::vector<int> expected = all_of(*dataset(nullptr));
   how.on_error = OnError::kSkip;
   EXPECT_EQ(all_of(*dataset(&how)), expected) << "black, without a target";
+  ImageEntries entries;
+  ASSERT_TRUE(add_images(folder_.path("d"), {}, entries));
+  auto scanned = scan_images(entries, {.processor = options_.processor});
+  ASSERT_TRUE(scanned);
+  const auto indexed = pack_images(folder_.path("x.pack"), how, nullptr, entries, *scanned);
+  ASSERT_TRUE(indexed);
+  EXPECT_EQ(*indexed, 2);
+  EXPECT_EQ(scanned->skipped.total(), 1);
+  ImageEntries packed;
+  ASSERT_TRUE(add_images(folder_.path("x.pack"), {}, packed));
+  ASSERT_EQ(packed.images.size(), 2U) << "the index names what can be decoded";
+  EXPECT_EQ(packed.images[1].bytes, images::stored_bytes(12, 12));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
+from ._module import _size
 from ._trace import append, operand, scope
 from ._values import Value
 from .errors import SettingError
@@ -44,9 +45,10 @@ def conv2d(x: Any, weight: Any, bias: Any = None, stride: Pair = 1, padding: Uni
     """x [batch, in, height, width], weight [out, in / groups, kernel height, kernel width], bias [out]
     → [batch, out, …, …], as ``torch.nn.functional.conv2d``."""
     weight = operand(weight)
-    around = padding_of("conv2d", padding, weight.shape[2:], stride, dilation)
+    kernel = weight.shape[2:] if weight.ndim == 4 else (1, 1)  # the library refuses a weight of other axes
+    around = padding_of("conv2d", padding, kernel, stride, dilation)
     return append("conv2d", [x, weight, bias], stride=pair("conv2d", "stride", stride), padding=around,
-                  dilation=pair("conv2d", "dilation", dilation), groups=int(groups))
+                  dilation=pair("conv2d", "dilation", dilation), groups=_size("conv2d", "groups", groups))
 
 
 def _window(what: str, kernel_size: Pair, stride: Optional[Pair], padding: Pair) -> Dict[str, Any]:
@@ -72,7 +74,7 @@ def adaptive_avg_pool2d(x: Any, output_size: Any) -> Value:
     x = operand(x)
     given: List[Any] = list(output_size) if isinstance(output_size, (tuple, list)) else [output_size] * 2
     sizes = pair("adaptive_avg_pool2d", "output_size",
-                 [x.shape[2 + at] if size is None and x.ndim == 4 else size for at, size in enumerate(given)])
+                 [x.shape[2 + at] if size is None and x.ndim == 4 and at < 2 else size for at, size in enumerate(given)])
     if x.ndim != 4 or min(sizes) < 1 or (x.shape[2] % sizes[0] == 0 and x.shape[3] % sizes[1] == 0):
         return append("adaptive_avg_pool2d", [x], size=sizes)
     rows, columns = (_means(extent, size) for extent, size in zip(x.shape[2:], sizes))
@@ -104,4 +106,4 @@ def batch_norm(x: Any, running_mean: Any = None, running_var: Any = None, weight
 
 def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Value:
     """x [batch, channels, …] → each sample's groups of channels with mean 0 and variance 1, then weight and bias [channels]."""
-    return append("group_norm", [x, weight, bias], groups=int(num_groups), eps=float(eps))
+    return append("group_norm", [x, weight, bias], groups=_size("group_norm", "num_groups", num_groups), eps=float(eps))

@@ -80,6 +80,12 @@ class Shapes(unittest.TestCase):
                             (lambda: nn.BatchNorm2d(4, momentum=None), "momentum"), (lambda: nn.Conv2d(4, 6, 3.5), "kernel_size")):
             with self.assertRaisesRegex(pl.SettingError, words):
                 make()
+        filters = np.ones((4, 4, 3, 3), np.float32)
+        for function, words in ((lambda x: pl.conv2d(x, filters, groups=1.5), "groups"), (lambda x: pl.group_norm(x, 2.5), "groups"),
+                                (lambda x: pl.conv2d(x, filters[:, :, 0, 0], padding="same"), "weight is"),
+                                (lambda x: pl.adaptive_avg_pool2d(x, (None, None, None)), "output_size")):
+            with self.assertRaisesRegex(pl.SettingError, words):
+                shape_of(function, (2, 4, 7, 9))
         with self.assertRaisesRegex(pl.SettingError, "one value"):
             shape_of(nn.BatchNorm1d(4), (1, 4))
 

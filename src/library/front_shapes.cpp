@@ -110,18 +110,17 @@ Result<Values> build_concat(OpCall& call) {
   PLIMSOLL_ASSIGN(const int64_t axis, axis_of(call, "axis", call.attrs.integer("axis"), rank));
   std::vector<int64_t> axes = all_axes(rank);
   std::swap(axes[static_cast<size_t>(axis)], axes.back());
-  Values parts;
-  for (const ValueId x : call.inputs) {
+  for (const ValueId x : call.inputs)
     if (call.type(x).shape.rank() != rank)
       return invalid(fmt::format("concat: {} beside {}", ir::to_string(call.type(x)),
                                  ir::to_string(call.type(size_t{0}))));
-    parts.push_back(call.permute(x, axes));
-  }
-  if (parts.size() == 1) return Values{call.inputs[0]};
+  if (call.inputs.size() == 1) return Values{call.inputs[0]};
   if (rank == 4 && axis == 1) {  // channels of images
     if (const auto images = call.as_images({call.inputs.begin(), call.inputs.end()}))
       return Values{call.channels_first(ops::concat(call.b, *images))};
   }
+  Values parts;
+  for (const ValueId x : call.inputs) parts.push_back(call.permute(x, axes));
   return Values{call.permute(ops::concat(call.b, std::move(parts)), axes)};
 }
 

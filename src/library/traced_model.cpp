@@ -91,19 +91,25 @@ TracedModel::TracedModel(const Trace& trace) {
   }
 }
 
-/// A layer is called by what its running mean is called before the last dot.
+/// A layer is called by what its running mean is called before ".running_mean", or as a whole.
 void TracedModel::add_norms(const Trace& trace, const std::vector<bool>& needed) {
+  const auto follow = [&](ValueId buffer) {
+    const std::string& name = trace.find_buffer(buffer)->name;
+    if (std::ranges::find(followed_, name) == followed_.end()) followed_.push_back(name);
+  };
   for (const TracedNorm& norm : trace.norms()) {
     const bool is_batch = norm.mean.valid();
     if (is_batch && !needed[static_cast<size_t>(trace.graph().value(norm.mean).producer.index)]) continue;
     const TracedBuffer& mean = *trace.find_buffer(norm.running_mean);
-    const std::string layer = mean.name.substr(0, mean.name.rfind('.'));
-    if (std::ranges::find(batch_norms_, layer, &models::BatchNormLayer::name) != batch_norms_.end()) continue;
-    const auto statistics = is_batch ? models::NormStatistics::kBatch : models::NormStatistics::kFrozen;
-    batch_norms_.push_back({layer, mean.shape.dim(0), norm.eps, norm.momentum, statistics});
+    const std::string name = mean.name.substr(0, mean.name.rfind(".running_mean"));
+    auto layer = std::ranges::find(batch_norms_, name, &models::BatchNormLayer::name);
+    if (layer == batch_norms_.end())
+      layer = batch_norms_.insert(
+          layer, {name, mean.shape.dim(0), norm.eps, norm.momentum, models::NormStatistics::kFrozen});
     if (!is_batch) continue;
-    followed_.push_back(mean.name);
-    followed_.push_back(trace.find_buffer(norm.running_variance)->name);
+    layer->statistics = models::NormStatistics::kBatch;
+    follow(norm.running_mean);
+    follow(norm.running_variance);
   }
 }
 

@@ -129,5 +129,33 @@ TEST(TraceImages, RunningValuesFollowStepsAlone) {
   EXPECT_EQ(session.read("norm.running_mean", 2), (std::vector<float>{1.75F, 0}));
 }
 
+/// The buffers of two norms in one module.
+TEST(TraceImages, AllRunningValuesOfAModuleAreKept) {
+  CBuilder builder;
+  const auto norm = [&](pls_value x, const std::string& number) {
+    return builder.op("batch_norm",
+                      {x, PLS_NONE, PLS_NONE,
+                       builder.parameter(("block.mean" + number).c_str(), {2}, R"({"kind": "buffer"})"),
+                       builder.parameter(("block.var" + number).c_str(), {2}, R"({"kind": "buffer"})")},
+                      R"({"momentum": 0.5})");
+  };
+  const pls_value x = builder.input("x", "float32", {2, 2});
+  const pls_value w = builder.parameter("w", {2}, R"({"init": "ones"})");
+  const pls_value y = norm(builder.op("add", {builder.op("mul", {norm(x, "1"), w}), x}), "2");
+  builder.loss(builder.op("mean", {builder.op("square", {y})}));
+  const CPlan plan(builder, "{}");
+  ASSERT_EQ(plan.failed.code, PLS_OK) << plan.failed.message;
+  CSession session(plan);
+  CBatch batch;
+  batch.set("x", {2, 2}, std::vector<float>{1, 0, 3, 4});
+  const std::vector<float> none{0, 0};
+  session.gradients(batch);
+  for (const char* buffer : {"block.mean1", "block.var1", "block.mean2", "block.var2"})
+    EXPECT_EQ(session.read(buffer, 2), none) << buffer;
+  session.step(batch);
+  for (const char* buffer : {"block.mean1", "block.var1", "block.mean2", "block.var2"})
+    EXPECT_NE(session.read(buffer, 2), none) << buffer;
+}
+
 }  // namespace
 }  // namespace plimsoll::library

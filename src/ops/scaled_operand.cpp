@@ -29,6 +29,16 @@ int64_t segment_of(const ir::Attrs& attrs) {
   return attrs.find("segment") == nullptr ? 0 : attrs.i64("segment");
 }
 
+ScaledProduct::ScaledProduct(const ir::Attrs& attrs, const ir::TensorType& c)
+    : a(scheme_of(attrs, "a_scheme")),
+      b(scheme_of(attrs, "b_scheme")),
+      a_across(attrs.flag("a_across")),
+      b_across(attrs.flag("b_across")),
+      m(c.shape.num_rows()),
+      n(attrs.i64("columns")),
+      k(attrs.i64("inner")),
+      segment(segment_of(attrs) > 0 ? std::min(k, segment_of(attrs)) : k) {}
+
 numerics::OperandForm form_of(const ir::Attrs& attrs) {
   return {scheme_of(attrs, "scheme"), attrs.flag("hadamard"), attrs.flag("stochastic")};
 }

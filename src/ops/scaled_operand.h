@@ -51,6 +51,19 @@ numerics::Scheme scheme_of(const ir::Attrs& attrs, std::string_view attr);
 /// Of scaled_matmul; 0: its terms are one segment.
 int64_t segment_of(const ir::Attrs& attrs);
 
+/// A product of scaled_matmul, as its kernels read it: c [m, n] = sum over k of a b. An operand that lies
+/// `across` is stored [k, …].
+struct ScaledProduct {
+  numerics::Scheme a, b;
+  bool a_across, b_across;
+  int64_t m, n, k;
+  int64_t segment;  ///< terms of a segment; k: all are one
+  ScaledProduct(const ir::Attrs& attrs, const ir::TensorType& c);
+  /// Elements of a stored row.
+  [[nodiscard]] int64_t a_cols() const { return a_across ? m : k; }
+  [[nodiscard]] int64_t b_cols() const { return b_across ? n : k; }
+};
+
 /// Types of codes and scales of a matrix [..., cols].
 ir::TensorType codes_type(numerics::Scheme scheme, const ir::Shape& matrix);
 ir::TensorType scales_type(numerics::Scheme scheme, const ir::Shape& matrix);

@@ -133,6 +133,7 @@ TEST(Fp8Activations, ForwardIsTheSameAndGradientsAreNear) {
 /// What delayed scaling records are forward's magnitudes.
 TEST(Fp8Activations, RecordsWhatForwardHas) {
   const Mlp with(Fp8Recipe::kDelayed, true);
+  ASSERT_EQ(with.count("record_amax"), 1);
   for (const ir::OpId id : with.graph.order()) {
     if (with.graph.op(id).def->name != "record_amax") continue;
     const size_t record =

@@ -18,26 +18,13 @@ constexpr int64_t kScaledBandBytes = int64_t{4} << 20, kMostLines = 1024, kLeast
 /// Elements that a thread makes at once.
 constexpr int64_t kScaledPieceElements = int64_t{16} << 10;
 
-/// The product, from its types alone.
-struct ScaledProduct {
-  Scheme a, b;
-  bool a_across, b_across;
-  int64_t m, n, k, segment;
+/// The product and its bands, from its types alone.
+struct BandedProduct : ops::ScaledProduct {
   ir::DType out;
   int64_t a_lines, b_lines;  ///< of a band
 
-  ScaledProduct(const ir::Attrs& attrs, const ir::TensorType& c)
-      : a(ops::scheme_of(attrs, "a_scheme")),
-        b(ops::scheme_of(attrs, "b_scheme")),
-        a_across(attrs.flag("a_across")),
-        b_across(attrs.flag("b_across")),
-        m(c.shape.num_rows()),
-        n(attrs.i64("columns")),
-        k(attrs.i64("inner")),
-        segment(ops::segment_of(attrs) > 0 ? std::min(k, ops::segment_of(attrs)) : k),
-        out(c.dtype),
-        a_lines(lines(m)),
-        b_lines(lines(n)) {}
+  BandedProduct(const ir::Attrs& attrs, const ir::TensorType& c)
+      : ScaledProduct(attrs, c), out(c.dtype), a_lines(lines(m)), b_lines(lines(n)) {}
   [[nodiscard]] int64_t lines(int64_t all) const {
     const int64_t fitting = kScaledBandBytes / (2 * segment) / kLineStep * kLineStep;
     return std::min(all, std::clamp(fitting, kLeastLines, kMostLines));
@@ -92,8 +79,8 @@ class ScaledRun {
       : call_(call),
         pool_(pool),
         p_(call.op->attrs, call.outputs[0].type),
-        a_{p_.a, call.inputs[0], call.inputs[1], p_.a_across, p_.a_across ? p_.m : p_.k},
-        b_{p_.b, call.inputs[2], call.inputs[3], p_.b_across, p_.b_across ? p_.n : p_.k},
+        a_{p_.a, call.inputs[0], call.inputs[1], p_.a_across, p_.a_cols()},
+        b_{p_.b, call.inputs[2], call.inputs[3], p_.b_across, p_.b_cols()},
         bias_(input_or_none(call, 4)),
         acc_(input_or_none(call, 5)) {
     std::byte* at = call.workspace.data();
@@ -195,7 +182,7 @@ class ScaledRun {
 
   const KernelCall& call_;
   ThreadPool& pool_;
-  ScaledProduct p_;
+  BandedProduct p_;
   ScaledCodes a_, b_;
   TensorRef bias_, acc_;
   float factor_ = 1;
@@ -205,7 +192,7 @@ class ScaledRun {
 };
 
 int64_t scaled_workspace_bytes(const ir::OpTypes& types, int num_threads) {
-  const ScaledProduct p(types.attrs, types.outputs[0]);
+  const BandedProduct p(types.attrs, types.outputs[0]);
   return p.a_bytes() + p.b_bytes() + (p.is_scaled() ? 2 : 1) * p.sum_bytes() + p.gemm_bytes(num_threads);
 }
 

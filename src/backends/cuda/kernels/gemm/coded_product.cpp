@@ -112,10 +112,7 @@ Status lay_scales(const KernelCall& call, const CodedLines& o, const CodedPlaces
 Product band_product(const KernelCall& call, const ScaledProduct& p, const ScaledTarget& to,
                      const CodedLines& b, const std::array<CodedPlaces, 2>& places) {
   const CodedLines a = a_lines(p);
-  Product product = to.product(p.m, b.lines, p.k);
-  product.d = static_cast<std::byte*>(to.d) + b.first * ir::bits(to.out) / 8;
-  if (to.bias) product.bias = to.bias.data + b.first * ir::bits(to.bias.type.dtype) / 8;
-  product.ldd = p.n;
+  Product product = to.band(p, b.first, b.lines);
   product.a = codes_of(call, a, places[0]);
   product.b = codes_of(call, b, places[1]);
   product.a_codes = coded(call, a, places[0]);

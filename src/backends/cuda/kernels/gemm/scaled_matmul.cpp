@@ -12,7 +12,6 @@
 #include "backends/cuda/kernels/gemm/quantized.h"
 #include "backends/cuda/kernels/gemm/scaled_codes.h"
 #include "backends/cuda/kernels/gemm/scaled_matmul_args.h"
-#include "ops/scaled_operand.h"
 
 namespace plimsoll::cuda {
 namespace {
@@ -88,10 +87,7 @@ Status multiply_numbers(const KernelCall& call, const ScaledProduct& p, const Sc
                              .rows = p.b_across ? p.k : columns,
                              .cols = p.b_across ? columns : p.k},
                             stream));
-    Product product = to.product(p.m, columns, p.k);
-    product.d = static_cast<std::byte*>(to.d) + first * ir::bits(to.out) / 8;
-    if (to.bias) product.bias = to.bias.data + first * ir::bits(to.bias.type.dtype) / 8;
-    product.ldd = p.n;
+    Product product = to.band(p, first, columns);
     product.a = a_numbers;
     product.b = b_numbers;
     product.in = ir::DType::kBf16;
@@ -113,16 +109,19 @@ Status make_factor(const KernelCall& call, const ScaledProduct& p, bool adds, fl
                         .out = out});
 }
 
-/// On units for the formats, where the card has them; else as bf16 numbers. The factor is made for whichever
-/// needs one.
+/// On units for the formats, where the card has them; else as bf16 numbers. With codes of FP8 the scales of
+/// tensors go along, so that those need no factor.
 Status multiply(const KernelCall& call, const ScaledProduct& p, ScaledTarget to, const ScaledScratch& scratch,
                 Stream& stream) {
-  ScaledTarget of_codes = to;
-  of_codes.factor = numerics::is_nvfp4(p.a) ? scratch.factor : nullptr;
-  to.factor = ops::has_tensor_factor(p.a, p.b) ? scratch.factor : nullptr;
-  if (to.factor != nullptr) PLIMSOLL_TRY(make_factor(call, p, to.adds, scratch.factor, stream));
-  PLIMSOLL_ASSIGN(const bool is_done, multiply_codes(call, p, of_codes, scratch.operands, stream));
-  return is_done ? Status(Ok{}) : multiply_numbers(call, p, to, scratch.operands, stream);
+  const auto make = [&] {
+    to.factor = scratch.factor;
+    return make_factor(call, p, to.adds, scratch.factor, stream);
+  };
+  if (numerics::is_nvfp4(p.a)) PLIMSOLL_TRY(make());
+  PLIMSOLL_ASSIGN(const bool is_done, multiply_codes(call, p, to, scratch.operands, stream));
+  if (is_done) return Ok{};
+  if (to.factor == nullptr && ops::has_tensor_factor(p.a, p.b)) PLIMSOLL_TRY(make());
+  return multiply_numbers(call, p, to, scratch.operands, stream);
 }
 
 /// The bias, where the product could not add it, and the result's dtype.
@@ -164,28 +163,20 @@ Status accepts_scaled(const ir::OpTypes& /*types*/, int capability) {
 
 }  // namespace
 
-ScaledProduct::ScaledProduct(const ir::Attrs& attrs, const ir::TensorType& c)
-    : a(ops::scheme_of(attrs, "a_scheme")),
-      b(ops::scheme_of(attrs, "b_scheme")),
-      a_across(attrs.flag("a_across")),
-      b_across(attrs.flag("b_across")),
-      m(c.shape.num_rows()),
-      n(attrs.i64("columns")),
-      k(attrs.i64("inner")) {}
-
 int64_t ScaledProduct::band() const {
   return Band({ir::DType::kBf16, ir::Shape{n, k}}, false, Precision::kBf16).columns;
 }
 
-Product ScaledTarget::product(int64_t m, int64_t n, int64_t k) const {
+Product ScaledTarget::band(const ScaledProduct& p, int64_t first, int64_t columns) const {
   Product product;
-  product.d = d;
+  product.d = static_cast<std::byte*>(d) + first * ir::bits(out) / 8;
   product.out = out;
-  product.m = m;
-  product.n = n;
-  product.k = k;
+  product.m = p.m;
+  product.n = columns;
+  product.k = p.k;
+  product.ldd = p.n;
   product.adds = adds;
-  product.bias = bias ? bias.data : nullptr;
+  if (bias) product.bias = bias.data + first * ir::bits(bias.type.dtype) / 8;
   product.factor = factor;
   product.workspace = workspace;
   return product;

@@ -2,22 +2,16 @@
 #pragma once
 
 #include "backends/cuda/kernels/operands.h"
-#include "numerics/blocks.h"
+#include "ops/scaled_operand.h"
 
 namespace plimsoll::cuda {
 
-/// c [m, n] = sum over k of a b, see op scaled_matmul. An operand that lies `across` is stored [k, …].
-struct ScaledProduct {
-  numerics::Scheme a, b;
-  bool a_across, b_across;
-  int64_t m, n, k;
-  explicit ScaledProduct(const ir::OpTypes& types) : ScaledProduct(types.attrs, types.outputs[0]) {}
-  ScaledProduct(const ir::Attrs& attrs, const ir::TensorType& c);
+struct ScaledProduct : ops::ScaledProduct {
+  explicit ScaledProduct(const ir::OpTypes& types)
+      : ops::ScaledProduct(types.attrs, types.outputs[0]) {}
+  using ops::ScaledProduct::ScaledProduct;
   /// Columns of the result that are computed at once, a multiple of 128 where they are not all.
   [[nodiscard]] int64_t band() const;
-  /// Elements of a stored row.
-  [[nodiscard]] int64_t a_cols() const { return a_across ? m : k; }
-  [[nodiscard]] int64_t b_cols() const { return b_across ? n : k; }
 };
 
 /// What is left of a product once its operands are numbers or laid out: where it goes, the bias that it adds
@@ -29,7 +23,8 @@ struct ScaledTarget {
   TensorRef bias = {};
   const float* factor = nullptr;
   std::byte* workspace = nullptr;
-  [[nodiscard]] Product product(int64_t m, int64_t n, int64_t k) const;
+  /// Columns [first, first + columns) of the result, whose operands are yet to be told.
+  [[nodiscard]] Product band(const ScaledProduct& p, int64_t first, int64_t columns) const;
 };
 
 }  // namespace plimsoll::cuda

@@ -149,6 +149,7 @@ Status make_features(const settings::RunConfig& config, const strategy::PrepareO
   options.labels = data.labels;
   options.num_eval = data.num_eval;
   options.reading_bytes = data.reading_bytes;
+  options.memory = prepared.memory;  // the budgets that the plan judged the pass by
   const std::string folder = preprocessing::training_data_options(config, /*eval=*/false).cache_folder;
   PLIMSOLL_ASSIGN(const preprocessing::CacheLease lease, preprocessing::CacheLease::take(folder));
   PLIMSOLL_ASSIGN(const std::string told, run_apart([&]() -> Result<std::string> {

@@ -105,17 +105,18 @@ Result<Prepared> prepare_feature_pass(const settings::RunConfig& config, const r
   return plan_prepared(config, std::move(prepared), target, options, cache);
 }
 
-Status add_feature_pass(const settings::RunConfig& config, const runtime::Target& target,
-                        const PrepareOptions& options, Prepared& prepared) {
+Result<bool> add_feature_pass(const settings::RunConfig& config, const runtime::Target& target,
+                              PrepareOptions options, Prepared& prepared) {
   const tasks::FeatureUse* use = read_features(*prepared.task);
-  if (use == nullptr) return Ok{};
+  if (use == nullptr) return true;
+  options.memory = prepared.memory;
   PLIMSOLL_ASSIGN(const Prepared pass, prepare_feature_pass(config, target, options, use->width));
   for (planner::PhaseBytes phase : pass.report.phases)
     if (phase.name == "eval") {
       phase.name = "features";
       prepared.report.phases.push_back(std::move(phase));
     }
-  return Ok{};
+  return pass.report.fits;
 }
 
 std::string feature_note(const tasks::Task& task) {

@@ -24,9 +24,10 @@ const tasks::FeatureUse* read_features(const tasks::Task& task);
 /// training, with what its data have. Errors: as prepare.
 Result<Prepared> prepare_feature_pass(const settings::RunConfig& config, const runtime::Target& target,
                                       PrepareOptions options, int64_t width);
-/// Adds the pass to the phases of a training's plan that reads features. Errors: as above.
-Status add_feature_pass(const settings::RunConfig& config, const runtime::Target& target,
-                        const PrepareOptions& options, Prepared& prepared);
+/// Adds the pass to the phases of a training's plan that reads features. False: the pass does not fit the
+/// budgets. True too where nothing is read so. Errors: as above.
+Result<bool> add_feature_pass(const settings::RunConfig& config, const runtime::Target& target,
+                              PrepareOptions options, Prepared& prepared);
 
 /// What a plan says of that; empty where nothing is read so.
 std::string feature_note(const tasks::Task& task);

@@ -72,8 +72,13 @@ Result<Prepared> prepare(const settings::RunConfig& config, const runtime::Targe
   PrepareOptions options = asked;
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_model(config, options));
   PLIMSOLL_ASSIGN(prepared, plan_prepared(config, std::move(prepared), target, options, cache));
-  if (options.request == PlanRequest::kPrograms)
-    PLIMSOLL_TRY(add_feature_pass(config, target, options, prepared));
+  PLIMSOLL_ASSIGN(const bool pass_fits, add_feature_pass(config, target, options, prepared));
+  if (!pass_fits) {
+    prepared.programs = {};  // two plans at once would be memory that neither counts
+    PlanCache of_whole_model;
+    PLIMSOLL_ASSIGN(prepared, prepare_model(config, options, /*may_read_features=*/false));
+    PLIMSOLL_ASSIGN(prepared, plan_prepared(config, std::move(prepared), target, options, of_whole_model));
+  }
   trim_heap();  // what planning needed and no longer needs goes back before the session takes its memory
   prepared.report.planning_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -151,7 +151,8 @@ Status settle_norm_statistics(const settings::RunConfig& config, models::Model& 
 
 }  // namespace
 
-Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions& options) {
+Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions& options,
+                               bool may_read_features) {
   if (!options.buckets)
     options.buckets = preprocessing::find_buckets(config, options.purpose == Purpose::kTrain);
   PLIMSOLL_ASSIGN(io::ConfigJson model_config, settings::load_model_config(config.model));
@@ -182,7 +183,7 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
   if (!settings::micro_batch_dependence(config).empty()) model->couple_micro_batch();
   model->keep_in(settings::state_choice(config.training).weights);
   PLIMSOLL_TRY(keep_in_few_bits(config, model_config, options.purpose == Purpose::kTrain, *model));
-  if (image_inputs && options.purpose == Purpose::kTrain) {
+  if (image_inputs && may_read_features && options.purpose == Purpose::kTrain) {
     PLIMSOLL_ASSIGN(image_inputs->features, feature_use(config, *model, *image_inputs, options.num_threads));
   }
   PLIMSOLL_ASSIGN(std::unique_ptr<tasks::Task> task,

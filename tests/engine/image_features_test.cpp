@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "corpora/images/image_files.h"
@@ -12,6 +13,7 @@
 #include "io/file.h"
 #include "io/temporary_folder.h"
 #include "settings/settings.h"
+#include "strategy/image_features.h"
 #include "telemetry/recording_sink.h"
 
 namespace plimsoll::engine {
@@ -131,6 +133,34 @@ TEST_F(ImageFeatures, AreOfNoUseWhereSomethingBelowTheHeadChanges) {
     EXPECT_THAT(transfer("out" + std::to_string(++count), how).messages,
                 Not(Contains(HasSubstr("features of"))))
         << how.back();
+}
+
+/// A budget that the steps on features keep and the pass does not: both commands judge the pass, too.
+TEST_F(ImageFeatures, OfAPassThatDoesNotFitAreNotRead) {
+  pretrain(kVit);
+  const auto planned = [&](const std::string& budget) {
+    const auto run = config("{path: " + folder_.path("pretrained/final") + "}", "train", "out",
+                            {"training.freeze=['vit.*']", "training.micro_batch_size=6",
+                             "memory.recompute=none", "memory.budget=" + budget});
+    telemetry::Sink nobody;
+    auto prepared = Engine::plan(run, {});
+    EXPECT_TRUE(prepared) << (prepared ? "" : prepared.error().message());
+    const Status trained = Engine(nobody).train(run);
+    const bool is_refused = !trained && trained.error().code == ErrorCode::kDoesNotFit;
+    EXPECT_EQ(prepared->report.fits, static_cast<bool>(trained)) << budget;
+    EXPECT_EQ(!prepared->report.fits, is_refused) << budget;
+    return std::move(*prepared);
+  };
+  const auto fits = planned("1GiB");
+  ASSERT_NE(strategy::read_features(*fits.task), nullptr);
+  const auto pass = std::ranges::find(fits.report.phases, "features", &planner::PhaseBytes::name);
+  ASSERT_NE(pass, fits.report.phases.end());
+  const int64_t session = fits.report.process_peak_bytes();
+  const int64_t of_pass = session + pass->persistent_bytes + pass->arena_bytes -
+                          fits.report.persistent_bytes - fits.report.arena_bytes;
+  ASSERT_GT(of_pass, session);
+  const auto between = planned(std::to_string((session + of_pass) / 2));
+  EXPECT_EQ(strategy::read_features(*between.task), nullptr);
 }
 
 }  // namespace

@@ -72,7 +72,8 @@ Result<std::shared_ptr<ranks::MpiCalls>> mpi_of(const ranks::Launch& launch, con
                                                 const std::string& transport) {
   if (transport != "mpi") return std::shared_ptr<ranks::MpiCalls>();
   PLIMSOLL_ASSIGN(const ranks::MpiLibrary found, ranks::find_mpi(launch, library));
-  if (launch.rank == 0) note(fmt::format("ranks exchange by {} ({})", found.version, found.path));
+  if (launch.rank == 0)
+    note(fmt::format("ranks exchange gradients through {} ({})", found.version, found.path));
   return found.calls;
 }
 
@@ -123,8 +124,8 @@ Result<std::unique_ptr<ranks::Group>> join_ranks(RunArguments& arguments) {
       **launch,
       {.deadline_seconds = deadline_seconds(), .build = build(), .mpi = *mpi, .end_process = end_process});
   if (group && (*launch)->rank == 0)
-    note(fmt::format("{} ranks, started by {}: each has a part of every step", (*launch)->ranks,
-                     (*launch)->source));
+    note(fmt::format("{} started {} ranks: each computes a share of every step", (*launch)->source,
+                     (*launch)->ranks));
   return group;
 }
 

@@ -31,7 +31,7 @@
 namespace plimsoll::engine {
 namespace {
 
-constexpr const char* kNoneIsSkipped = "correct it: every image needs an answer, none is skipped";
+constexpr const char* kNoneIsSkipped = "correct the file or leave it out: predict skips no image";
 
 /// config.json of the model or, where it has one, of the adapter, which was written with its labels.
 Result<io::ConfigJson> classifier_config(const io::NamedModel& named) {

@@ -4,7 +4,8 @@
 namespace plimsoll::importing {
 namespace {
 
-constexpr std::string_view kRanks = "ranks are data parallel, and nothing is sharded (plimsoll launch)";
+constexpr std::string_view kRanks =
+    "ranks are data parallel; distributed.mode=zero1 or zero2 divides the training state among them";
 constexpr std::string_view kMemory = "the planner decides it within memory.budget; the result is the same";
 
 constexpr Row kTorchtuneRows[] = {

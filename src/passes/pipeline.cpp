@@ -217,12 +217,11 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::common_subexpressions, run_common_subexpressions},
     {"dead-code-2", kTidy, "Derivatives that no state takes go before anything looks at lifetimes.",
      &Options::dead_code, run_dead_code},
-    {"keep-operands", kTidy, "A dump asks for what products multiply; before it is quantised.", nullptr,
-     run_keep_operands},
+    {"keep-operands", kTidy, "States keep the operands of products for a dump; before they are quantised.",
+     nullptr, run_keep_operands},
     {"fp8", kTidy,
      "Marked products take quantised operands; behind autodiff, to which rounding is the identity, and "
-     "before "
-     "recompute, which may rebuild them.",
+     "before recompute, which may rebuild them.",
      nullptr, run_fp8},
     {"fp8-activations", kTidy,
      "Backward reads inputs of norms and activations from FP8 copies; before recompute, which makes them "

@@ -63,7 +63,7 @@ Status Group::meet_all() {
       for (int rank = 1; rank < launch_.ranks; ++rank)
         if (peer_of(rank) == nullptr) missing.push_back(rank);
       return Error{ErrorCode::kIo,
-                   fmt::format("rank {} of {} has not come within {:.0f} s", fmt::join(missing, ", "),
+                   fmt::format("rank {} of {} has not connected within {:.0f} s", fmt::join(missing, ", "),
                                launch_.ranks, options_.start_seconds),
                    launch_.source, "see what it printed, and start all ranks together"};
     }
@@ -87,7 +87,8 @@ Status Group::introduce(Connection connection) {
   const Hello hello = Hello::parse(said->text);
   std::string wrong;
   if (hello.ranks != launch_.ranks)
-    wrong = fmt::format("rank {} is of {} ranks, rank 0 of {}", hello.rank, hello.ranks, launch_.ranks);
+    wrong = fmt::format("rank {} was started as one of {} ranks, rank 0 as one of {}", hello.rank,
+                        hello.ranks, launch_.ranks);
   else if (hello.rank <= 0 || hello.rank >= launch_.ranks || peer_of(hello.rank) != nullptr)
     wrong = fmt::format("two processes are rank {}", hello.rank);
   else if (hello.build != options_.build)

@@ -81,7 +81,7 @@ Result<std::unique_ptr<HostMemory>> HostMemory::open(int rank, int ranks, const 
   const bool is_block = ::fstat(memory->fd_, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 0 &&
                         found.st_size >= static_cast<off_t>(Block::bytes_for(ranks));
   if (!is_block)  // it is written to, and a file with a name is somebody's
-    return Error{ErrorCode::kIo, fmt::format("{} is no memory that ranks share", place),
+    return Error{ErrorCode::kIo, fmt::format("{} is not the shared memory of these ranks", place),
                  "memory between ranks", "set distributed.address to where rank 0 listens"};
   PLIMSOLL_TRY(memory->map(memory->fd_));
   return memory;

@@ -31,7 +31,7 @@ struct Address {
 };
 
 Error cannot_meet(std::string_view what) {
-  return {ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno)), "the ranks' meeting place"};
+  return {ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno)), "connection between ranks"};
 }
 
 /// An abstract name: the first byte is 0.
@@ -41,7 +41,7 @@ Result<Address> address_of_job(const std::string& job) {
   const std::string name = fmt::format("plimsoll.{}.{}", ::getuid(), job);
   if (name.size() + 1 > sizeof place.sun_path)
     return Error{ErrorCode::kInvalidArgument, "the job's name is too long: " + job,
-                 "the ranks' meeting place", "set distributed.address"};
+                 "connection between ranks", "set distributed.address"};
   place.sun_family = AF_UNIX;
   std::memcpy(place.sun_path + 1, name.data(), name.size());
   address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
@@ -114,8 +114,8 @@ Result<std::optional<Connection>> accept_rank(const Connection& listener, double
     pollfd readable{listener.fd(), POLLIN, 0};
     const int ready = ::poll(&readable, 1, static_cast<int>(1e3 * std::max(0.0, end - now_seconds())));
     if (ready < 0 && errno == EINTR)
-      return Error{ErrorCode::kInterrupted, "stopped by a signal before all ranks had come",
-                   "the ranks' meeting place", "start all ranks again"};
+      return Error{ErrorCode::kInterrupted, "stopped by a signal before all ranks had connected",
+                   "connection between ranks", "start all ranks again"};
     if (ready <= 0) return std::optional<Connection>();
     Connection accepted(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!accepted.is_open()) return cannot_meet("rank 0 cannot take a connection");
@@ -130,10 +130,10 @@ Result<Connection> connect_to_first(const Launch& launch, double seconds) {
     if (::connect(made.fd(), place_of(address), address.size) == 0) {
       if (is_of_this_user(made)) return made;
       return Error{ErrorCode::kIo, "a process of another user listens where rank 0 should",
-                   "the ranks' meeting place", "set distributed.address"};
+                   "connection between ranks", "set distributed.address"};
     }
     if (now_seconds() >= end)
-      return Error{ErrorCode::kIo, fmt::format("rank 0 has not come within {:.0f} s", seconds),
+      return Error{ErrorCode::kIo, fmt::format("rank 0 has not listened within {:.0f} s", seconds),
                    fmt::format("rank {} of {}", launch.rank, launch.ranks), "start all ranks together"};
     std::this_thread::sleep_for(kRetry);
   }

@@ -72,8 +72,9 @@ class Calls final : public MpiCalls {
     int provided = 0;
     PLIMSOLL_TRY(checked(f_.init_thread(nullptr, nullptr, names_.serialized, &provided), "MPI_Init_thread"));
     if (provided < names_.serialized)
-      return Error{ErrorCode::kIo, "MPI takes calls of its first thread alone (no MPI_THREAD_SERIALIZED)",
-                   version_, "set distributed.library to a library that is built with support for threads"};
+      return Error{ErrorCode::kIo,
+                   "MPI accepts calls from the first thread only (it has no MPI_THREAD_SERIALIZED)", version_,
+                   "set distributed.library to a library that is built with support for threads"};
     return checked(f_.comm_set_errhandler(names_.world, names_.errors_return), "MPI_Comm_set_errhandler");
   }
   void finalize() override { (void)f_.finalize(); }
@@ -122,7 +123,7 @@ Result<std::shared_ptr<MpiCalls>> make(void* library, const Names<Handle>& names
                                        const std::string& version) {
   Functions<Handle> functions;
   if (const std::string missing = look_up_all(library, functions); !missing.empty())
-    return Error{ErrorCode::kIo, fmt::format("the library of MPI has no {}", missing), version,
+    return Error{ErrorCode::kIo, fmt::format("the MPI library lacks {}", missing), version,
                  "set distributed.library to another one"};
   return std::shared_ptr<MpiCalls>(std::make_shared<Calls<Handle>>(functions, names, version));
 }

@@ -66,7 +66,7 @@ Result<MpiLibrary> open_mpi(const std::string& name) {
   void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = ::dlerror();
-    return Error{ErrorCode::kIo, fmt::format("cannot open it: {}", why == nullptr ? "?" : why), name,
+    return Error{ErrorCode::kIo, fmt::format("cannot open the library: {}", why == nullptr ? "?" : why), name,
                  "set distributed.library to the path of a library of MPI"};
   }
   MpiLibrary found{.path = file_of(library, name), .version = version_of(library)};
@@ -79,7 +79,7 @@ Result<MpiLibrary> open_mpi(const std::string& name) {
   else if (!found.version.empty() && !found.is_open_mpi)
     found.dialect = MpiDialect::kMpich;
   else
-    return Error{ErrorCode::kIo, "is no library of MPI that is known here", name,
+    return Error{ErrorCode::kIo, "the library has none of the three binary interfaces of MPI", name,
                  "set distributed.library to Open MPI's, MPICH's or libmpi_abi.so.1"};
   PLIMSOLL_ASSIGN(found.calls, make_mpi_calls(library, found.dialect, found.version));
   return found;

@@ -154,7 +154,7 @@ TEST(Fp8, ProfileShowsWhatFormatsDo) {
   }
   const Outcome text = folder.run("profile run.yaml --formats --active 1");
   EXPECT_THAT(text.out, HasSubstr("model.layers.0.self_attn.qkv_proj"));
-  EXPECT_THAT(text.out, HasSubstr("nvfp4 keeps least of"));
+  EXPECT_THAT(text.out, HasSubstr("nvfp4 has the lowest ratio at"));
   EXPECT_FALSE(std::filesystem::exists(folder.path("profile/.run")));
 }
 

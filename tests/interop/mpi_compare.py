@@ -46,7 +46,7 @@ def main():
             path = ENVIRONMENT / "lib" / library
             said, weights = train(folder, library, [str(ENVIRONMENT / "bin" / "mpiexec"), "-n", RANKS, binary],
                                   "distributed.transport=mpi", f"distributed.library={path}")
-            checks.check(interface, "is opened", "ranks exchange by MPICH Version: 5" in said and str(path) in said, path.name)
+            checks.check(interface, "is opened", "ranks exchange gradients through MPICH Version: 5" in said and str(path) in said, path.name)
             checks.check(interface, "the weights have the bits of shared memory", weights == shm, f"{len(weights)} bytes")
     return 1 if checks.failed else 0
 

@@ -182,7 +182,7 @@ TEST(Group, WhoDoesNotComeIsNamed) {
   EXPECT_THAT(alone.error().what, HasSubstr("rank 1, 2 of 3"));
   const auto other = Group::join(fixtures::launch_of(fixtures::some_job(), 1, 3), {.start_seconds = 0.2});
   ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().what, HasSubstr("rank 0 has not come"));
+  EXPECT_THAT(other.error().what, HasSubstr("rank 0 has not listened"));
 }
 
 /// Rank 0's error where the second process introduces itself so.
@@ -261,7 +261,7 @@ TEST(Group, AnotherUsersProcessIsNoRank) {
   const bool could = as_another_user(job, introduce, [&] {
     const auto first = Group::join(fixtures::launch_of(job, 0, 2), {.start_seconds = 1, .build = "-"});
     ASSERT_FALSE(first);
-    EXPECT_THAT(first.error().what, HasSubstr("rank 1 of 2 has not come"));
+    EXPECT_THAT(first.error().what, HasSubstr("rank 1 of 2 has not connected"));
   });
   if (!could) GTEST_SKIP() << "root alone can be another user";
 }

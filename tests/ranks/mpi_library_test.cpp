@@ -39,7 +39,7 @@ TEST(MpiLibrary, WhatIsNoneIsRefusedByName) {
   EXPECT_THAT(missing.error().message(), HasSubstr("libnothing.so.3"));
   const auto other = find_mpi(started_by(Launcher::kOpenMpi), "libz.so.1");
   ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().message(), HasSubstr("no library of MPI"));
+  EXPECT_THAT(other.error().message(), HasSubstr("none of the three binary interfaces of MPI"));
 }
 
 TEST(MpiLibrary, SpeaksTheStandardsDialect) {

@@ -101,7 +101,7 @@ std::string formats_table(const std::vector<Operand>& operands) {
   return table.text();
 }
 
-/// Of each format the operand that keeps least of its signal.
+/// Of each format the operand with the lowest signal-to-noise ratio.
 std::string worst_lines(const std::vector<Operand>& operands) {
   std::string lines;
   for (size_t f = 0; f < std::size(kFormats); ++f) {
@@ -111,7 +111,7 @@ std::string worst_lines(const std::vector<Operand>& operands) {
       if (worst == nullptr || o.errors[f].snr_db() < worst->errors[f].snr_db()) worst = &o;
     }
     if (worst != nullptr)
-      lines += fmt::format("{} keeps least of {} {}: {} dB\n", numerics::info(kFormats[f]).name,
+      lines += fmt::format("{} has the lowest ratio at {} {}: {} dB\n", numerics::info(kFormats[f]).name,
                            printable(worst->layer), worst->name, snr_text(worst->errors[f]));
   }
   return lines;

@@ -141,7 +141,7 @@ Result<ImageList> ImageList::open(const std::string& path) {
   using enum ListWord;
   const auto word = [&](ListWord which) { return load_u64(header.data() + place_in_header(which)); };
   if (std::memcmp(header.data(), kListMagic.data(), kListMagic.size()) != 0 || word(kVersion) != kListVersion)
-    return damaged_list(path, "it is no list of images, or of another version");
+    return damaged_list(path, "it is not a list of images, or has another version");
   if (io::checksum(std::span(header).first(place_in_header(kChecksum))) != word(kChecksum))
     return damaged_list(path, "its header does not match its checksum");
   constexpr uint64_t kMost = uint64_t{1} << 40;

@@ -70,6 +70,14 @@ struct WorkSize {
   std::array<double, 3> extents = {1, 1, 1};
 };
 
+/// The messages of a collective, of the rank that sends or receives most.
+struct Traffic {
+  int64_t messages = 0, message_bytes = 0;
+  [[nodiscard]] double bytes() const {
+    return static_cast<double>(messages) * static_cast<double>(message_bytes);
+  }
+};
+
 /// What an op's time is estimated from.
 struct Work {
   WorkKind kind = WorkKind::kUnstated;
@@ -171,6 +179,8 @@ struct OpDef {
   /// Vector-Jacobian product; null for what has no derivative.
   void (*vjp)(VjpContext&) = nullptr;
   Cost (*cost)(const OpTypes&) = nullptr;  ///< null: no arithmetic, every operand crosses memory once
+  Traffic (*traffic)(const OpTypes&) =
+      nullptr;  ///< of an op that exchanges bytes with other ranks; else null
   /// Slow, obvious, in double precision: the definition that kernels and passes are held against.
   void (*reference)(RefContext&) = nullptr;
 

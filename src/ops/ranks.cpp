@@ -83,6 +83,11 @@ void reference_sum_ranks(RefContext& ctx) {
   for (size_t i = 0; i < x.size(); ++i) y[i % y.size()] += x[i];
 }
 
+/// To the rank that has the first piece, or to all others that have one.
+ir::Traffic traffic_of_exchange(const OpTypes& t) {
+  return {ranks_of(t) - 1, t.outputs[0].bytes().count / ranks_of(t)};
+}
+
 Cost cost_sum_ranks(const OpTypes& t) { return cost_of(t, static_cast<double>(t.inputs[0].num_elements())); }
 
 }  // namespace
@@ -98,6 +103,7 @@ OpGroup ranks_ops() {
        .max_inputs = 1,
        .attrs = {int_attr("ranks")},
        .infer = infer_exchange,
+       .traffic = traffic_of_exchange,
        .reference = reference_exchange,
        .autocast = kF32,
        .recompute = kNever,
@@ -109,6 +115,7 @@ OpGroup ranks_ops() {
        .max_inputs = 1,
        .attrs = {int_attr("ranks")},
        .infer = infer_gather_ranks,
+       .traffic = traffic_to_all,
        .reference = reference_repeat,
        .recompute = kNever,
        .has_effect = true},
@@ -129,12 +136,19 @@ OpGroup ranks_ops() {
        .max_inputs = 2,
        .attrs = {int_attr("ranks")},
        .infer = infer_all_gather,
+       .traffic = traffic_of_pieces,
        .reference = reference_repeat,
        .recompute = kNever,
        .consumes = {{0, 1}},
        .has_effect = true},
   };
   return kOps;
+}
+
+ir::Traffic traffic_to_all(const OpTypes& t) { return {ranks_of(t) - 1, t.inputs[0].bytes().count}; }
+ir::Traffic traffic_of_pieces(const OpTypes& t) {
+  const int64_t piece = t.inputs[0].bytes().count;
+  return {std::min(ranks_of(t) - 1, ceil_div(t.outputs[0].bytes().count, piece)), piece};
 }
 
 ValueId exchange(Builder& b, ValueId x, int64_t ranks) { return b.op("exchange", {x}, {{"ranks", ranks}}); }

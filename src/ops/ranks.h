@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "ir/builder.h"
+#include "ir/op_def.h"
 
 namespace plimsoll::ops {
 
@@ -24,6 +25,12 @@ constexpr int64_t kRankFanIn = 8;
 constexpr int64_t piece_elements(int64_t n, int64_t ranks) {
   return ceil_div(ceil_div(n, kPieceGrain), ranks) * kPieceGrain;
 }
+/// OpDef::traffic: every rank's first operand to all others.
+ir::Traffic traffic_to_all(const ir::OpTypes& types);
+/// The same where the operand is a rank's piece of the result, of which a small one has fewer than there are
+/// ranks.
+ir::Traffic traffic_of_pieces(const ir::OpTypes& types);
+
 /// Levels of the tree over `ranks`: 1 for up to kRankFanIn.
 constexpr int64_t rank_levels(int64_t ranks) {
   int64_t levels = 1;

@@ -237,6 +237,7 @@ OpGroup shard_ops() {
        .max_inputs = 2,
        .attrs = {int_attr("ranks"), int_attr("owner")},
        .infer = infer_of_owner,
+       .traffic = traffic_to_all,
        .reference = reference_copy,
        .recompute = kNever,
        .consumes = {{0, 1}},

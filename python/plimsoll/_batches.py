@@ -23,6 +23,7 @@ class Batch:
         self._handle = Handle(_native.create("pls_batch_create"), "pls_batch_free")
         self._shapes: Dict[Tuple[int, ...], Any] = {}
         self._names: Dict[str, bytes] = {}
+        self._types: Dict[Any, bytes] = {}  # numpy's types that are taken as they are; asking one for its name is slow
         self._alive: List[Any] = []
 
     @property
@@ -62,8 +63,11 @@ class Batch:
             return
         else:
             array = as_array(f"batch: {name}", value)
-        if array.dtype.name not in _TAKEN or not array.dtype.isnative:
-            array = _converted(name, array)
+        kind = self._types.get(array.dtype)
+        if kind is None:
+            if array.dtype.name not in _TAKEN or not array.dtype.isnative:
+                array = _converted(name, array)
+            kind = self._types[array.dtype] = array.dtype.name.encode()
         self._alive.append(array)
         shape, strides = self._shape(array.shape), None
         if not array.flags.c_contiguous:
@@ -72,7 +76,7 @@ class Batch:
                 self._alive.append(array)
             else:
                 strides = _native.sizes([stride // array.itemsize for stride in array.strides])
-        _native.call("pls_batch_set", self.value, part, key, array.dtype.name.encode(), shape, array.ndim, strides,
+        _native.call("pls_batch_set", self.value, part, key, kind, shape, array.ndim, strides,
                      array.__array_interface__["data"][0])
 
     def _shape(self, shape: Tuple[int, ...]) -> Any:

@@ -104,6 +104,17 @@ class Plan(unittest.TestCase):
             with self.assertRaisesRegex(pl.SettingError, word):
                 make()
 
+    def test_a_name_is_used_once(self):
+        class Net(pl.Module):
+            def __init__(self):
+                self.parts = {"a.b": pl.Linear(7, 1), "a": {"b": pl.Linear(7, 1)}}
+
+            def forward(self, x, y):
+                return pl.mse(self.parts["a.b"](x) + self.parts["a"]["b"](x), y)
+
+        with self.assertRaisesRegex(pl.SettingError, "two parameters are named parts.a.b"):
+            pl.plan(Net(), inputs={"x": ((4, 7), "float32"), "y": ((4, 1), "float32")})
+
     def test_the_loss_is_one_number_and_needs_every_parameter(self):
         class Wrong(nets.Net):
             def forward(self, x, y):

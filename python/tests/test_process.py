@@ -106,6 +106,25 @@ class Process(unittest.TestCase):
                 assert sorted(indices) == list(range(1, 81))
         """)
 
+    def test_a_step_costs_the_interpreter_little(self):
+        """What a loop in Python takes beyond one in C++: all of a step but the library's own, in CPU time."""
+        self.passes("""
+            import time, nets, plimsoll as pl
+            from plimsoll import _native
+            batch, call = nets.batch(), _native.call
+            with pl.Session(nets.plan(), seed=0) as session:
+                session.step(batch, lr=1e-3)
+                _native.call = lambda function, *arguments: function == "pls_session_step" or call(function, *arguments)
+                spent = []
+                for _ in range(10):
+                    start = time.process_time()
+                    for _ in range(300):
+                        session.step(batch, lr=1e-3)
+                    spent.append((time.process_time() - start) / 300)
+                _native.call = call
+            assert min(spent) < 50e-6, spent
+        """)
+
     def test_sessions_leave_no_memory(self):
         self.passes("""
             import gc, nets, plimsoll as pl
@@ -118,8 +137,43 @@ class Process(unittest.TestCase):
                         session.step(batch)
             cycle(50)
             before = resident()
-            cycle(150)
+            cycle(1000)
             assert resident() - before < 1 << 20, resident() - before
+        """)
+
+
+    @common.needs_torch
+    def test_a_session_takes_what_its_plan_says_beside_torch(self):
+        """All memory of the process that is no file's, with PyTorch imported and its DataLoader's workers beside."""
+        self.passes("""
+            import gc, nets, numpy as np, torch, plimsoll as pl
+            torch.set_num_threads(2)
+            class Rows(torch.utils.data.Dataset):
+                def __len__(self):
+                    return 256 * 8
+                def __getitem__(self, i):
+                    x = np.full(7, i / 2048, np.float32)
+                    return {"x": x, "y": x[:1]}
+            def own():
+                rollup = open("/proc/self/smaps_rollup").read().split()
+                return int(rollup[rollup.index("Anonymous:") + 1]) * 1024
+            def batches():
+                return torch.utils.data.DataLoader(Rows(), 256, num_workers=2)
+            layer = torch.nn.Linear(7, 64)
+            for _ in range(3):
+                for batch in batches():
+                    layer(batch["x"]).sum().backward()
+            plan = nets.plan(256, nets.Net(hidden=256, layers=6))
+            gc.collect()
+            before, most = own(), 0
+            with pl.Session(plan, seed=0) as session:
+                for _ in range(3):
+                    for batch in batches():
+                        session.step(batch)
+                        most = max(most, own() - before)
+            assert plan.peak_bytes > 8 << 20, plan.peak_bytes
+            assert most > plan.peak_bytes // 2, (most, plan.peak_bytes)
+            assert most <= plan.peak_bytes + (1 << 20), (most, plan.peak_bytes)
         """)
 
 

@@ -206,6 +206,14 @@ class Ends(unittest.TestCase):
         with pl.Session(plan, seed=0) as one, pl.Session(plan, seed=1) as other:
             self.assertNotEqual(one.step(nets.batch()).loss, other.step(nets.batch()).loss)
 
+    def test_two_sessions_over_one_budget(self):
+        """A budget of the process counts what a session has taken already."""
+        net, budget = nets.Net(hidden=512, layers=8), "2GiB"
+        first = nets.plan(net=net, memory_budget=budget, budget_scope="process")
+        with pl.Session(first):
+            second = nets.plan(net=net, memory_budget=budget, budget_scope="process")
+            self.assertGreater(first.budget_bytes - second.budget_bytes, 0.9 * first.peak_bytes)
+
     def test_arguments(self):
         with self.assertRaisesRegex(pl.SettingError, "plan"):
             pl.Session(nets.Net())

@@ -15,7 +15,7 @@ MANY_ALIKE := *IsNoSlower*:*EachPoint*:*LeaveEvery*:*IsNeverBehind*:LossScaleTes
 THREADED_REGEX := ^($(subst $(space),|,$(THREADED_NAMES)))$$
 
 .DEFAULT_GOAL := build
-.PHONY: build library columns install deb wheel deps all test campaign demo bench interop isas fuzz sanitize asan tsan format format-check includes tools-test lint clean help
+.PHONY: build library columns install deb wheel sdist deps all test campaign demo bench interop isas fuzz sanitize asan tsan format format-check includes tools-test lint clean help
 
 build: deps build/build.ninja ## install what is missing, build build/plimsoll and build/libplimsoll.so.0 (the default)
 	cmake --build build -j $(JOBS) --target plimsoll library
@@ -35,6 +35,9 @@ wheel: build ## build/wheel/*.whl: the Python package with library and program, 
 	cmake --build build -j $(JOBS) --target wheel_program
 	tools/package-wheel
 	python3 tests/library/wheel_test.py build
+
+sdist: ## build/sdist/plimsoll-*.tar.gz: the source distribution, which pip compiles on Debian 12
+	tools/package-sdist
 
 # DEPS=0 skips the look at the installed packages.
 deps:

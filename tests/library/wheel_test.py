@@ -69,6 +69,23 @@ class Wheel(unittest.TestCase):
             self.assertRegex(run(PYTHON, "-m", "plimsoll", "--version", env=alone, cwd=folder), r"^plimsoll \d+\.\d+")
             self.assertRegex(run(site / "bin/plimsoll", "--version", env=alone, cwd=folder), r"^plimsoll \d+\.\d+")
 
+    def test_the_source_distribution_builds_or_says_what_is_missing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for attempt in ("first", "second"):
+                run(REPOSITORY / "tools/package-sdist", pathlib.Path(folder, attempt))
+            first, second = (next(pathlib.Path(folder, attempt).iterdir()) for attempt in ("first", "second"))
+            self.assertEqual(first.read_bytes(), second.read_bytes())
+            self.assertLessEqual(first.stat().st_size, 4 << 20)
+            lacking = pathlib.Path(folder, "packages.txt")
+            lacking.write_text("libplimsoll-needs-this-dev=1.0-1\n")
+            refused = subprocess.run([PYTHON, "-m", "pip", "wheel", "--no-index", "--no-deps", "-w", folder, first], text=True,
+                                     capture_output=True, env=os.environ | {"PLIMSOLL_PACKAGES": str(lacking)})
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("missing: libplimsoll-needs-this-dev", refused.stdout + refused.stderr)
+            run("tar", "-C", folder, "-xf", first)
+            tree = next(path for path in pathlib.Path(folder).iterdir() if path.name.startswith("plimsoll-"))
+            run("cmake", "-S", tree, "-B", pathlib.Path(folder, "build"), "-G", "Ninja", "-DPLIMSOLL_TESTS=OFF", "-DPLIMSOLL_BENCH=OFF")
+
     def test_its_types_are_strict(self):
         """All but plimsoll.torch, which is checked where PyTorch is installed beside."""
         mypy = [PYTHON, "-m", "mypy", "--strict", "--cache-dir", os.devnull]

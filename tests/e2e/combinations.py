@@ -137,23 +137,31 @@ def write_data(folder, dice):
         "".join(json.dumps({"text": line, "label": i % 3}) + "\n" for i, line in enumerate(lines)))
 
 
-def train(binary, folder, what, how):
-    """Events, and the digest of the final weights."""
-    name, task, settings = what
+def run_file(config, task):
     file = "labels.jsonl" if task == "sequence_classification" else "text.jsonl"
-    (folder / "run.yaml").write_text(
-        f"task: {task}\nmodel: {{config: {MODELS[name][0]}, init: random}}\n"
-        f"data: {{train: {file}, sequence_length: 128, tokenizer: tokenizer.json}}\n" +
-        (LABELS if task == "sequence_classification" else "") +
-        "training: {global_batch_size: 8, max_steps: 4, learning_rate: 1.0e-3}\noutput: {dir: out}\n")
+    return (f"task: {task}\nmodel: {{config: {config}, init: random}}\n"
+            f"data: {{train: {file}, sequence_length: 128, tokenizer: tokenizer.json}}\n" +
+            (LABELS if task == "sequence_classification" else "") +
+            "training: {global_batch_size: 8, max_steps: 4, learning_rate: 1.0e-3}\noutput: {dir: out}\n")
+
+
+def run_training(binary, folder, run, settings, how, environment=None):
+    """Events, and the file of the final weights."""
+    (folder / "run.yaml").write_text(run)
     subprocess.run(["rm", "-rf", str(folder / "out")], check=True)
     done = subprocess.run([binary, "train", "run.yaml", "--json", *shlex.split(settings), *how], cwd=folder, text=True,
-                          stdin=subprocess.DEVNULL, capture_output=True, timeout=600)
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=600, env=environment)
     if done.returncode != 0:
         raise RuntimeError(f"exit code {done.returncode}: {done.stderr.strip()[-500:]}")
     final = next(path for path in (folder / "out/final").glob("*model.safetensors"))
-    digest = hashlib.sha256(final.read_bytes()).hexdigest()
-    return [json.loads(line) for line in done.stdout.splitlines()], digest
+    return [json.loads(line) for line in done.stdout.splitlines()], final
+
+
+def train(binary, folder, what, how):
+    """Events, and the digest of the final weights."""
+    name, task, settings = what
+    events, final = run_training(binary, folder, run_file(MODELS[name][0], task), settings, how)
+    return events, hashlib.sha256(final.read_bytes()).hexdigest()
 
 
 def least_budget(binary, folder, what, how):

@@ -7,8 +7,7 @@
 namespace plimsoll::cuda {
 
 struct ScaledProduct : ops::ScaledProduct {
-  explicit ScaledProduct(const ir::OpTypes& types)
-      : ops::ScaledProduct(types.attrs, types.outputs[0]) {}
+  explicit ScaledProduct(const ir::OpTypes& types) : ops::ScaledProduct(types.attrs, types.outputs[0]) {}
   using ops::ScaledProduct::ScaledProduct;
   /// Columns of the result that are computed at once, a multiple of 128 where they are not all.
   [[nodiscard]] int64_t band() const;

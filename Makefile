@@ -5,14 +5,17 @@ JOBS ?= $(shell nproc)
 THREADED := runtime backends/cpu backends/discrete datasets corpora tokenizers training
 empty :=
 space := $(empty) $(empty)
-THREADED_TARGETS := $(addprefix test_,$(subst /,_,$(THREADED)))
-THREADED_NAMES := $(subst /,_,$(THREADED))
+# Of what a sanitizer or a fuzzer looks at, one part in so many, and what changed (tools/sampling.py).
+PARTS ?= 1
+SAMPLED_MODULES = $(shell tools/sampling.py --modules --parts $(PARTS))
+THREADED_MODULES = $(filter $(subst /,_,$(THREADED)),$(SAMPLED_MODULES))
 # Plans are made by one thread, and slowly beside this sanitizer.
 ONE_THREADED := Remedies.*:Sweep*:Frontier*:KnownWays*:Card*:Choose*:*EachInstructionSet*:SplitChoices.*:Verdict.*
 # Each makes hundreds of plans, or trains for hundreds of steps, one like the other: minutes beside a sanitizer,
 # which has seen one of them.
 MANY_ALIKE := *IsNoSlower*:*EachPoint*:*LeaveEvery*:*IsNeverBehind*:LossScaleTest.WithoutAScale*:*EachInstructionSet*/portable:*EachInstructionSet*/avx512*:*EachInstructionSet*/amx
-THREADED_REGEX := ^($(subst $(space),|,$(THREADED_NAMES)))$$
+# Names of tests, for ctest -R.
+one_of = ^($(subst $(space),|,$(strip $(1))))$$
 
 .DEFAULT_GOAL := build
 .PHONY: build library columns install deb wheel sdist deps all test campaign demo bench interop isas fuzz sanitize asan tsan format format-check includes tools-test lint clean help
@@ -94,21 +97,21 @@ isas: all ## a part of the tests under each instruction set of this machine (ISA
 	python3 tests/each_isa.py --shards $(ISA_SHARDS)
 
 fuzz: deps ## fuzz the parsers for FUZZ_SECONDS each
-	fuzz/run.sh $(FUZZ_SECONDS)
+	fuzz/run.sh $(FUZZ_SECONDS) $(PARTS)
 
 sanitize: asan tsan ## the tests with address + undefined behaviour, the threaded ones with threads
 
 asan: deps build-asan/build.ninja
-	cmake --build build-asan -j $(JOBS)
+	cmake --build build-asan -j $(JOBS) --target plimsoll plimsoll_faults $(addprefix test_,$(SAMPLED_MODULES))
 	GTEST_FILTER='-$(MANY_ALIKE)' UBSAN_OPTIONS=print_stacktrace=1 \
-	  ctest --test-dir build-asan --output-on-failure -j $(JOBS)
+	  ctest --test-dir build-asan --output-on-failure -j $(JOBS) -R '$(call one_of,$(SAMPLED_MODULES) faults_.* $(if $(filter backends_discrete,$(SAMPLED_MODULES)),card_contract))'
 
 # GCC 12's thread sanitizer cannot map its shadow where the kernel randomises addresses too widely.
 FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 tsan: deps build-tsan/build.ninja
-	cmake --build build-tsan -j $(JOBS) --target $(THREADED_TARGETS)
+	cmake --build build-tsan -j $(JOBS) --target $(addprefix test_,$(THREADED_MODULES))
 	GTEST_FILTER='-$(ONE_THREADED):$(MANY_ALIKE)' TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
-	  $(FIXED_ADDRESSES) ctest --test-dir build-tsan --output-on-failure -j $(JOBS) -R '$(THREADED_REGEX)'
+	  $(FIXED_ADDRESSES) ctest --test-dir build-tsan --output-on-failure -j $(JOBS) -R '$(call one_of,$(THREADED_MODULES))'
 
 format: ## clang-format every source
 	tools/format
@@ -121,8 +124,8 @@ includes:
 	tools/check_tests
 	tools/check_words
 
-lint: build ## clang-tidy on what changed since main (ALL=1: on everything)
-	tools/lint $(if $(ALL),--all)
+lint: deps ## clang and clang-tidy on what changed since main (ALL=1: on everything)
+	tools/check_clang --tidy $(if $(ALL),--tests,--changed)
 
 clean: ## remove the build folders; .venv-bench, runs/ and demo/ stay
 	rm -rf build build-*/

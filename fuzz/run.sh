@@ -1,7 +1,7 @@
 #!/bin/sh
-# Fuzzes each parser for the given number of seconds, as many at once as there are cores: fuzz/run.sh [SECONDS]. Starts
-# from the kept corpus; what it learns stays in build-fuzz, a crash is written there and named. Needs clang (apt: clang,
-# libclang-rt-dev).
+# Fuzzes each parser for the given number of seconds, as many at once as there are cores: fuzz/run.sh [SECONDS [PARTS]].
+# Starts from the kept corpus; what it learns stays in build-fuzz, a crash is written there and named. PARTS: one part in
+# so many, and what changed (tools/sampling.py). Needs clang (apt: clang, libclang-rt-dev).
 set -eu
 cd "$(dirname "$0")/.."
 build=build-fuzz
@@ -26,6 +26,12 @@ fi
 compiler=${CXX:-clang++-14}
 cmake -S fuzz -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" \
   "-DCMAKE_CXX_COMPILER=$compiler" >/dev/null
-cmake --build "$build"
-printf '%s\n' run_file import config_json adapter_config npy safetensors safetensors_index checkpoint tokenizer_json chat_template \
-  jsonl shard token_bin run_events quantized_tensors machine_profile image_jpeg image_png image_webp image_processor | xargs -n 1 -P "$(nproc)" fuzz/run.sh --one "${1:-30}"
+# One part in five of them needs few modules: those that stand in one column.
+names="
+  run_file       checkpoint        image_jpeg      safetensors       shard
+  import         quantized_tensors image_png       safetensors_index token_bin
+  config_json    machine_profile   image_webp      tokenizer_json    npy
+  adapter_config run_events        image_processor chat_template     jsonl"
+targets=$(tools/sampling.py --parts "${2:-1}" $(for name in $names; do echo "$name=fuzz/$name."; done))
+cmake --build "$build" --target $(for target in $targets; do echo "fuzz_$target"; done)
+printf '%s\n' $targets | xargs -n 1 -P "$(nproc)" fuzz/run.sh --one "${1:-30}"

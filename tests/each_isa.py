@@ -17,6 +17,8 @@ import time
 
 ISAS = ["portable", "avx2", "avx512", "avx512_bf16", "amx"]
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import sampling  # noqa: E402
 
 
 def isas_of(program):
@@ -30,11 +32,6 @@ def isas_of(program):
         if taken[1] == isa:
             found.append(isa)
     return found
-
-
-def default_shard(shards):
-    done = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True)
-    return int(done.stdout[:8], 16) % shards if done.returncode == 0 else 0
 
 
 def run(binary, isa, shards, shard):
@@ -62,7 +59,7 @@ def main():
     parser.add_argument("--isas", help="instead of all below the fastest")
     arguments = parser.parse_args()
     isas = arguments.isas.split(",") if arguments.isas else isas_of(arguments.build / "plimsoll")[:-1]
-    shard = default_shard(arguments.shards) if arguments.shard is None else arguments.shard
+    shard = sampling.part_of(arguments.shards) if arguments.shard is None else arguments.shard
     total, lost = 0, []
     for isa in isas:
         before = total

@@ -146,6 +146,65 @@ class CheckIncludes(Scratch):
         self.assertEqual([line.split(": ")[0] for line in out.splitlines()], ["src/strategy/e.cpp:1", "src/training/d.h:1"])
 
 
+class Sampling(Scratch):
+    """tools/sampling.py in a repository of its own, where one file of base/ changed behind the main branch."""
+
+    def setUp(self):
+        super().setUp()
+        write(self.dir / "tools/sampling.py", (TOOLS / "sampling.py").read_text())
+        write(self.dir / "tests/CMakeLists.txt", "plimsoll_test(base plimsoll_base)\nplimsoll_test(backends/cpu plimsoll_cpu)\n")
+        write(self.dir / "src/base/a.h", "1\n")
+        self.git("init", "-q", "-b", "main")
+        self.commit("first")
+        self.git("checkout", "-q", "-b", "topic")
+        write(self.dir / "src/base/a.h", "2\n")
+        self.commit("second")
+
+    def git(self, *words):
+        return subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=self.dir, check=True, text=True,
+                              capture_output=True).stdout.strip()
+
+    def commit(self, title):
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", title)
+
+    def sample(self, *words):
+        run = subprocess.run([sys.executable, self.dir / "tools/sampling.py", *words], text=True, capture_output=True,
+                             env={k: v for k, v in os.environ.items() if k != "PLIMSOLL_BASE"})
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout.split()
+
+    def test_one_part_is_everything(self):
+        self.assertEqual(self.sample("--parts", "1", "a", "b", "c"), ["a", "b", "c"])
+
+    def test_the_commit_chooses_the_part_and_all_parts_are_everything(self):
+        names = [str(i) for i in range(10)]
+        part = int(self.git("rev-parse", "--short=8", "HEAD"), 16) % 5
+        self.assertEqual(self.sample("--parts", "5", *names), names[part::5])
+
+    def test_what_changed_is_chosen_whatever_its_part(self):
+        self.assertIn("base", self.sample("--parts", "1000003", "--modules"))
+        self.assertIn("two", self.sample("--parts", "1000003", "one=src/ops/", "two=docs/,src/base/"))
+
+    def test_a_file_that_is_not_committed_has_changed(self):
+        write(self.dir / "src/backends/cpu/new.cpp", "")
+        self.assertIn("backends_cpu", self.sample("--parts", "1000003", "--modules"))
+
+    def test_the_lines_that_changed(self):
+        write(self.dir / "src/base/a.h", "1\n2\n3\n")
+        source = importlib.util.spec_from_file_location("sampling", self.dir / "tools/sampling.py")
+        sampling = importlib.util.module_from_spec(source)
+        source.loader.exec_module(sampling)
+        self.assertEqual(sampling.changed_lines("src/base/a.h"), [[2, 3]])
+        write(self.dir / "src/base/new.h", "1\n")
+        self.assertEqual(sampling.changed_lines("src/base/new.h"), [])
+
+    def test_on_the_main_branch_the_last_commit_has_changed(self):
+        self.git("checkout", "-q", "main")
+        self.git("merge", "-q", "--ff-only", "topic")
+        self.assertEqual(self.sample("--parts", "1000003", "base=src/base/", "other=src/other/"), ["base"])
+
+
 class CheckSkips(Scratch):
     def check(self, log, *options):
         write(self.dir / "log", log)

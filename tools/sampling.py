@@ -20,8 +20,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def git(*words, root=ROOT):
-    """What git prints; empty where it fails."""
-    done = subprocess.run(["git", "-C", root, *words], capture_output=True, text=True)
+    """What git prints; empty where it fails, or where there is none."""
+    try:
+        done = subprocess.run(["git", "-C", root, *words], capture_output=True, text=True)
+    except FileNotFoundError:
+        return ""
     return done.stdout.strip() if done.returncode == 0 else ""
 
 

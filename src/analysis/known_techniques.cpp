@@ -121,8 +121,11 @@ class List {
           {"zero1", "optimizer state shared by the ranks (ZeRO-1)"}})
       if (mode != current && takes(kSetting, mode)) add(kStep, name, {{kSetting, mode}});
     // With several micro-batches the split is part of what is trained.
-    if (current != "zero2" && takes(kSetting, "zero2"))
-      add(kState, "gradients shared, too (ZeRO-2)", {{kSetting, "zero2"}}, "a step is one micro-batch");
+    for (const auto& [mode, name] :
+         {std::pair<std::string, std::string>{"zero2", "gradients shared, too (ZeRO-2)"},
+          {"zero3", "parameters shared, too (ZeRO-3)"}})
+      if (mode != current && takes(kSetting, mode))
+        add(kState, name, {{kSetting, mode}}, "a step is one micro-batch");
   }
 
   void add_evaluation() {

@@ -64,7 +64,7 @@ int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionP
   for (const passes::SessionState& s : session.states) states += is_optimizer_tensor(s.decl) ? 1 : 0;
   const auto parameters = std::max<int64_t>(1, static_cast<int64_t>(model.parameters().size()));
   const bool is_averaged = std::ranges::any_of(model.parameters(), [&](const models::Parameter& p) {
-    return session.find_state(optimizers::average_name(p.name)) != nullptr;
+    return session.has_state(optimizers::average_name(p.name));
   });
   const bool is_plain = final.dtype == model.parameters().front().dtype && !is_averaged &&
                         parameter_bytes <= final.max_shard_bytes.value_or(INT64_MAX);

@@ -80,7 +80,7 @@ Result<FinalWeights> FinalWeights::create(const models::Model& model, const pass
   std::vector<Tensor> tensors;
   for (const models::Parameter& p : model.parameters()) {
     const std::string average = optimizers::average_name(p.name);
-    const bool is_averaged = session.find_state(average) != nullptr;
+    const bool is_averaged = session.has_state(average);
     weights.plain_ = weights.plain_ && p.dtype == format.dtype && !is_averaged;
     const std::string exact = is_averaged ? average : optimizers::master_name(p.name);
     const bool from_exact = is_averaged || (p.dtype != format.dtype && session.has_state(exact));

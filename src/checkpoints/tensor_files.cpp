@@ -102,7 +102,7 @@ std::vector<StoredTensor> parameter_tensors(const models::Model& model, const pa
   std::vector<StoredTensor> tensors;
   for (const models::Parameter& p : model.parameters())
     if (!ir::is_block(p.dtype))  // frozen beside adapters: in no file of ours
-      add_cut(p, "", session.find_state(p.name)->decl, tensors);
+      add_cut(p, "", session.whole(p.name), tensors);
   if (!model.adapters()) {
     for (const models::Buffer& buffer : model.buffers()) tensors.push_back(buffer_tensor(buffer));
     return tensors;

@@ -168,7 +168,7 @@ constexpr Row kAxolotlRows[] = {
     {"context_parallel_size", "", Rule::kHarmless, "*", "ranks are data parallel (plimsoll launch)"},
     {"tensor_parallel_size", "", Rule::kHarmless, "*", "ranks are data parallel (plimsoll launch)"},
     {"fsdp_version", "", Rule::kHarmless, "*",
-     "distributed.mode=zero1 or zero2 divides the training state among ranks"},
+     "distributed.mode=zero1, zero2 or zero3 divides the training state among ranks"},
     {"ddp", "", Rule::kHarmless, "*", "the launcher sets the number of ranks"},
     {"world_size", "", Rule::kHarmless, "*", "the launcher sets the number of ranks"},
     {"device", "", Rule::kHarmless, "*", "runtime.device names what computes"},

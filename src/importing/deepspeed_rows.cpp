@@ -5,7 +5,8 @@ namespace plimsoll::importing {
 namespace {
 
 constexpr std::string_view kZero =
-    "distributed.mode=zero1 or zero2 divides the training state among ranks; memory.budget bounds each rank";
+    "distributed.mode=zero1, zero2 or zero3 divides the training state among ranks; memory.budget bounds "
+    "each rank";
 constexpr std::string_view kLog = "Plimsoll decides what it prints and logs";
 constexpr std::string_view kMachine = "it is how several processes and their disks work together";
 

@@ -5,7 +5,7 @@ namespace plimsoll::importing {
 namespace {
 
 constexpr std::string_view kRanks =
-    "ranks are data parallel; distributed.mode=zero1 or zero2 divides the training state among them";
+    "ranks are data parallel; distributed.mode=zero1, zero2 or zero3 divides the training state among them";
 constexpr std::string_view kMemory = "the planner decides it within memory.budget; the result is the same";
 
 constexpr Row kTorchtuneRows[] = {

@@ -102,7 +102,7 @@ constexpr Row kTransformersRows[] = {
     {"logging_dir", "training.logging_dir"},
     {"run_name", "", Rule::kHarmless, "*", "it is of report_to; training.run_name says it here"},
     {"fsdp", "", Rule::kHarmless, "*",
-     "distributed.mode=zero1 or zero2 divides the training state among ranks"},
+     "distributed.mode=zero1, zero2 or zero3 divides the training state among ranks"},
     {"deepspeed", "", Rule::kHarmless, "null|\"\"|{}", "there is none",
      "its settings were not given: import both files at once"},
     {"parallelism_config", "", Rule::kHarmless, "*", "ranks are data parallel (plimsoll launch)"},

@@ -5,6 +5,7 @@
 #include <bit>
 #include <numeric>
 
+#include "base/check.h"
 #include "ops/operands.h"
 #include "ops/ranks.h"
 #include "ops/rounding.h"
@@ -47,6 +48,25 @@ Result<Types> infer_of_owner(const OpTypes& t) {
   in.require(t.inputs[0] == t.inputs[1] && is_shareable(t.inputs[0]), "x and kept differ", {0, 1})
       .require(t.attrs.i64("owner") >= 0 && t.attrs.i64("owner") < num_ranks(t), "the owner is no rank");
   return in.results({t.inputs[0]});
+}
+
+/// What `unshard` makes.
+TensorType whole_type(const OpTypes& t) {
+  const std::vector<int64_t>& shape = t.attrs.ints("shape");
+  return {dtype_attr(t.attrs, "dtype").value_or(t.inputs[0].dtype), Shape(std::span<const int64_t>(shape))};
+}
+
+Result<Types> infer_unshard(const OpTypes& t) {
+  Operands in(t, 1, {"kept"});
+  if (!in) return in.error();
+  const int64_t ranks = num_ranks(t), owner = t.attrs.i64("owner");
+  in.require(ranks >= 1, "ranks must be positive")
+      .require(owner >= -1 && owner < ranks, "the owner is no rank")
+      .require(shape_of(t.attrs.ints("shape")).has_value(), "shape must be of 1 to 6 positive extents");
+  if (!in) return in.error();
+  const TensorType whole = whole_type(t);
+  in.require(t.inputs[0] == (owner < 0 ? piece_type(whole, ranks) : whole), "kept is not of the tensor", {0});
+  return in.results({whole});
 }
 
 Result<Types> infer_own_tensor(const OpTypes& t) {
@@ -113,6 +133,14 @@ void reference_put_piece(RefContext& ctx) {
   auto& y = ctx.outputs[0]->data;
   y = ctx.inputs[1]->data;
   std::copy_n(piece.begin(), std::min(piece.size(), y.size()), y.begin());
+}
+
+/// Of plain dtypes: a block's storage is no list of numbers.
+void reference_unshard(RefContext& ctx) {
+  PLIMSOLL_CHECK(!ir::is_block(ctx.outputs[0]->type.dtype), "pieces of blocks are bytes");
+  const auto& kept = ctx.inputs[0]->data;
+  auto& y = ctx.outputs[0]->data;
+  for (size_t i = 0; i < y.size(); ++i) y[i] = kept[i % kept.size()];
 }
 
 void reference_put_owned(RefContext& ctx) {
@@ -211,6 +239,20 @@ OpGroup shard_ops() {
        .reference = reference_put_piece,
        .recompute = kNever,
        .consumes = {{0, 1}}},
+      {.name = "unshard",
+       .summary = "a whole tensor of which each rank keeps a piece, or one rank all",
+       .work = {WorkKind::kCopy},
+       .min_inputs = 1,
+       .max_inputs = 1,
+       .attrs = {int_attr("ranks"),
+                 int_attr("owner"),
+                 ints_attr("shape"),
+                 {"dtype", AttrSpec::Kind::kString, false}},
+       .infer = infer_unshard,
+       .traffic = traffic_to_all,
+       .reference = reference_unshard,
+       .recompute = kNever,
+       .has_effect = true},
       {.name = "own_tensor",
        .summary = "this rank's one of several tensors",
        .work = {WorkKind::kCopy},
@@ -289,6 +331,19 @@ ValueId own_piece(Builder& b, ValueId x, int64_t ranks, int64_t elements) {
 }
 ValueId put_piece(Builder& b, ValueId piece, ValueId x, int64_t ranks) {
   return b.op("put_piece", {piece, x}, {{"ranks", ranks}});
+}
+
+ir::TensorType piece_type(const ir::TensorType& whole, int64_t ranks) {
+  if (ir::is_block(whole.dtype)) return {DType::kU8, {piece_elements(whole.bytes().count, ranks)}};
+  return {whole.dtype, {piece_elements(whole.num_elements(), ranks)}};
+}
+ValueId unshard(Builder& b, ValueId kept, const ir::TensorType& whole, int64_t ranks, int64_t owner) {
+  const auto dims = whole.shape.dims();
+  return b.op("unshard", {kept},
+              {{"ranks", ranks},
+               {"owner", owner},
+               {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
+               {"dtype", std::string(ir::name(whole.dtype))}});
 }
 
 ValueId own_tensor(Builder& b, const std::vector<ValueId>& tensors, int64_t ranks) {

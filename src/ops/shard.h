@@ -3,6 +3,11 @@
 //
 //   parameter [n] ─ own_piece ─► [piece] ─ update ─► [piece] ─ all_gather ─► [n], in its place
 //
+// A parameter may be kept so as well (ZeRO-3): programs make it whole before they read it, and drop it
+// behind.
+//
+//   kept [piece] ─ unshard ─► [n]          every rank's piece, or the owner's tensor
+//
 // Squares of gradients of which each rank has its own piece of the sum, at its place in the whole or as a
 // tensor of its own: each rank computes those of the chunks of its piece, and all gather them. They are the
 // numbers that one rank computes of the whole gradients, added in the same order:
@@ -27,6 +32,11 @@ ir::ValueId put_piece(ir::Builder& b, ir::ValueId piece, ir::ValueId x, int64_t 
 
 // Ops on tensors of one type, each of which one rank owns whole: rank i owns tensor i.
 
+/// A whole tensor, type `whole`, of which each rank keeps its piece (piece_type), or rank `owner` all; owner
+/// -1: none. Op `unshard` {ranks, owner, shape, dtype}.
+ir::ValueId unshard(ir::Builder& b, ir::ValueId kept, const ir::TensorType& whole, int64_t ranks,
+                    int64_t owner);
+
 /// x_0 … -> the tensor that this rank owns; the last one on ranks that own none. Op `own_tensor` {ranks}.
 ir::ValueId own_tensor(ir::Builder& b, const std::vector<ir::ValueId>& tensors, int64_t ranks);
 /// x on its owner, `kept` on the other ranks, where that lies. Op `put_owned` {ranks, owner}.
@@ -47,6 +57,9 @@ ir::ValueId own_draws(ir::Builder& b, ir::ValueId random, int64_t ranks, int64_t
 /// each; `sum_chunk_squares` {pieces}: the chunks of a piece of each gradient.
 ir::ValueId squares_over_ranks(ir::Builder& b, const std::vector<ir::ValueId>& gradients,
                                const std::vector<int64_t>& elements, int64_t ranks, ir::DType rounded);
+
+/// What a rank keeps of a tensor that is cut into pieces: elements; of a block type bytes of its storage.
+ir::TensorType piece_type(const ir::TensorType& whole, int64_t ranks);
 
 /// Chunks of this rank's piece of a tensor, in what it holds.
 struct OwnChunks {

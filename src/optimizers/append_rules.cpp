@@ -33,22 +33,22 @@ class UpdateOp {
         members_(std::move(members)),
         first_(*members_.front()),
         rule_(rule),
-        tensor_(ruled_tensor(shared.options, first_.parameter.shape, first_.update)) {
+        tensor_(ruled_tensor(shared.options, first_.parameter.shape, first_.update)),
+        keeps_part_(shared.options.shares_parameters && members_.size() > 1) {
     if (!has_pieces(shared.options, first_.parameter.shape, first_.update)) return;
     piece_ = ops::piece_elements(first_.parameter.shape.num_elements(), shared.options.ranks);
     tensor_.shape = ir::Shape{piece_};
     tensor_.parts = {piece_};
+    keeps_part_ = shared.options.shares_parameters;
   }
 
   void append() {
     const StateDtypes& state = shared_.options.state;
-    const bool is_whole = piece_ == 0 && members_.size() == 1;
-    // Read where the update looks at it, or where other ranks' updates of it are taken.
-    if (!state.masters || !is_whole)
-      for (const RuledUpdate* m : members_) parameters_.push_back(b_.read(m->update.parameter));
+    read_parameters();
     const ValueId param = state.masters ? b_.state({master_name(first_.update.parameter),
                                                     {ir::DType::kF32, tensor_.shape},
                                                     ir::StateClass::kMasterWeight})
+                          : keeps_part_ ? parameters_[0]
                                         : own(parameters_);
     add_states();
     std::vector<ValueId> gradients;
@@ -64,6 +64,16 @@ class UpdateOp {
   }
 
  private:
+  /// Where the update looks at them, or where other ranks' updates of them are taken.
+  void read_parameters() {
+    const bool masters = shared_.options.state.masters;
+    const ir::StateDecl kept{
+        first_.update.parameter, {first_.parameter.dtype, tensor_.shape}, ir::StateClass::kParameter};
+    if (keeps_part_) b_.graph().declare_state(kept);
+    if (keeps_part_ && !masters) parameters_ = {b_.read(kept.name)};
+    if (keeps_part_ || (masters && piece_ == 0 && members_.size() == 1)) return;
+    for (const RuledUpdate* m : members_) parameters_.push_back(b_.read(m->update.parameter));
+  }
   /// Of one tensor a member, what this rank updates.
   [[nodiscard]] ValueId own(const std::vector<ValueId>& of_members) {
     const int64_t ranks = shared_.options.ranks;
@@ -107,9 +117,11 @@ class UpdateOp {
     const std::string& name = first_.update.parameter;
     if (masters) b_.assign(master_name(name), next[0]);
     std::vector<ValueId> values;
+    const size_t assigned = keeps_part_ ? 1 : members_.size();
     const auto take = [&] {
-      for (size_t m = 0; m < members_.size(); ++m) {
-        values.push_back(whole(masters ? next.back() : next[0], m));
+      for (size_t m = 0; m < assigned; ++m) {
+        const ValueId updated = masters ? next.back() : next[0];
+        values.push_back(keeps_part_ ? updated : whole(updated, m));
         b_.assign(members_[m]->update.parameter, values.back());
       }
     };
@@ -117,7 +129,7 @@ class UpdateOp {
     for (size_t s = 0; s < names_.size(); ++s) b_.assign(names_[s], next[1 + s]);
     if (masters) take();
     if (!shared_.options.averages) return;
-    for (size_t m = 0; m < members_.size(); ++m)
+    for (size_t m = 0; m < assigned; ++m)
       append_average(b_, members_[m]->update.parameter, masters ? next[0] : values[m]);
   }
 
@@ -127,7 +139,8 @@ class UpdateOp {
   const RuledUpdate& first_;
   Rule rule_;
   ops::RuledTensor tensor_;
-  int64_t piece_ = 0;  ///< elements of this rank's; 0: all of it
+  int64_t piece_ = 0;        ///< elements of this rank's; 0: all of it
+  bool keeps_part_ = false;  ///< of the parameter too: its piece, or the one that it owns
   std::vector<ValueId> parameters_, states_;
   std::vector<std::string> names_;
   bool is_brief_ = false;  ///< a state is kept in bf16
@@ -137,7 +150,7 @@ class UpdateOp {
 
 Status append_rules(ir::Builder& b, const std::vector<Update>& updates, const SharedOperands& shared) {
   std::vector<RuledUpdate> ruled;
-  for (const Update& u : updates) ruled.push_back({u, b.graph().find_state(u.parameter)->type});
+  for (const Update& u : updates) ruled.push_back({u, parameter_type(b.graph(), u)});
   std::vector<std::vector<size_t>> members(updates.size());
   std::vector<bool> follows(updates.size(), false);
   for (size_t i = 0; i < updates.size(); ++i) members[i] = {i};

@@ -27,7 +27,7 @@ std::vector<ValueId> append_squares(ir::Builder& b, const std::vector<Update>& u
   std::vector<int64_t> elements;
   for (const Update& u : updates) {
     gradients.push_back(u.gradient);
-    elements.push_back(b.graph().find_state(u.parameter)->type.num_elements());
+    elements.push_back(parameter_type(b.graph(), u).num_elements());
   }
   if (options.ranks > 1)
     return {ops::squares_over_ranks(b, gradients, elements, options.ranks, options.state.gradients)};
@@ -68,6 +68,10 @@ ValueId append_clip(ir::Builder& b, const std::vector<Update>& updates, const Op
 }
 
 }  // namespace
+
+ir::TensorType parameter_type(const ir::Graph& graph, const Update& update) {
+  return update.type ? *update.type : graph.find_state(update.parameter)->type;
+}
 
 std::string state_name(const Rule& rule, std::string_view state, std::string_view parameter) {
   return fmt::format("{}.{}.{}", rule.name(), state, parameter);

@@ -38,7 +38,11 @@ struct Update {
   std::vector<int64_t> parts = {};
   bool is_hidden = false;  ///< of a repeated block: no embedding, no head
   ir::ParameterKind kind = ir::ParameterKind::kLinear;
+  /// The parameter's type, where its state is not declared so: ranks share it. Nothing: the state's.
+  std::optional<ir::TensorType> type = {};
 };
+/// The type of the whole parameter.
+ir::TensorType parameter_type(const ir::Graph& graph, const Update& update);
 
 /// Recipes that keep AdamW's moments as codes of 8 bits (ops/tensor_rules.h); small tensors keep f32.
 enum class MomentCodes : uint8_t { kNone, kFp8Lm, kCoat };
@@ -83,6 +87,9 @@ struct OptimizerOptions {
   /// updates what they are of, and all get the parameter. Gradients that have pieces come whole, or as this
   /// rank's.
   int64_t ranks = 1;
+  /// The parameters that they share the update of are kept so too (ZeRO-3): each rank has its part, and none
+  /// the whole. So are their averages.
+  bool shares_parameters = false;
 };
 
 /// Of a parameter of that shape; of `update` its parts, its kind and whether it is of a block. Nothing for a

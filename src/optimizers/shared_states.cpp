@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "ops/ranks.h"
+#include "ops/shard.h"
 #include "optimizers/parameter_rule.h"
 
 namespace plimsoll::optimizers {
@@ -29,12 +30,15 @@ Form form_of(std::string_view rule, const RuledUpdate& u) {
           u.update.row};
 }
 
-/// The states of `of`, which `kept` keeps.
+/// The states of `of`, its own among them where ranks share it, which `kept` keeps.
 void add_states(const OptimizerOptions& options, const RuledUpdate& of, const RuledUpdate& kept,
                 int32_t owner, std::vector<SharedState>& shared) {
   const ir::Shape& shape = of.parameter.shape;
   const Rule rule(rule_name(options, shape, of.update));
   const std::string &name = of.update.parameter, &keeper = kept.update.parameter;
+  if (options.shares_parameters) shared.push_back({name, of.parameter, keeper, owner});
+  if (options.shares_parameters && options.averages)
+    shared.push_back({average_name(name), {ir::DType::kF32, shape}, average_name(keeper), owner});
   if (options.state.masters)
     shared.push_back({master_name(name), {ir::DType::kF32, shape}, master_name(keeper), owner});
   for (const StateForm& form : rule.states(ruled_tensor(options, shape, of.update), options.state.moments))
@@ -67,6 +71,10 @@ std::vector<std::vector<size_t>> owner_groups(const OptimizerOptions& options,
   }
   std::erase_if(groups, [](const auto& group) { return group.size() < 2; });
   return groups;
+}
+
+ir::TensorType kept_type(const SharedState& shared, int64_t ranks) {
+  return shared.owner < 0 ? ops::piece_type(shared.type, ranks) : shared.type;
 }
 
 std::vector<SharedState> shared_states(const OptimizerOptions& options,

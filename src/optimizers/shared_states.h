@@ -1,7 +1,7 @@
-// Divides masters and the optimizer's states among ranks (ZeRO). Where the rule looks at elements, or at
-// blocks that pieces hold whole, each rank has a piece of the parameter's states. Where it looks at all of a
-// tensor, parameters of one form are taken together, as many as there are ranks: each has an owner, whose
-// rank updates it while the other ranks update theirs.
+// Divides masters and the optimizer's states among ranks (ZeRO), and with ZeRO-3 the parameters. Where the
+// rule looks at elements, or at blocks that pieces hold whole, each rank has a piece of the parameter's
+// states. Where it looks at all of a tensor, parameters of one form are taken together, as many as there are
+// ranks: each has an owner, whose rank updates it while the other ranks update theirs.
 //
 //   adamw   embedding       rank 0 [piece | … ]      rank 1 [ … | piece]
 //   muon    q of 2 layers   rank 0 layers.0.q        rank 1 layers.1.q       one op of the program
@@ -36,7 +36,9 @@ struct SharedState {
   std::string kept;     ///< the state in which this rank keeps what it has
   int32_t owner = -1;   ///< the rank that has all of it; -1: each has a piece
 };
-/// Of all masters and states, those that ranks share.
+/// What a rank keeps of a master, a parameter or an average.
+ir::TensorType kept_type(const SharedState& shared, int64_t ranks);
+/// Of all masters and states, and with shares_parameters of parameters and averages, those that ranks share.
 std::vector<SharedState> shared_states(const OptimizerOptions& options,
                                        const std::vector<RuledUpdate>& updates);
 

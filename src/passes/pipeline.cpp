@@ -163,6 +163,10 @@ Status run_schedule(PassState& s) {
   return Ok{};
 }
 
+Status run_unshard(PassState& s) {
+  return unshard(s.graph, s.options.sharding, {&s.last_forward_op, s.keep});
+}
+
 Status run_chunked_update(PassState& s) {
   if (!s.options.offload.streams_updates()) return Ok{};
   PLIMSOLL_TRY(chunked_update(
@@ -261,6 +265,9 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::fuse_norms, run_fusion<fuse_conv_norms>},
     {"schedule", kSchedule, "Reorders so that less is alive at once; the last word on order.",
      &Options::schedule, run_schedule},
+    {"unshard", kSchedule,
+     "Parameters that ranks share are gathered where they are read; behind the order, before copies.",
+     nullptr, run_unshard},
     {"update-windows", kArrange,
      "The update of a large parameter that is loaded for it goes window by window; before they are loaded.",
      &Options::chunked_update, run_chunked_update},
@@ -319,6 +326,7 @@ Status Pipeline::run_keeping(Phase phase, PassState& state, std::span<ir::ValueI
   state.keep.assign(keep.begin(), keep.end());
   state.last_forward_op = progress_.last_forward_op;
   PLIMSOLL_TRY(run(phase, state));
+  progress_.last_forward_op = state.last_forward_op;
   std::copy(state.keep.begin(), state.keep.end(), keep.begin());
   return Ok{};
 }

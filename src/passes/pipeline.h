@@ -22,6 +22,7 @@
 #include "passes/training/autocast.h"
 #include "passes/training/autodiff.h"
 #include "passes/training/fp8.h"
+#include "passes/training/unshard.h"
 
 namespace plimsoll::passes {
 
@@ -60,6 +61,7 @@ struct PipelineOptions {
   std::function<void(const RecomputeAnalysis&)> look_at_blocks = {};
   std::vector<PrecisionOverride> precision_overrides = {};
   Fp8Settings fp8 = {};
+  Sharding sharding = {};       ///< states that ranks share, and ops read whole
   OffloadOptions offload = {};  ///< what lies elsewhere than on the device
   /// Programs can be run op by op, each op twice: updates stay apart, as one op over all tensors would need
   /// all of the optimizer's states a second time.

@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "base/check.h"
+
 namespace plimsoll::passes {
 
 bool is_staged(const ir::StateDecl& decl) {
@@ -22,6 +24,14 @@ const SessionState* SessionPlan::find_state(std::string_view name) const {
 const SharedState* SessionPlan::find_shared(std::string_view name) const {
   const auto it = std::ranges::lower_bound(shared, name, {}, &SharedState::name);
   return it == shared.end() || it->name != name ? nullptr : &*it;
+}
+
+ir::StateDecl SessionPlan::whole(std::string_view name) const {
+  if (const SharedState* s = find_shared(name))
+    return {s->name, s->type, states[static_cast<size_t>(s->state)].decl.state_class};
+  const SessionState* found = find_state(name);
+  PLIMSOLL_CHECK(found != nullptr, std::string(name));
+  return found->decl;
 }
 
 void SessionPlan::share(SharedState state, std::string_view kept) {

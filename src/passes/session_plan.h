@@ -76,6 +76,8 @@ struct SessionPlan {
   [[nodiscard]] bool has_state(std::string_view name) const {
     return find_state(name) != nullptr || find_shared(name) != nullptr;
   }
+  /// The state as it would be on one rank. Checked to exist.
+  [[nodiscard]] ir::StateDecl whole(std::string_view name) const;
   /// Notes that ranks share a state, whose part of this rank is state `kept`; nothing where there is none.
   void share(SharedState shared, std::string_view kept);
   /// Index of that program, or -1.

@@ -12,12 +12,17 @@ bool names_rank(const DistributedSettings& distributed) {
 }
 
 int64_t updating_ranks(const DistributedSettings& distributed) {
-  const bool shares = distributed.mode == RankMode::kZero1 || distributed.mode == RankMode::kZero2;
-  return shares ? distributed.num_ranks() : 1;
+  const bool has_all = distributed.mode == RankMode::kAuto || distributed.mode == RankMode::kDdp;
+  return has_all ? 1 : distributed.num_ranks();
 }
 
 bool shares_gradients(const DistributedSettings& distributed) {
-  return distributed.mode == RankMode::kZero2 && distributed.num_ranks() > 1;
+  const bool is_zero2 = distributed.mode == RankMode::kZero2 || distributed.mode == RankMode::kZero3;
+  return is_zero2 && distributed.num_ranks() > 1;
+}
+
+bool shares_parameters(const DistributedSettings& distributed) {
+  return distributed.mode == RankMode::kZero3 && distributed.num_ranks() > 1;
 }
 
 namespace {
@@ -29,6 +34,8 @@ void check_shared_update(const RunConfig& config, std::vector<Error>& errors) {
         fmt::format("distributed.mode is {}, and {} in this version", word(config.distributed.mode), what),
         std::move(hint)));
   };
+  // With zero3 all ranks evaluate, and go back to the best checkpoint.
+  if (shares_parameters(config.distributed)) return;
   if (!state_choice(config.training, config.lora.enabled).dtypes.masters) return;
   if (config.training.load_best_model_at_end)
     refuse("masters of the best checkpoint (training.load_best_model_at_end) are not shared",

@@ -15,6 +15,8 @@ int64_t updating_ranks(const DistributedSettings& distributed);
 
 /// Whether each of several ranks has its pieces of the gradients alone.
 bool shares_gradients(const DistributedSettings& distributed);
+/// Whether each of several ranks has its part of the parameters alone.
+bool shares_parameters(const DistributedSettings& distributed);
 
 /// Whether the ranks' settings name a rank, or a place to meet: what a launcher says where they do not.
 bool names_rank(const DistributedSettings& distributed);

@@ -88,7 +88,7 @@ constexpr HarmlessKey kKeys[] = {
     {"_n_gpu", kAny, kProcess},
     {"average_tokens_across_devices", kAny, "the loss is the mean over all loss tokens of a step"},
     {"fsdp", kNone, kProcess,
-     "leave it out: distributed.mode=zero1 or zero2 divides the training state among ranks"},
+     "leave it out: distributed.mode=zero1, zero2 or zero3 divides the training state among ranks"},
     {"fsdp_config", kAny, kProcess},
     {"fsdp_min_num_params", kAny, kProcess},
     {"fsdp_transformer_layer_cls_to_wrap", kAny, kProcess},

@@ -29,7 +29,8 @@ std::string micro_batch_dependence(const RunConfig& config) {
     return fmt::format("training.state.accumulators {} rounds the sum of gradients after each micro-batch",
                        word(config.training.state.accumulators));
   if (shares_gradients(config.distributed))
-    return "distributed.mode zero2 adds the ranks' gradients after each micro-batch";
+    return fmt::format("distributed.mode {} adds the ranks' gradients after each micro-batch",
+                       word(config.distributed.mode));
   return {};
 }
 

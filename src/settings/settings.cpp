@@ -153,7 +153,8 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
 void add_distributed(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(choice(PLIMSOLL_CHOICE(distributed.mode), kHow,
-             "what a rank holds: all (ddp), its part of the optimizer (zero1), of gradients too (zero2)"));
+             "what a rank holds: all (ddp), its part of the optimizer (zero1), of gradients (zero2), of "
+             "weights (zero3)"));
   add(plain(PLIMSOLL_FIELD(distributed.transport), kHow,
             "how ranks exchange gradients; shm: ranks of one machine; auto: shm there, else mpi",
             {"auto", "shm", "mpi", "nccl"}));
@@ -170,8 +171,6 @@ void add_distributed(std::vector<Setting>& list) {
   add(planned("distributed.reduction", kHow,
               "ordered: gradients are added in the order of ranks; library: in the library's order",
               "leave it out: ordered", {"ordered"}));
-  takes_only(list, "distributed.mode", {"auto", "ddp", "zero1", "zero2"},
-             "train with distributed.mode=ddp, zero1 or zero2");
   takes_only(list, "distributed.transport", {"auto", "shm", "mpi"}, "train with distributed.transport=mpi");
 }
 

@@ -1,8 +1,11 @@
 #include "strategy/prepare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "base/host.h"
@@ -10,6 +13,7 @@
 #include "models/language_model.h"
 #include "planner/cost/step_times.h"
 #include "planner/report/budget.h"
+#include "settings/distributed.h"
 #include "strategy/disk_report.h"
 #include "strategy/image_features.h"
 #include "strategy/machine_rates.h"
@@ -36,6 +40,34 @@ Status check_ranks(const settings::RunConfig& config, const models::Model& model
       "the model takes statistics of its micro-batches (BatchNorm), and ranks do not share them in this "
       "version",
       "distributed.ranks", "train with one rank"};
+}
+
+/// Adapters that begin as parts of the weights, which no rank has whole; and scales that are relative to a
+/// number of which one rank knows.
+Status check_shared_parameters(const settings::RunConfig& config, const models::Model& model) {
+  if (!settings::shares_parameters(config.distributed)) return Ok{};
+  const auto refuse = [](std::string_view what, std::string hint) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("distributed.mode is zero3, and {} in this version", what), "distributed.mode",
+                 std::move(hint)};
+  };
+  if (const std::optional<models::Adapters>& adapters = model.adapters()) {
+    const bool has_magnitudes = std::ranges::any_of(adapters->linears, [](const models::Adapter& adapter) {
+      return std::ranges::any_of(adapter.parts, [](const auto& part) { return !part.magnitude.empty(); });
+    });
+    if (adapters->factors != models::Factors::kNone || has_magnitudes || !adapters->token_rows.rows.empty())
+      return refuse(
+          "adapters that begin with the base's weights (DoRA, PiSSA, OLoRA, LoftQ, rows of tokens) "
+          "need them whole",
+          "set distributed.mode=zero2");
+  }
+  const bool is_nested = std::ranges::any_of(model.parameters(), [](const models::Parameter& p) {
+    return p.dtype == ir::DType::kNf4Double || p.dtype == ir::DType::kFp4Double;
+  });
+  if (is_nested && config.training.precision == settings::Precision::kFp16)
+    return refuse("fp16 checks doubly quantized weights as a whole",
+                  "set training.precision=bf16, or quantization.bnb_4bit_use_double_quant=false");
+  return Ok{};
 }
 
 }  // namespace
@@ -90,6 +122,7 @@ Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepa
                                PlanCache& cache) {
   PLIMSOLL_TRY(check_card_is_known(config));
   PLIMSOLL_TRY(check_ranks(config, *prepared.model));
+  PLIMSOLL_TRY(check_shared_parameters(config, *prepared.model));
   prepared.memory = options.memory ? *options.memory : read_machine_memory();
   PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));
   const double link = config.runtime.discrete.copy_bandwidth.bytes_per_second;

@@ -1,5 +1,8 @@
 #include "strategy/step_options.h"
 
+#include <algorithm>
+
+#include "ops/shard.h"
 #include "settings/distributed.h"
 #include "settings/precision.h"
 #include "settings/recompute.h"
@@ -9,10 +12,14 @@
 namespace plimsoll::strategy {
 namespace {
 
-int64_t parameter_bytes(const models::Model& model) {
+/// Of a rank, where ranks share them.
+int64_t parameter_bytes(const models::Model& model, const settings::DistributedSettings& distributed) {
+  const int64_t ranks = settings::shares_parameters(distributed) ? distributed.num_ranks() : 1;
   int64_t bytes = 0;
-  for (const models::Parameter& p : model.parameters())
-    bytes += ir::TensorType{p.dtype, p.shape}.bytes().count;
+  for (const models::Parameter& p : model.parameters()) {
+    const ir::TensorType whole{p.dtype, p.shape};
+    bytes += std::min(whole.bytes().count, ops::piece_type(whole, ranks).bytes().count);
+  }
   return bytes;
 }
 
@@ -65,6 +72,7 @@ optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config
   options.muon_ns_steps = config.training.muon.ns_steps;
   options.averages = config.training.ema_decay.has_value();
   options.ranks = settings::updating_ranks(config.distributed);
+  options.shares_parameters = settings::shares_parameters(config.distributed);
   options.state = settings::state_choice(config.training, config.lora.enabled).dtypes;
   if (config.scales_loss() || config.is_embedded)
     options.loss_scaling = settings::loss_scaling(config.training.loss_scale);
@@ -84,7 +92,8 @@ planner::StepOptions step_options(const RunScope& scope, const Strategy& strateg
   options.chunk_tokens = strategy.chunk_tokens;
   if (!finds_least && scope.target.shares_host_memory())
     options.memory.room_bytes = budget_bytes(config.memory.budget, scope.prepared.memory) +
-                                scope.options.more_bytes - parameter_bytes(*scope.prepared.model);
+                                scope.options.more_bytes -
+                                parameter_bytes(*scope.prepared.model, config.distributed);
   options.optimizer_in_backward = strategy.optimizer_in_backward;
   options.second_backward = strategy.optimizer_in_backward && config.clip_norm();
   if (strategy.tolerance > 0) options.memory.tolerance = strategy.tolerance;

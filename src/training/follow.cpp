@@ -1,6 +1,17 @@
 #include "training/follow.h"
 
 namespace plimsoll::training {
+namespace {
+
+/// What rank 0 wants of this one before the next step.
+Status assist(Trainer& trainer, RankDecision decision) {
+  if (decision == RankDecision::kServe) return trainer.serve_shared_states();
+  if (decision == RankDecision::kRestore) return trainer.restore_best();
+  PLIMSOLL_ASSIGN([[maybe_unused]] const std::optional<EvalEvent> event, trainer.evaluate());
+  return Ok{};
+}
+
+}  // namespace
 
 Status follow(Trainer& trainer, RollCall& roll_call, const Stop& stop) {
   RankReport report = trainer.first_report();
@@ -8,8 +19,8 @@ Status follow(Trainer& trainer, RollCall& roll_call, const Stop& stop) {
     report.stop = stop ? stop() : "";
     PLIMSOLL_TRY(roll_call.report(report));
     PLIMSOLL_ASSIGN(RankDecision decision, roll_call.decide(RankDecision::kStep));
-    while (decision == RankDecision::kServe) {
-      PLIMSOLL_TRY(trainer.serve_shared_states());
+    while (decision != RankDecision::kStep && decision != RankDecision::kFinish) {
+      PLIMSOLL_TRY(assist(trainer, decision));
       PLIMSOLL_ASSIGN(decision, roll_call.decide(RankDecision::kStep));
     }
     if (decision == RankDecision::kFinish) return Ok{};

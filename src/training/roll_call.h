@@ -25,8 +25,9 @@ struct RankReport {
 };
 
 /// What rank 0 says before a step. Where the run stops, it fails with kInterrupted on all ranks. kServe: rank
-/// 0 reads states that the ranks share (Trainer::serve_shared_states), and decides again.
-enum class RankDecision { kStep, kFinish, kServe };
+/// 0 reads states that the ranks share (Trainer::serve_shared_states), and decides again; so it does behind
+/// kEvaluate and kRestore, where each rank is needed for its part of the parameters.
+enum class RankDecision { kStep, kFinish, kServe, kEvaluate, kRestore };
 
 class RollCall {
  public:

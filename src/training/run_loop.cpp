@@ -42,6 +42,7 @@ Status RunLoop::operator()() {
   if (is_asked_to_stop() && !trainer_.is_evaluated()) return stop();
   PLIMSOLL_TRY(hold(report_saved(/*wait=*/true), /*last=*/true));
   if (trainer_.steps_done() < trainer_.total_steps()) report_early_stop();
+  if (trainer_.config().training.load_best_model_at_end) PLIMSOLL_TRY(call_all(RankDecision::kRestore));
   PLIMSOLL_TRY(trainer_.restore_best());
   PLIMSOLL_TRY(begin_shared_reads());
   const bool is_right = finished && trainer_.final_is_right();
@@ -76,6 +77,12 @@ Status RunLoop::hold(Status saved, bool last) {
 Status RunLoop::begin_shared_reads() {
   if (roll_call_ == nullptr || !trainer_.shares_states()) return Ok{};
   PLIMSOLL_TRY(roll_call_->decide(RankDecision::kServe));
+  return Ok{};
+}
+
+Status RunLoop::call_all(RankDecision decision) {
+  if (roll_call_ == nullptr || !trainer_.shares_parameters()) return Ok{};
+  PLIMSOLL_TRY(roll_call_->decide(decision));
   return Ok{};
 }
 
@@ -134,6 +141,7 @@ Status RunLoop::evaluate_if_due() {
   const int64_t step = trainer_.steps_done();
   const bool due = step > 0 && (step == trainer_.total_steps() || trainer_.evaluates_after(step));
   if (!due || trainer_.is_evaluated() || is_asked_to_stop()) return Ok{};
+  PLIMSOLL_TRY(call_all(RankDecision::kEvaluate));
   PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event,
                   trainer_.evaluate([&](int64_t done, int64_t total) { observer_.evaluating(done, total); }));
   observer_.evaluated(step, event ? &*event : nullptr);

@@ -247,10 +247,19 @@ Result<StepEvent> Trainer::step() {
   return event;
 }
 
+/// What is queued talks to other ranks, too. An error is the next program's as well.
+bool Trainer::is_evaluation_stopped() const {
+  if (!shares_parameters()) return is_asked(stop_);
+  if (!session_->synchronize()) return true;
+  std::array stop{std::byte{is_first() && is_asked(stop_)}};
+  return !group_->communicator().broadcast(0, stop) || stop[0] != std::byte{0};
+}
+
 Result<std::optional<EvalEvent>> Trainer::evaluate(const EvalProgress& progress) {
   PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event,
                   evaluator_->run(
-                      step_, [this] { return is_asked(stop_); }, progress));
+                      step_, [this] { return is_evaluation_stopped(); }, progress));
+  if (group_ != nullptr) (void)group_->take_wait_seconds();  // none of a step's
   if (event) {
     evaluated_step_ = step_;
     figures_.eval = event;

@@ -15,6 +15,7 @@
 #include "preprocessing/run_data.h"
 #include "ranks/group.h"
 #include "runtime/session.h"
+#include "settings/distributed.h"
 #include "settings/param_groups.h"
 #include "settings/schedule.h"
 #include "strategy/prepare.h"
@@ -69,7 +70,7 @@ class Trainer {
   /// was run again; data; dump.
   Result<StepEvent> step();
   /// Loss over the whole of data.eval; nothing where TrainerOptions::stop asked before the end. Call only
-  /// where has_eval().
+  /// where has_eval(); where ranks share the parameters, on all of them.
   Result<std::optional<EvalEvent>> evaluate(const EvalProgress& progress = {});
   [[nodiscard]] bool has_eval() const { return evaluator_ != nullptr; }
 
@@ -81,6 +82,10 @@ class Trainer {
   [[nodiscard]] RankReport report_of(const StepEvent& event) const;
   /// Whether the ranks share states: while rank 0 saves, the others serve them, and then it lets them go.
   [[nodiscard]] bool shares_states() const { return session_ && !session_->plan().shared.empty(); }
+  /// Whether they share the parameters, so that all compute what one evaluates.
+  [[nodiscard]] bool shares_parameters() const {
+    return group_ != nullptr && settings::shares_parameters(config_.distributed);
+  }
   Status serve_shared_states() { return session_->serve_shared_states(); }
   Status end_shared_reads() { return session_->end_shared_reads(); }
   /// The folder of the checkpoint that was gone on from; "never": of none.
@@ -149,6 +154,8 @@ class Trainer {
         prepared_(std::move(prepared)),
         groups_(settings::group_hypers(config.training)),
         best_(config.training) {}
+  /// Whether the evaluation at hand is to end; of ranks that compute it together rank 0 says so to all.
+  [[nodiscard]] bool is_evaluation_stopped() const;
   [[nodiscard]] bool is_first() const { return group_ == nullptr || group_->rank() == 0; }
   /// Which rows of the effective batch are this rank's.
   Status take_share(const TrainerOptions& options);

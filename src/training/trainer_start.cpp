@@ -108,7 +108,7 @@ Status Trainer::open_data(const TrainerOptions& options) {
     num_sequences = train_data_->num_examples();
     for (const std::string& line : preprocessing::packing_notes(*train_data_)) options.note(line);
     if (config_.data.buckets.given()) options.note(preprocessing::bucket_note(prepared_.buckets));
-    if (config_.evaluates_while_training() && is_first()) {
+    if (config_.evaluates_while_training() && (is_first() || shares_parameters())) {
       PLIMSOLL_ASSIGN(evaluator_, Evaluator::open(config_, files, prepared_));
       for (const std::string& line : evaluator_->notes()) options.note("evaluation: " + line);
     }

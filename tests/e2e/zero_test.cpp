@@ -53,6 +53,65 @@ TEST_F(Zero, GivesThemWhereGradientsAreSharedToo) {
   EXPECT_TRUE(left(2, "zero2", "training.micro_batch_size=1").model == zero.model) << "deterministic";
 }
 
+/// Matrices of a block that are large enough to be cut, tied and not.
+const std::string kLarge = "model.config.intermediate_size=300 ";
+
+TEST_F(Zero, GivesThemWhereParametersAreSharedToo) {
+  for (const int ranks : {2, 3}) expect_same(ranks, kLarge, "zero3");
+  for (const char* how :
+       {"model.config.tie_word_embeddings=false memory.recompute=full runtime.threads=2",
+        "training.precision=bf16", "training.precision=bf16 training.state.weights=bf16",
+        "training.precision=bf16 training.state.weights=bf16 training.state.master_weights=false",
+        "training.precision=fp16 training.loss_scale.init_scale=1.0e6", "training.optimizer=adamw_8bit",
+        "training.optimizer=muon", "training.optimizer=adafactor", "training.ema_decay=0.9",
+        "'training.freeze=[\"*embed_tokens*\"]'"})
+    expect_same(2, kLarge + how, "zero3");
+}
+
+TEST_F(Zero, ParametersThatAreSharedDependOnNoDevice) {
+  const Left here = left(2, "zero3", kLarge);
+  const Left there = left(
+      2, "zero3", kLarge + "runtime.device=discrete runtime.discrete.seed=7 runtime.discrete.check=true");
+  EXPECT_TRUE(there.model == here.model && there.state == here.state);
+}
+
+/// All ranks evaluate, since each has a part of what is evaluated; the best model is all ranks' as well.
+TEST_F(Zero, EvaluatesWhatRanksShare) {
+  const std::string evaluated =
+      kLarge +
+      "training.eval_strategy=steps training.eval_steps=2 output.save_steps=2 training.max_steps=6 "
+      "training.load_best_model_at_end=true ";
+  for (const char* how : {"", "training.ema_decay=0.9", "training.early_stopping_patience=1"})
+    expect_same(2, evaluated + how, "zero3");
+}
+
+/// Weights that are read from files, as they are and in few bits; and of one rank's adapter goes on with two.
+TEST_F(Zero, SharesTheBaseOfAdapters) {
+  (void)trained(1, "base", kThreeSteps + " model.config.intermediate_size=1000");
+  folder_.write("run.yaml",
+                "model: {path: base/final}\n"
+                "data: {train: train.txt, eval: eval.txt, tokenizer: bytes, sequence_length: 300}\n"
+                "training: {global_batch_size: 7, max_steps: 3, learning_rate: 1.0e-3, seed: 5}\n"
+                "runtime: {threads: 1}\n");
+  expect_same(2, "", "zero3");
+  const auto adapter = [&](const std::string& mode, const std::string& how) {
+    std::filesystem::remove_all(folder_.path("run"));
+    const Outcome run = train(2,
+                              " output.dir=run output.save_steps=2 'lora={r: 4, lora_dropout: 0.1, "
+                              "target_modules: all-linear}' distributed.mode=" +
+                                  mode + how);
+    EXPECT_EQ(run.exit_code, 0) << how << run.err;
+    return folder_.read("run/final/adapter_model.safetensors") + events_of(run.out);
+  };
+  for (const char* how : {"", " training.precision=bf16 training.state.weights=bf16",
+                          " 'quantization={load_in_4bit: true, bnb_4bit_use_double_quant: true}'",
+                          " 'quantization={load_in_8bit: true}'"})
+    EXPECT_TRUE(adapter("zero3", how) == adapter("ddp", how)) << how;
+  const Outcome refused = train(2, " 'lora={r: 4, use_dora: true}' distributed.mode=zero3");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("set distributed.mode=zero2"));
+}
+
 TEST_F(Zero, GivesThemInEveryPrecision) {
   for (const char* precision :
        {"training.precision=bf16",                                                //
@@ -100,6 +159,8 @@ TEST_F(Zero, ResumesFromAnyModeAndNumberOfRanks) {
   EXPECT_FALSE(expected.empty());
   EXPECT_TRUE(through("zero1", "ddp") == expected);
   EXPECT_TRUE(through("ddp", "zero1") == expected);
+  EXPECT_TRUE(through("zero3", "ddp") == expected);
+  EXPECT_TRUE(through("ddp", "zero3") == expected);
   (void)go_on(3, "zero1", "three", 3);
   std::filesystem::remove_all(folder_.path("three/final"));
   std::filesystem::remove_all(folder_.path("three/finished"));
@@ -107,14 +168,16 @@ TEST_F(Zero, ResumesFromAnyModeAndNumberOfRanks) {
 }
 
 TEST_F(Zero, ThePlanShowsWhatItSaves) {
-  const auto state_bytes = [&](const std::string& mode) {
+  const auto bytes = [&](const std::string& mode, const char* of) {
     const Outcome plan = folder_.run("plan run.yaml --json distributed.ranks=2 distributed.mode=" + mode);
     EXPECT_EQ(plan.exit_code, 0) << plan.err;
-    return number(plan.out, "optimizer_state");
+    return number(plan.out, of);
   };
-  const double whole = state_bytes("ddp"), piece = state_bytes("zero1");
-  EXPECT_LT(piece, 0.8 * whole);
-  EXPECT_GT(piece, 0.5 * whole);
+  for (const auto& [mode, of] : {std::pair{"zero1", "optimizer_state"}, {"zero3", "parameters"}}) {
+    const double whole = bytes("ddp", of), piece = bytes(mode, of);
+    EXPECT_LT(piece, 0.8 * whole) << mode;
+    EXPECT_GT(piece, 0.5 * whole) << mode;
+  }
 }
 
 }  // namespace

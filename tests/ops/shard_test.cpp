@@ -23,6 +23,32 @@ TEST(Shard, APieceEndsInZerosWhereTheTensorEnds) {
             (std::vector<double>{7, 8, 3}));
 }
 
+TEST(Shard, ATensorIsWholeFromWhatRanksKeep) {
+  const auto whole = [](int64_t owner, const char* dtype = "f32") {
+    return Attrs{{"ranks", int64_t{2}},
+                 {"owner", owner},
+                 {"shape", std::vector<int64_t>{2, 16'000}},
+                 {"dtype", std::string(dtype)}};
+  };
+  const RefTensor piece = normal({ops::kPieceGrain}, 1), owned = normal({2, 16'000}, 2);
+  const RefTensor gathered = evaluate("unshard", {piece}, whole(-1))[0];
+  EXPECT_EQ(gathered.type, owned.type);
+  EXPECT_EQ(gathered.data[ops::kPieceGrain], piece.data[0]) << "the other rank's begins there";
+  EXPECT_EQ(evaluate("unshard", {owned}, whole(1))[0].data, owned.data);
+  EXPECT_EQ(operand_error({"unshard", {f32({7})}, whole(-1), ""}),
+            "unshard: kept is not of the tensor: kept [7]");
+  EXPECT_EQ(operand_error({"unshard", {f32({7})}, whole(2), ""}), "unshard: the owner is no rank");
+}
+
+/// Of blocks the bytes of codes and scales, in as many pieces.
+TEST(Shard, APieceOfABlockTypeIsBytes) {
+  const ir::TensorType codes{ir::DType::kNf4, {256, 512}};
+  EXPECT_EQ(ops::piece_type(codes, 3),
+            (ir::TensorType{ir::DType::kU8, {ops::piece_elements(codes.bytes().count, 3)}}));
+  EXPECT_EQ(ops::piece_type({ir::DType::kBf16, {256, 512}}, 3),
+            (ir::TensorType{ir::DType::kBf16, {3 * ops::kPieceGrain}}));
+}
+
 /// Each rank has its own chunks; the last of a tensor ends with it.
 TEST(Shard, ChunksArePiecesOfTheWhole) {
   const int64_t n = 4 * ops::kPieceGrain + 5;  // of three ranks the last has one chunk, of 5 elements

@@ -6,6 +6,7 @@
 #include "ir/verifier.h"
 #include "ops/op_list.h"
 #include "ops/ops.h"
+#include "ops/ranks.h"
 
 namespace plimsoll::optimizers {
 namespace {
@@ -21,9 +22,13 @@ ir::Graph updated(const OptimizerOptions& options,
   std::vector<Update> updates;
   for (const auto& [name, shape] : all) {
     const auto dims = shape.dims();
-    b.state({name, {ir::DType::kBf16, shape}, ir::StateClass::kParameter});
-    updates.push_back(
-        {.parameter = name, .gradient = ops::fill(b, {dims.begin(), dims.end()}, 0.5), .is_hidden = true});
+    const ir::TensorType type{ir::DType::kBf16, shape};
+    const bool is_small = shape.num_elements() <= ops::kPieceGrain;
+    if (!options.shares_parameters || is_small) b.state({name, type, ir::StateClass::kParameter});
+    updates.push_back({.parameter = name,
+                       .gradient = ops::fill(b, {dims.begin(), dims.end()}, 0.5),
+                       .is_hidden = true,
+                       .type = type});
   }
   const ir::ValueId random = b.state({"random", {ir::DType::kI32, {4}}, ir::StateClass::kScalars});
   EXPECT_TRUE(append_update(b, updates, options, random).ok());
@@ -56,6 +61,24 @@ TEST(AppendRules, AnOwnerUpdatesItsMatrix) {
   EXPECT_NE(graph.find_state("muon.momentum.other"), nullptr) << "the one of its shape";
   EXPECT_EQ(count(graph, "muon"), 3);
   EXPECT_EQ(count(graph, "from_owner"), 4);
+}
+
+/// Then nothing is gathered behind the update.
+TEST(AppendRules, WhatIsUpdatedIsAllThatARankKeeps) {
+  for (const bool masters : {true, false}) {
+    const ir::Graph pieces = updated({.state = {.masters = masters}, .ranks = 2, .shares_parameters = true},
+                                     {{"w", {300, 100}}, {"v", {100}}});
+    EXPECT_EQ(pieces.find_state("w")->type, (ir::TensorType{ir::DType::kBf16, {16'384}}));
+    EXPECT_EQ(count(pieces, "all_gather"), 0);
+    EXPECT_EQ(count(pieces, "state_assign"),
+              count(updated({.state = {.masters = masters}, .ranks = 2}, {{"w", {300, 100}}, {"v", {100}}}),
+                    "state_assign"));
+  }
+  const ir::Shape large{300, 100};
+  const ir::Graph owned =
+      updated({.name = "muon", .ranks = 2, .shares_parameters = true}, {{"a", large}, {"b", large}});
+  EXPECT_EQ(owned.find_state("b"), nullptr) << "on the rank of b it is where a's is";
+  EXPECT_EQ(count(owned, "from_owner"), 0);
 }
 
 /// Each rank draws for the elements of its piece, and by its matrix's key.

@@ -43,6 +43,21 @@ TEST(SharedStates, TensorsOfOneFormHaveAnOwnerEach) {
   EXPECT_EQ(shared[3].owner, 1);
 }
 
+TEST(SharedStates, ParametersAndAveragesAreWhereTheirStatesAre) {
+  OptimizerOptions options{.name = "muon", .averages = true, .ranks = 2, .shares_parameters = true};
+  const std::vector<RuledUpdate> all = {matrix("a"), matrix("b"), matrix("v", kSmall)};
+  const std::vector<SharedState> owned = shared_states(options, all);
+  ASSERT_EQ(owned.size(), 6U) << "of two matrices the parameter, its average and momentum";
+  EXPECT_EQ(owned[3].name, "b");
+  EXPECT_EQ(owned[3].kept, "a");
+  EXPECT_EQ(kept_type(owned[3], 2), owned[3].type);
+  EXPECT_EQ(owned[4].kept, "ema.a");
+  options.name = "adamw";
+  const std::vector<SharedState> cut = shared_states(options, all);
+  EXPECT_EQ(cut[0].name, "a");
+  EXPECT_EQ(kept_type(cut[0], 2), (ir::TensorType{kF32, {16'384}}));
+}
+
 /// Another group's row, other parts or another dtype are another form.
 TEST(SharedStates, AFormIsAllThatTheUpdateSees) {
   const OptimizerOptions options{.name = "adafactor", .ranks = 3};

@@ -42,7 +42,9 @@ Status CudaTarget::accepts(const ir::OpTypes& types) const {
       if (ir::is_block(list[i].dtype) && (i >= 32 || (blocks >> i & 1U) == 0)) return false;
     return true;
   };
-  if (!takes(types.inputs, kernel->block_inputs) || !takes(types.outputs, 0))
+  // Blocks are gathered as bytes.
+  const uint32_t block_outputs = types.op == "unshard" ? 1 : 0;
+  if (!takes(types.inputs, kernel->block_inputs) || !takes(types.outputs, block_outputs))
     return Error{
         ErrorCode::kInvalidArgument,
         "the op " + std::string(types.op) + " takes no quantized weights on a CUDA card", "quantization",

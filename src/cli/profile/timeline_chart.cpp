@@ -67,7 +67,9 @@ std::string label_at(const planner::BytesAxis& axis, double row_bytes, int row) 
 
 }  // namespace
 
-char letter_of(planner::MemoryClass c) { return std::string_view("PMOKiosr=Gaw.:b")[static_cast<size_t>(c)]; }
+char letter_of(planner::MemoryClass c) {
+  return std::string_view("PMOKiosr=Gaw.:bg")[static_cast<size_t>(c)];
+}
 
 std::string timeline_chart(const MemoryTimeline& timeline, int columns) {
   if (timeline.points.empty()) return {};

@@ -151,13 +151,17 @@ class Binder {
         continue;
       }
       binding_.storages.push_back(
-          {-1, graph_.type(out).bytes().count, 0, 0, Category::kActivations, graph_.value(out).space, id});
+          {-1, graph_.type(out).bytes().count, 0, 0, category_of(out), graph_.value(out).space, id});
       place(out) = {static_cast<int32_t>(binding_.storages.size()) - 1, 0,
                     ir::dense_strides(graph_.type(out).shape)};
       note_gradient(out);
     }
   }
 
+  [[nodiscard]] Category category_of(ValueId v) const {
+    return std::ranges::find(options_.gathered, v) == options_.gathered.end() ? Category::kActivations
+                                                                              : Category::kGathered;
+  }
   /// What becomes a gradient in place, as a tied head's does at the embedding, was one from the start.
   void note_gradient(ValueId v) {
     Category& category = binding_.storages[static_cast<size_t>(place(v).storage)].category;
@@ -347,7 +351,8 @@ class Binder {
 }  // namespace
 
 std::string_view name(Category category) {
-  static constexpr std::array<std::string_view, 3> kNames = {"activations", "gradients", "workspace"};
+  static constexpr std::array<std::string_view, kNumCategories> kNames = {"activations", "gradients",
+                                                                          "workspace", "gathered_parameters"};
   return kNames[static_cast<size_t>(category)];
 }
 

@@ -15,7 +15,8 @@
 namespace plimsoll::passes {
 
 /// What the report counts an arena storage as.
-enum class Category : uint8_t { kActivations, kGradients, kWorkspace };
+enum class Category : uint8_t { kActivations, kGradients, kWorkspace, kGathered };
+inline constexpr size_t kNumCategories = 4;
 std::string_view name(Category category);
 
 /// Bytes of one space with a lifetime: positions in the order of issue, where a copy's source and destination
@@ -64,6 +65,8 @@ struct BindOptions {
   std::vector<std::pair<ir::OpId, ir::Alias>> in_place = {};
   /// Values that the report counts as gradients.
   std::vector<ir::ValueId> gradients = {};
+  /// Values that it counts as parameters gathered from the ranks.
+  std::vector<ir::ValueId> gathered = {};
   KernelTraits device = {}, host = {};  ///< the host's: of what stands on ir::Queue::kHost
   /// Every op can be run twice: what it overwrites has a second place.
   bool runs_twice = false;

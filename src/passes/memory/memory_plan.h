@@ -56,8 +56,8 @@ struct PoolPlan {
 
   int64_t live_bytes_at_peak = 0;  ///< logical; + padding + fragmentation = arena_bytes
   int64_t padding_bytes = 0;
-  int64_t category_bytes[3] = {};  ///< logical bytes alive at the peak, by Category
-  int32_t peak_position = 0;       ///< in the order
+  int64_t category_bytes[kNumCategories] = {};  ///< logical bytes alive at the peak, by Category
+  int32_t peak_position = 0;                    ///< in the order
   std::string peak_op;
   std::string peak_layer;
   std::vector<AliveTensor> alive;  ///< at the peak, largest first

@@ -13,9 +13,6 @@ using ir::MemorySpace;
 using ir::Op;
 using ir::ValueId;
 
-/// Uses so close, or of one block and so close, are served by one load.
-constexpr int32_t kClose = 8, kCloseInBlock = 48;
-
 class Finder {
  public:
   Finder(const ir::Graph& graph, const OffloadUses& uses, const OffloadOptions& options)
@@ -132,14 +129,14 @@ class Finder {
     const std::vector<ItemUse>& uses = known_.uses[at(v)];
     auto use = uses.begin();
     const auto goes_on = [&](const ItemUse& u) {
-      return !on_host(u.at) && (is_hosts || distance(out, u.at) <= kClose);
+      return !on_host(u.at) && (is_hosts || known_.distance(out, u.at) <= kClose);
     };
     if (is_gradient || is_hosts) {
       for (; use != uses.end() && goes_on(*use); ++use) out = use->at;
     } else {
       if (made >= known_.boundary) return;
       for (; use != uses.end() && use->at <= known_.boundary; ++use) out = use->at;
-      if (use != uses.end() && distance(out, use->at) <= kClose) return;
+      if (use != uses.end() && known_.distance(out, use->at) <= kClose) return;
     }
     if (use == uses.end()) return;
     OffloadItem item{.value = v, .space = space, .earliest = out + 1};
@@ -200,13 +197,7 @@ class Finder {
   }
   /// Whether a use goes with what was loaded for the one before it.
   [[nodiscard]] bool joins(const ItemUse& before, const ItemUse& use, ValueId loaded) const {
-    const int32_t ops = distance(before.at, use.at);
-    const bool is_close = ops <= kClose || (ops <= kCloseInBlock && op(use.at).block == op(before.at).block);
-    return is_close && (!loaded.valid() || loaded == use.part);
-  }
-  /// In ops; views of an update's windows are none, so that its parameter is as near as to the whole update.
-  [[nodiscard]] int32_t distance(int32_t from, int32_t to) const {
-    return known_.clock[at(to)] - known_.clock[at(from)];
+    return known_.are_close(graph_, before.at, use.at) && (!loaded.valid() || loaded == use.part);
   }
 
   void add_assigned(int32_t p) {

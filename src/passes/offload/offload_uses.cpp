@@ -82,4 +82,10 @@ OffloadUses::OffloadUses(const ir::Graph& graph, ir::OpId last_forward_op)
   }
 }
 
+bool OffloadUses::are_close(const ir::Graph& graph, int32_t before, int32_t use) const {
+  const auto block = [&](int32_t place) { return graph.op(graph.order()[static_cast<size_t>(place)]).block; };
+  const int32_t ops = distance(before, use);
+  return ops <= kClose || (ops <= kCloseInBlock && block(use) == block(before));
+}
+
 }  // namespace plimsoll::passes

@@ -15,10 +15,21 @@ struct ItemUse {
   ir::ValueId part = {};  ///< the window of the value that it reads; invalid: all of it, or several
 };
 
+/// Uses so close, or of one block and so close, are served by one load.
+inline constexpr int32_t kClose = 8, kCloseInBlock = 48;
+
 /// Of a graph in its order, which stays as it is.
 struct OffloadUses {
   /// `last_forward_op`: the op that gives the loss; invalid: there is none.
   OffloadUses(const ir::Graph& graph, ir::OpId last_forward_op);
+  /// Ops between two places; views of an update's windows are none, so that its parameter is as near as to
+  /// the whole update.
+  [[nodiscard]] int32_t distance(int32_t from, int32_t to) const {
+    return clock[static_cast<size_t>(to)] - clock[static_cast<size_t>(from)];
+  }
+  /// Whether what was loaded for an op is best kept for the later one at `use`: they are close, or of one
+  /// block and not far.
+  [[nodiscard]] bool are_close(const ir::Graph& graph, int32_t before, int32_t use) const;
 
   int32_t boundary = -1;                   ///< place of the op that gives the loss
   std::vector<int32_t> clock;              ///< by place: ops so far; views of an update's windows are none

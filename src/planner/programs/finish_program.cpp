@@ -29,6 +29,21 @@ std::vector<ir::ValueId> gradient_values(const ir::Graph& graph) {
   return values;
 }
 
+/// Parameters, or their averages, that the ranks send each other to read them whole.
+std::vector<ir::ValueId> gathered_values(const ir::Graph& graph) {
+  std::vector<ir::ValueId> values;
+  for (const ir::OpId id : graph.order()) {
+    const ir::Op& op = graph.op(id);
+    if (op.def->traffic == nullptr) continue;
+    const ir::Op& read = graph.op(graph.value(op.inputs[0]).producer);
+    if (read.def->state != ir::StateAccess::kRead) continue;
+    const ir::StateClass of = graph.find_state(read.attrs.str("name"))->state_class;
+    if (of == ir::StateClass::kParameter || of == ir::StateClass::kOptimizerState)
+      values.push_back(op.outputs[0]);
+  }
+  return values;
+}
+
 }  // namespace
 
 passes::PipelineOptions program_options(passes::PipelineOptions options, const ir::Graph& graph,
@@ -48,6 +63,7 @@ Result<BoundProgram> bind_program(passes::ProgramId id, ir::Graph graph, passes:
   passes::BindOptions bind;
   bind.in_place = std::move(in_place.aliases);
   bind.gradients = gradient_values(graph);
+  bind.gathered = gathered_values(graph);
   runtime::set_kernels(target, bind);
   bind.runs_twice = pipeline.options().runs_twice;
   PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));

@@ -21,30 +21,31 @@ namespace {
 using ir::DType;
 using ir::ValueId;
 
-/// Of a master that ranks share each keeps its piece, or the owner all of it.
-void assign_master(ir::Builder& b, ValueId value, const models::Parameter& p, const Masters& masters) {
-  const std::string name = optimizers::master_name(p.name);
-  const auto shared = masters.shared.find(name);
-  if (shared == masters.shared.end()) {
-    b.graph().declare_state({name, {DType::kF32, p.shape}, ir::StateClass::kMasterWeight});
-    return b.assign(name, value);
+/// Of a state that ranks share each keeps its piece, or the owner all of it.
+void assign_kept(ir::Builder& b, ValueId value, const ir::StateDecl& whole, const KeptValues& all) {
+  const auto shared = all.shared->find(whole.name);
+  if (shared == all.shared->end()) {
+    b.graph().declare_state(whole);
+    return b.assign(whole.name, value);
   }
   const optimizers::SharedState& state = shared->second;
+  const ir::StateDecl decl{state.kept, kept_type(state, all.ranks), whole.state_class};
   if (state.owner >= 0) {
-    const ValueId kept = b.state({state.kept, {DType::kF32, p.shape}, ir::StateClass::kMasterWeight});
-    return b.assign(state.kept, ops::put_owned(b, value, kept, masters.ranks, state.owner));
+    const ValueId kept = b.state(decl);
+    return b.assign(decl.name, ops::put_owned(b, value, kept, all.ranks, state.owner));
   }
-  const int64_t piece = ops::piece_elements(p.shape.num_elements(), masters.ranks);
-  b.graph().declare_state({name, {DType::kF32, {piece}}, ir::StateClass::kMasterWeight});
-  b.assign(name, ops::own_piece(b, value, masters.ranks, piece));
+  b.graph().declare_state(decl);
+  b.assign(decl.name, ops::own_piece(b, value, all.ranks, decl.type.num_elements()));
 }
 
-void assign(ir::Builder& b, ValueId value, const models::Parameter& p, const Masters* masters) {
+void assign(ir::Builder& b, ValueId value, const models::Parameter& p, const KeptValues& kept) {
   if (ir::is_block(p.dtype)) return;  // beside parts that are whole: it is read, never drawn
-  if (masters != nullptr && p.trained) assign_master(b, value, p, *masters);
-  value = ops::cast(b, value, p.dtype);
-  b.graph().declare_state({p.name, {p.dtype, p.shape}, ir::StateClass::kParameter});
-  b.assign(p.name, value);
+  if (kept.masters && p.trained)
+    assign_kept(b, value,
+                {optimizers::master_name(p.name), {DType::kF32, p.shape}, ir::StateClass::kMasterWeight},
+                kept);
+  assign_kept(b, ops::cast(b, value, p.dtype), {p.name, {p.dtype, p.shape}, ir::StateClass::kParameter},
+              kept);
 }
 
 /// Uniform in ±bound: exp(-r^2 / 2) of two normals is uniform in (0, 1].
@@ -82,7 +83,7 @@ ValueId first_values(ir::Builder& b, ValueId random, const models::Parameter& p,
 
 /// A storage, or the parts that it was divided into: drawn as one.
 void append_storage(ir::Builder& b, ValueId random, std::span<const models::Parameter> parts,
-                    const Masters* masters) {
+                    const KeptValues& kept) {
   const models::Parameter& first = parts.front();
   std::vector<int64_t> shape(first.shape.dims().begin(), first.shape.dims().end()), rows;
   for (const models::Parameter& p : parts) rows.push_back(p.shape.dim(0));
@@ -90,24 +91,24 @@ void append_storage(ir::Builder& b, ValueId random, std::span<const models::Para
   const std::string& name = first.part_of.empty() ? first.name : first.part_of;
   // Where no part keeps f32, a table of that size never exists.
   const bool is_kept = std::ranges::all_of(parts, [&](const models::Parameter& p) {
-    return (p.dtype == first.dtype || ir::is_block(p.dtype)) && !(masters != nullptr && p.trained);
+    return (p.dtype == first.dtype || ir::is_block(p.dtype)) && !(kept.masters && p.trained);
   });
   const DType drawn = is_kept ? first.dtype : DType::kF32;
   const ValueId whole = first_values(b, random, first, shape, name, drawn);
-  if (parts.size() == 1) return assign(b, whole, first, masters);
+  if (parts.size() == 1) return assign(b, whole, first, kept);
   const std::vector<ValueId> values = ops::split_rows(b, whole, rows);
-  for (size_t i = 0; i < parts.size(); ++i) assign(b, values[i], parts[i], masters);
+  for (size_t i = 0; i < parts.size(); ++i) assign(b, values[i], parts[i], kept);
 }
 
 }  // namespace
 
-void append_initial_values(ir::Builder& b, ValueId random, const models::Model& model, const Masters* masters,
+void append_initial_values(ir::Builder& b, ValueId random, const models::Model& model, const KeptValues& kept,
                            const std::function<bool(const models::Parameter&)>& drawn) {
   const auto& all = model.parameters();
   for (size_t first = 0, end = 0; first < all.size(); first = end) {
     for (end = first + 1; end < all.size() && !all[first].part_of.empty(); ++end)
       if (all[end].part_of != all[first].part_of) break;
-    if (drawn(all[first])) append_storage(b, random, std::span(all).subspan(first, end - first), masters);
+    if (drawn(all[first])) append_storage(b, random, std::span(all).subspan(first, end - first), kept);
   }
 }
 

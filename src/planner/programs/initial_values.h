@@ -12,18 +12,21 @@
 
 namespace plimsoll::planner {
 
-/// Masters of the parameters, and which of them ranks share.
-struct Masters {
+using SharedByName = std::map<std::string, optimizers::SharedState, std::less<>>;
+
+/// What is kept of each parameter.
+struct KeptValues {
+  bool masters = false;  ///< an f32 master of each that is trained
   int64_t ranks = 1;
-  std::map<std::string, optimizers::SharedState, std::less<>> shared = {};  ///< by name
+  const SharedByName* shared = nullptr;  ///< of which this rank keeps its part
 };
 
-/// Declares and assigns every parameter that `drawn` picks as its family draws it, and with `masters` the f32
-/// master of each that is trained; null: there are none. `random` i32[4] as in ops.h, its seed alone counts.
+/// Declares and assigns every parameter that `drawn` picks as its family draws it, and its master where there
+/// is one. `random` i32[4] as in ops.h, its seed alone counts.
 /// The same numbers whatever the weights are kept in, whatever of them is trained, and however a storage was
 /// divided (Model::divide).
 void append_initial_values(ir::Builder& b, ir::ValueId random, const models::Model& model,
-                           const Masters* masters,
+                           const KeptValues& kept,
                            const std::function<bool(const models::Parameter&)>& drawn);
 
 /// Declares every buffer and assigns its first value; counts begin at zero without an assignment.

@@ -20,7 +20,6 @@
 #include "passes/training/store_gradients.h"
 #include "planner/cost/known_profiles.h"
 #include "planner/cost/queue_times.h"
-#include "planner/programs/initial_values.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -64,6 +63,7 @@ StepGraphs::StepGraphs(const models::Model& model, const StepOptions& options, c
     if (p.trained) trained_.push_back(&p);
     if (!p.trained) frozen_.push_back(p.name);
   }
+  if (options.training) find_shared_states();
 }
 
 passes::Pipeline StepGraphs::pipeline(const ProgramId& id, const Graph& graph,
@@ -74,6 +74,7 @@ passes::Pipeline StepGraphs::pipeline(const ProgramId& id, const Graph& graph,
   options.second_backward = options_.second_backward;
   options.chunk_tokens = chunk_tokens(id);
   options.frozen = frozen_;
+  options.sharding = sharding(id.role);
   options.fp8.ends_step = id.role == ProgramRole::kStep;
   if (options_.finds_gains && length_of(id) == options_.sequence_length)
     options.look_at_blocks = [this](const passes::RecomputeAnalysis& program) {
@@ -303,10 +304,7 @@ Result<StepGraphs::Written> StepGraphs::init(ProgramRole role,
   Builder b(written.graph, ops::find_op);
   const ValueId random = b.state(random_state());
   const bool masters = options_.optimizer.state.masters && options_.training;
-  Masters kept{options_.optimizer.ranks, {}};
-  for (optimizers::SharedState& s : optimizers::shared_states(options_.optimizer, ruled_updates()))
-    kept.shared.emplace(s.name, std::move(s));
-  append_initial_values(b, random, model_, masters ? &kept : nullptr, drawn);
+  append_initial_values(b, random, model_, {masters, options_.optimizer.ranks, &shared_}, drawn);
   if (role == ProgramRole::kInit) append_initial_buffers(b, model_);
   PLIMSOLL_TRY(b.status());
   return written;

@@ -13,6 +13,7 @@
 #include "passes/pipeline.h"
 #include "passes/program_id.h"
 #include "planner/cost/cost_model.h"
+#include "planner/programs/initial_values.h"
 #include "planner/programs/program_cache.h"
 #include "planner/programs/step_programs.h"
 
@@ -93,6 +94,9 @@ class StepGraphs {
   void read_averages(ir::Graph& graph) const;
   [[nodiscard]] std::vector<optimizers::Update> updates(const std::vector<ir::ValueId>& gradients) const;
   [[nodiscard]] std::vector<optimizers::RuledUpdate> ruled_updates() const;
+  void find_shared_states();
+  /// Of those that a program with these reads makes whole.
+  [[nodiscard]] passes::Sharding sharding(passes::ProgramRole role) const;
   /// By trained parameter: elements of this rank's piece of its accumulator; 0: it has all of it.
   [[nodiscard]] std::vector<int64_t> gradient_pieces() const;
   [[nodiscard]] std::vector<ir::ValueId> trained_reads(const ir::Graph& graph) const;
@@ -107,6 +111,7 @@ class StepGraphs {
   int64_t fp8_slots_ = 0;  ///< of delayed scaling, which the training programs have; 0: none
   std::vector<const models::Parameter*> trained_;
   std::vector<std::string> frozen_;
+  SharedByName shared_;  ///< what ranks share of the state
 };
 
 }  // namespace plimsoll::planner

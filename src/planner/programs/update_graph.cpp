@@ -30,6 +30,7 @@ std::vector<optimizers::Update> StepGraphs::updates(const std::vector<ValueId>& 
     for (const models::ParameterView& view : parameter.views) update.parts.push_back(view.shape.dim(0));
     update.is_hidden = parameter.is_hidden || parameter.block != ir::kNoBlock;
     update.kind = parameter.kind;
+    update.type = {parameter.dtype, parameter.shape};
     result.push_back(std::move(update));
   }
   return result;
@@ -53,9 +54,31 @@ std::vector<int64_t> StepGraphs::gradient_pieces() const {
   return pieces;
 }
 
+/// Masters, states and parameters as the optimizer divides them; frozen parameters in pieces, where they are
+/// larger than the least piece.
+void StepGraphs::find_shared_states() {
+  for (optimizers::SharedState& s : optimizers::shared_states(options_.optimizer, ruled_updates()))
+    shared_.emplace(s.name, std::move(s));
+  if (!options_.optimizer.shares_parameters) return;
+  for (const models::Parameter& p : model_.parameters()) {
+    const ir::TensorType type{p.dtype, p.shape};
+    const int64_t parts = ir::is_block(p.dtype) ? type.bytes().count : type.num_elements();
+    if (!p.trained && parts > ops::kPieceGrain) shared_[p.name] = {p.name, type, p.name, -1};
+  }
+}
+
+passes::Sharding StepGraphs::sharding(ProgramRole role) const {
+  passes::Sharding sharding{options_.optimizer.ranks, {}};
+  const bool reads_whole =
+      role != ProgramRole::kInit && role != ProgramRole::kInitHead && role != ProgramRole::kUpdate;
+  if (!options_.optimizer.shares_parameters || !reads_whole) return sharding;
+  for (const auto& [name, s] : shared_)
+    sharding.states.push_back({name, s.kept, kept_type(s, options_.optimizer.ranks), s.owner});
+  return sharding;
+}
+
 void StepGraphs::note_shared_states(passes::SessionPlan& session) const {
-  for (const optimizers::SharedState& s : optimizers::shared_states(options_.optimizer, ruled_updates()))
-    session.share({s.name, s.type, -1, s.owner}, s.kept);
+  for (const auto& [name, s] : shared_) session.share({name, s.type, -1, s.owner}, s.kept);
 }
 
 /// Takes the sums over ranks, but of what is a piece of one already.
@@ -85,7 +108,9 @@ Result<StepGraphs::Written> StepGraphs::update() {
     const models::Parameter& parameter = *trained_[p];
     const ir::TensorType type{options_.optimizer.state.accumulators,
                               pieces[p] == 0 ? parameter.shape : ir::Shape{pieces[p]}};
-    written.graph.declare_state({parameter.name, {parameter.dtype, parameter.shape}, StateClass::kParameter});
+    if (!shared_.contains(parameter.name))
+      written.graph.declare_state(
+          {parameter.name, {parameter.dtype, parameter.shape}, StateClass::kParameter});
     ValueId sum;
     const std::vector<std::string>& accumulators = result_.gradients[p].accumulators;
     for (const std::string& name : accumulators) {

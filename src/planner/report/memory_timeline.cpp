@@ -153,9 +153,9 @@ void add_phases(const MemoryTimeline& timeline, std::vector<TimelinePhase>& phas
 
 std::string_view name(MemoryClass c) {
   static constexpr std::array<std::string_view, kNumMemoryClasses> kNames = {
-      "parameters",  "master_weights", "optimizer_state", "kv_cache",      "inputs",
-      "outputs",     "scalars",        "scaler",          "constants",     "gradients",
-      "activations", "workspace",      "padding",         "fragmentation", "buffers"};
+      "parameters", "master_weights", "optimizer_state", "kv_cache",           "inputs",      "outputs",
+      "scalars",    "scaler",         "constants",       "gradients",          "activations", "workspace",
+      "padding",    "fragmentation",  "buffers",         "gathered_parameters"};
   return kNames[static_cast<size_t>(c)];
 }
 
@@ -192,6 +192,7 @@ MemoryClass class_of(passes::Category c) {
   using enum passes::Category;
   return c == kGradients   ? MemoryClass::kGradients
          : c == kWorkspace ? MemoryClass::kWorkspace
+         : c == kGathered  ? MemoryClass::kGatheredParameters
                            : MemoryClass::kActivations;
 }
 

@@ -35,10 +35,11 @@ enum class MemoryClass : uint8_t {
   kActivations,
   kWorkspace,
   kPadding,
-  kFragmentation,  ///< what the placement costs above the most that is alive: the same at each op
-  kBuffers         ///< last: files of earlier versions have the classes before it
+  kFragmentation,      ///< what the placement costs above the most that is alive: the same at each op
+  kBuffers,            ///< from here on: files of earlier versions have the classes before them
+  kGatheredParameters  ///< made whole for the ops that read them, where ranks share the parameters
 };
-inline constexpr size_t kNumMemoryClasses = 15;
+inline constexpr size_t kNumMemoryClasses = 16;
 /// "parameters", "optimizer_state", …: as in the `plan` event.
 std::string_view name(MemoryClass c);
 MemoryClass class_of(ir::StateClass c);

@@ -221,13 +221,14 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
         StateClass::kScaler, StateClass::kScalars, StateClass::kInput, StateClass::kOutput,
         StateClass::kConstant, StateClass::kCache, StateClass::kBuffer})
     states += on_device(session, c);
-  int64_t activations = 0, gradients = 0, workspace = 0, padding = session.device().persistent - states,
-          fragmentation = 0;
+  int64_t activations = 0, gradients = 0, workspace = 0, gathered = 0,
+          padding = session.device().persistent - states, fragmentation = 0;
   if (peak != nullptr) {
     const passes::PoolPlan& plan = peak->plan.device();
     activations = plan.category_bytes[static_cast<size_t>(passes::Category::kActivations)];
     gradients = plan.category_bytes[static_cast<size_t>(passes::Category::kGradients)];
     workspace = plan.category_bytes[static_cast<size_t>(passes::Category::kWorkspace)];
+    gathered = plan.category_bytes[static_cast<size_t>(passes::Category::kGathered)];
     padding += plan.padding_bytes;
     fragmentation = plan.fragmentation_bytes();
     report.peak_program = peak->graph.name;
@@ -254,6 +255,7 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
                     {"fragmentation", fragmentation}};
   if (const int64_t buffers = on_device(session, StateClass::kBuffer); buffers > 0)
     report.classes.insert(report.classes.begin() + 1, {"buffers", buffers});
+  if (gathered > 0) report.classes.insert(report.classes.begin() + 1, {"gathered_parameters", gathered});
 }
 
 void describe_pools(const passes::SessionPlan& session, PlanReport& report) {

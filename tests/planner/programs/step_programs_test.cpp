@@ -76,6 +76,29 @@ TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
   EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kGradient), 4 * (n + 49'152 * 576));
 }
 
+/// Weights, gradients, two moments: of each a rank has its piece, and few tensors at a time are whole.
+TEST(StepProgramsTest, RanksThatShareAllHoldTheirPartOfIt) {
+  const cpu::CpuTarget target(2);
+  const auto model = preset("smollm-135m");
+  StepOptions o = options(1, 128);
+  o.accumulate = o.eval = o.shares_gradients = o.optimizer.shares_parameters = true;
+  o.ranks = o.optimizer.ranks = 2;
+  const auto programs = build_training_programs(*model, o, target);
+  ASSERT_TRUE(programs.ok()) << programs.error().message();
+  const auto half = static_cast<double>(model->num_parameters()) / 2;
+  for (const auto& [state_class, bytes] : {std::pair{ir::StateClass::kParameter, 4},
+                                           {ir::StateClass::kGradient, 4},
+                                           {ir::StateClass::kOptimizerState, 8}})
+    EXPECT_NEAR(static_cast<double>(programs->session.class_bytes(state_class)), bytes * half,
+                0.02 * bytes * half);
+  PlanReport report;
+  describe_session(programs->session, report);
+  const std::map<std::string, int64_t> classes(report.classes.begin(), report.classes.end());
+  EXPECT_EQ(classes.at("gathered_parameters"), int64_t{4} * (49'152 * 576 + 3'538'944))
+      << "at the peak the head's table, and the last block between its two uses";
+  EXPECT_EQ(programs->session.find_shared("lm_head.weight"), nullptr) << "it is the embedding's";
+}
+
 /// The programs of an estimate; none where something is offloaded.
 std::vector<passes::Program> estimated(const models::Model& model, const StepOptions& o,
                                        const cpu::CpuTarget& target) {

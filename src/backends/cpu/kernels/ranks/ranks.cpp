@@ -171,7 +171,8 @@ Status run_collective(const KernelCall& call, runtime::Communicator& communicato
     local->run(call, communicator.rank());
     return Ok{};
   }
-  if (name == "from_owner") return from_owner(call, communicator);
+  if (name == "from_owner" || (name == "unshard" && call.op->attrs.i64("owner") >= 0))
+    return from_owner(call, communicator);
   const std::span<std::byte> from = bytes_of(call.inputs[0]), to = bytes_of(call.outputs[0]);
   if (name != "exchange") return communicator.gather(from, to);
   return communicator.exchange(from, static_cast<int64_t>(to.size()) / communicator.ranks(), to);
@@ -184,6 +185,7 @@ std::span<const Kernel> rank_kernels() {
       {.op = "all_gather", .run = run_alone, .stored_dtypes = true},
       {.op = "own_piece", .run = run_alone, .stored_dtypes = true},
       {.op = "put_piece", .run = run_alone, .stored_dtypes = true},
+      {.op = "unshard", .run = run_alone, .stored_dtypes = true},
       {.op = "own_tensor", .run = run_alone, .stored_dtypes = true},
       {.op = "put_owned", .run = run_alone, .stored_dtypes = true},
       {.op = "from_owner", .run = run_alone, .stored_dtypes = true},

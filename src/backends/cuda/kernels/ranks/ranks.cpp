@@ -59,7 +59,7 @@ Status exchange(const KernelCall& call, Stream& stream) {
   return Ok{};
 }
 
-/// Also of all_gather.
+/// Also of all_gather and unshard: of rank 0's tensor there is nothing to repeat.
 Status repeat(const KernelCall& call, Stream& stream) {
   const int64_t piece = call.inputs[0].type.bytes().count, whole = call.outputs[0].type.bytes().count;
   for (int64_t at = 0; at < whole; at += piece)
@@ -126,6 +126,7 @@ std::span<const Kernel> rank_kernels() {
       {.op = "all_gather", .run = repeat},
       {.op = "own_piece", .run = own_piece},
       {.op = "put_piece", .run = put_piece},
+      {.op = "unshard", .run = repeat},
       {.op = "own_tensor", .run = own_tensor},
       {.op = "from_owner", .run = own_tensor},
       {.op = "put_owned", .run = put_owned},

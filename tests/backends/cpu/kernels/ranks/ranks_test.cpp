@@ -27,6 +27,11 @@ TEST(Ranks, AgreeWithTheReference) {
     const Attrs owned{{"ranks", ranks}, {"owner", int64_t{0}}};
     expect_op({"put_owned", {normal({9}, 5), normal({9}, 6)}, owned}, 0);
     expect_op({"from_owner", {normal({9}, 5), normal({9}, 6)}, owned}, 0);
+    const Attrs shared{{"ranks", ranks}, {"owner", int64_t{-1}}, {"shape", std::vector<int64_t>{3, 16'667}}};
+    expect_op({"unshard", {as(DType::kBf16, normal({piece}, 3))}, shared}, 0);
+    Attrs of_one = shared;
+    of_one.set("owner", int64_t{0});
+    expect_op({"unshard", {normal({3, 16'667}, 4)}, of_one}, 0);
     expect_op({"own_tensor", {normal({9}, 5)}, of_ranks(ranks)}, 0);
     expect_op({"put_piece", {normal({piece}, 3), whole}, of_ranks(ranks)}, 0);
   }

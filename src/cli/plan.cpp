@@ -24,6 +24,8 @@
 #include "settings/state_settings.h"
 #include "strategy/image_features.h"
 #include "strategy/plan_cache.h"
+#include "strategy/rank_mode.h"
+#include "strategy/run_device.h"
 #include "telemetry/events.h"
 
 namespace plimsoll::cli {
@@ -58,6 +60,9 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
   if (!output.sweep.empty()) return plan_sweep(config, output.sweep, arguments.json);
   const strategy::PrepareOptions options{.num_threads = strategy::num_threads(config),
                                          .dump_ir = output.dump_ir};
+  PLIMSOLL_ASSIGN(
+      config, strategy::with_rank_mode(config, *strategy::make_target(config, options.num_threads), options,
+                                       [](const std::string& line) { note(line); }));
   PlanningLine progress;
   strategy::PlanCache cache;
   PLIMSOLL_ASSIGN(strategy::Prepared prepared, engine::Engine::plan(config, options, cache));

@@ -4,6 +4,8 @@
 
 #include <sstream>
 
+#include "strategy/rank_mode.h"
+#include "strategy/run_device.h"
 #include "training/follow.h"
 
 namespace plimsoll::engine {
@@ -44,6 +46,12 @@ strategy::PrepareOptions planning_of(const settings::RunConfig& config, const st
   return options;
 }
 
+Result<settings::RunConfig> with_rank_mode(const settings::RunConfig& config,
+                                           const strategy::PrepareOptions& options,
+                                           const std::function<void(const std::string&)>& note) {
+  return strategy::with_rank_mode(config, *strategy::make_target(config, options.num_threads), options, note);
+}
+
 runtime::Communicator* communicator_of(ranks::Group* group) {
   return group == nullptr ? nullptr : &group->communicator();
 }
@@ -61,16 +69,17 @@ Status call_others(ranks::Group& group, const training::Trainer& trainer, const 
   return trainer.was_finished() ? Status(Ok{}) : group.open_communicator();
 }
 
-Status follow_first(const settings::RunConfig& config, const TrainOptions& options, const Stop& stop) {
-  PLIMSOLL_TRY(settings::check_for_training(config));
+Status follow_first(const settings::RunConfig& given, const TrainOptions& options, const Stop& stop) {
+  PLIMSOLL_TRY(settings::check_for_training(given));
   ranks::Group& group = *options.group;
   PLIMSOLL_ASSIGN(const std::string text, group.share(""));
   if (text == kFinished) return Ok{};
   const Call call = parse_call(text);
   telemetry::Sink nobody;
   telemetry::Events events(nobody);
-  strategy::PrepareOptions planning{strategy::num_threads(config)};
+  strategy::PrepareOptions planning{strategy::num_threads(given)};
   planning.memory = call.memory;
+  PLIMSOLL_ASSIGN(const settings::RunConfig config, with_rank_mode(given, planning, {}));
   PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, planning, loads_weights(config, call.resume), {}, stop,
                                              events, &group.communicator()));
   training::TrainerOptions trainer_options;

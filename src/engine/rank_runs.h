@@ -2,6 +2,9 @@
 // to resume from - and then calls the other ranks, which read the results and plan with the same figures.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "engine/engine.h"
 
 namespace plimsoll::engine {
@@ -9,6 +12,10 @@ namespace plimsoll::engine {
 /// Options of a plan: the memory of the machine in equal parts where several ranks share it.
 strategy::PrepareOptions planning_of(const settings::RunConfig& config, const std::string& dump_ir,
                                      const ranks::Group* group);
+/// As strategy::with_rank_mode, for the run's target. The same on all ranks, which plan by one memory.
+Result<settings::RunConfig> with_rank_mode(const settings::RunConfig& config,
+                                           const strategy::PrepareOptions& options,
+                                           const std::function<void(const std::string&)>& note);
 /// Null for one rank.
 runtime::Communicator* communicator_of(ranks::Group* group);
 

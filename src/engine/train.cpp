@@ -67,14 +67,15 @@ Status Engine::train_one(const settings::RunConfig& given, const TrainOptions& o
   PLIMSOLL_TRY(settings::check_for_training(given));
   telemetry::Events events(sink_);
   events.keep_lines();
-  const settings::RunConfig config =
-      preprocessing::with_template_date(given, date_gone_on_with(options.resume, given.output.dir),
-                                        [&](const std::string& text) { events.note(text); });
+  const auto tell = [&](const std::string& text) { events.note(text); };
+  const settings::RunConfig dated =
+      preprocessing::with_template_date(given, date_gone_on_with(options.resume, given.output.dir), tell);
   std::unique_ptr<telemetry::RunSnapshot> snapshot;
   if (!options.snapshot.empty()) {
     PLIMSOLL_ASSIGN(snapshot, telemetry::RunSnapshot::create(options.snapshot));
   }
-  const strategy::PrepareOptions planning = planning_of(config, options.dump_ir, options.group);
+  const strategy::PrepareOptions planning = planning_of(dated, options.dump_ir, options.group);
+  PLIMSOLL_ASSIGN(const settings::RunConfig config, with_rank_mode(dated, planning, tell));
   PLIMSOLL_ASSIGN(ReadyRun ready,
                   make_ready(config, planning, loads_weights(config, options.resume), options.data_progress,
                              stop_, events, communicator_of(options.group)));
@@ -87,7 +88,7 @@ Status Engine::train_one(const settings::RunConfig& given, const TrainOptions& o
   trainer_options.programs = snapshot.get();
   trainer_options.stop = stop_;
   trainer_options.group = options.group;
-  trainer_options.note = [&](const std::string& text) { events.note(text); };
+  trainer_options.note = tell;
   PLIMSOLL_ASSIGN(
       const std::unique_ptr<training::Trainer> trainer,
       training::Trainer::create(config, std::move(ready.prepared), *ready.device, trainer_options));

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "ops/op_testing.h"
 
 namespace plimsoll::ops_testing {
 namespace {
+
+using Ints = std::vector<int64_t>;
 
 /// A step of `rule` on rows of the operands: [first, first + sum of parts).
 Tensors step(const std::string& rule, int64_t first, const std::vector<int64_t>& parts) {

@@ -153,8 +153,7 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
 void add_distributed(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(choice(PLIMSOLL_CHOICE(distributed.mode), kHow,
-             "what a rank holds: all (ddp), its part of the optimizer (zero1), of gradients (zero2), of "
-             "weights (zero3)"));
+             "what ranks share: nothing (ddp), optimizer (zero1), gradients (zero2), weights (zero3)"));
   add(plain(PLIMSOLL_FIELD(distributed.transport), kHow,
             "how ranks exchange gradients; shm: ranks of one machine; auto: shm there, else mpi",
             {"auto", "shm", "mpi", "nccl"}));

@@ -10,6 +10,7 @@
 #include "models/presets.h"
 #include "planner/report/budget.h"
 #include "planner/report/headline.h"
+#include "planner/report/report_parts.h"
 #include "settings/settings.h"
 
 namespace plimsoll::analysis {
@@ -222,6 +223,7 @@ io::Tree row_event(const SweepRow& row) {
     event.set("seconds", timed ? io::Tree::of(row.report->seconds_estimated) : io::Tree{});
     event.set(row.report ? row.report->speed_key() : planner::PlanReport{}.speed_key(),
               timed ? io::Tree::of(row.report->units_per_second()) : io::Tree{});
+    if (row.report->ranks > 1) event.set("communication", planner::network_event(*row.report));
     event.set("parameters", io::Tree::of(row.report->num_parameters));
     event.set("choices", planner::choices_event(*row.report));
   }

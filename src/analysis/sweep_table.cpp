@@ -8,27 +8,53 @@
 #include "base/numbers.h"
 #include "base/text_layout.h"
 #include "base/units.h"
+#include "planner/report/report_parts.h"
 
 namespace plimsoll::analysis {
 namespace {
 
 constexpr int kSweepColumns = 80;
 constexpr size_t kMostOfValue = 24;
+constexpr const char* kRanks = "distributed.ranks";
 
 std::string last_word(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
-std::string line_of(const SweepRow& row, const std::vector<size_t>& widths) {
+/// Whether rows differ in ranks, or have several.
+bool has_ranks(const Sweep& sweep) {
+  return std::ranges::any_of(sweep.rows,
+                             [](const SweepRow& row) { return row.report && row.report->ranks > 1; });
+}
+
+/// Of each of several ranks what all together do, and what it waits for the others.
+std::string rank_columns(const planner::PlanReport& r) {
+  if (!r.fits || !r.has_time()) return {};
+  return fmt::format(" {:>9} {:>9.3g}",
+                     grouped(static_cast<int64_t>(r.units_per_second() / static_cast<double>(r.ranks))),
+                     planner::exposed_seconds(r));
+}
+
+std::string line_of(const SweepRow& row, const std::vector<size_t>& widths, bool has_ranks) {
   std::string line;
   for (size_t a = 0; a < widths.size(); ++a)
     line += fmt::format("  {:>{}}", end_of(row.values[a], kMostOfValue), widths[a]);
   if (!row.report) return line + "  " + row.note + "\n";
   const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
   const planner::PlanReport& r = *row.report;
-  line += fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}\n", bytes(row.least_bytes),
+  line += fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}{}\n", bytes(row.least_bytes),
                       r.fits ? bytes(row.peak_bytes) : "", r.fits ? "yes" : "NO",
                       r.fits && r.has_time() ? fmt::format("{:.4g}", r.seconds_estimated) : "",
-                      r.fits && r.has_time() ? grouped(static_cast<int64_t>(r.units_per_second())) : "");
+                      r.fits && r.has_time() ? grouped(static_cast<int64_t>(r.units_per_second())) : "",
+                      has_ranks ? rank_columns(r) : "");
   return row.note.empty() ? line : line + "      " + row.note + "\n";
+}
+
+std::string fewest_ranks(const Sweep& sweep) {
+  const SweepRow* fewest = nullptr;
+  for (const SweepRow& row : sweep.rows)
+    if (row.report && row.report->fits && (fewest == nullptr || row.report->ranks < fewest->report->ranks))
+      fewest = &row;
+  return fewest == nullptr ? "None of these fits.\n"
+                           : fmt::format("The fewest ranks of these that fit: {}\n", fewest->report->ranks);
 }
 
 /// "The longest sequence that fits: 5312".
@@ -36,6 +62,7 @@ std::string answer(const Sweep& sweep) {
   const SweepRow* largest = largest_row(sweep);
   const SweepAxis& axis = sweep.axes[0];
   if (sweep.axes.size() != 1) return {};
+  if (axis.setting == kRanks) return fewest_ranks(sweep);
   const std::string what = axis.setting == "data.sequence_length"         ? "longest sequence"
                            : axis.setting == "training.global_batch_size" ? "largest batch"
                            : axis.setting == "training.micro_batch_size"  ? "largest micro-batch"
@@ -73,11 +100,16 @@ std::string sweep_table(const Sweep& sweep) {
   const auto planned =
       std::ranges::find_if(sweep.rows, [](const SweepRow& row) { return row.report.has_value(); });
   if (planned != sweep.rows.end()) out += head_of(sweep, *planned);
-  out +=
-      head +
-      fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}\n", "least", "peak", "fits", "seconds",
-                  (planned != sweep.rows.end() ? planned->report->unit : planner::PlanReport{}.unit) + "/s");
-  for (const SweepRow& row : sweep.rows) out += line_of(row, widths);
+  const std::string unit = planned != sweep.rows.end() ? planned->report->unit : planner::PlanReport{}.unit;
+  const bool ranks = has_ranks(sweep);
+  out += head + fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}{}\n", "least", "peak", "fits", "seconds",
+                            unit + "/s", ranks ? fmt::format(" {:>9} {:>9}", "each rank", "exposed") : "");
+  for (const SweepRow& row : sweep.rows) out += line_of(row, widths, ranks);
+  if (ranks)
+    out += fmt::format(
+        "Each rank: {}/s of one rank. Exposed: seconds of a step in which a rank waits for "
+        "the network. Estimates, not a prediction.\n",
+        unit);
   return wrapped(out + answer(sweep), kSweepColumns);
 }
 

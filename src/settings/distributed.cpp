@@ -73,6 +73,11 @@ std::vector<Error> check_distributed(const RunConfig& config) {
     refuse(several + "debug.dump_dir asks for dumps, which are one rank's", "dump a run of one rank");
   if (config.memory.offload.text != "auto" && config.memory.offload.text != "none")
     refuse(several + "memory.offload moves the training state away", "set memory.offload=auto or none");
+  if (d.topology.per_node.value_or(d.num_ranks()) < d.num_ranks() && d.topology.inter.bytes_per_second == 0)
+    refuse(fmt::format("distributed.topology.per_node is {}, of {} ranks, and nothing says how fast the "
+                       "machines are connected",
+                       *d.topology.per_node, d.num_ranks()),
+           "set distributed.topology.inter, for example to 12.5GB/s");
   if (updating_ranks(d) > 1) check_shared_update(config, errors);
   return errors;
 }

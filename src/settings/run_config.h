@@ -38,6 +38,11 @@ struct Bandwidth {
   double bytes_per_second = 0;
 };
 
+/// Seconds that a message takes beside its bytes.
+struct Latency {
+  double seconds = 0;
+};
+
 struct ModelSettings {
   std::string path = {};    ///< a model directory, its config.json, or a hub id in the local cache
   std::string preset = {};  ///< a public family by name
@@ -239,6 +244,16 @@ struct RuntimeSettings {
   std::optional<int64_t> threads = {};  ///< nothing: auto, the CPUs that the process may use
 };
 
+/// The network between ranks, for estimates. Rates are those of one rank, in each direction.
+struct TopologySettings {
+  std::optional<int64_t> per_node = {};  ///< ranks of one machine; nothing: all
+  Bandwidth intra = {};                  ///< within a machine; no bound: as fast as its memory
+  Bandwidth inter = {};                  ///< between machines
+  Latency latency = {5e-6};
+
+  [[nodiscard]] bool is_given() const { return intra.bytes_per_second > 0 || inter.bytes_per_second > 0; }
+};
+
 /// Data parallel training by several processes, the ranks.
 struct DistributedSettings {
   OneOf<RankMode> mode = RankMode::kAuto;
@@ -248,6 +263,7 @@ struct DistributedSettings {
   std::optional<int64_t> rank = {};   ///< of this process; nothing: the launcher's
   std::string address = {};           ///< where rank 0 listens, HOST:PORT; empty: the launcher's
   std::string library = {};           ///< of MPI, name or path; empty: the launcher's, where it is installed
+  TopologySettings topology = {};
 
   /// How many ranks the run is planned for.
   [[nodiscard]] int64_t num_ranks() const { return ranks.value_or(1); }

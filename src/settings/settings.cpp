@@ -167,6 +167,13 @@ void add_distributed(std::vector<Setting>& list) {
             "where rank 0 listens, as host:port; empty: the launcher's"));
   add(plain(PLIMSOLL_FIELD(distributed.library), kHow,
             "MPI's library by name or path; empty: an installed one of the launcher's MPI"));
+  add(number(PLIMSOLL_FIELD(distributed.topology.per_node), kHow,
+             "the network, for estimates: ranks of one machine; auto: all", 1, 65536, "auto"));
+  add(plain(PLIMSOLL_FIELD(distributed.topology.intra), kHow,
+            "bandwidth of a rank within a machine, each way; null: memory speed"));
+  add(plain(PLIMSOLL_FIELD(distributed.topology.inter), kHow,
+            "bandwidth of a rank to other machines, each way"));
+  add(plain(PLIMSOLL_FIELD(distributed.topology.latency), kHow, "time of a message beside its bytes"));
   add(planned("distributed.reduction", kHow,
               "ordered: gradients are added in the order of ranks; library: in the library's order",
               "leave it out: ordered", {"ordered"}));

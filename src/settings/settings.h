@@ -33,7 +33,7 @@ using SettingField =
                  std::optional<int64_t>*, std::optional<double>*, std::vector<std::string>*,
                  std::vector<double>*, std::array<double, 2>*, EvalFiles*, PrecisionOverrides*, ParamGroups*,
                  BucketSettings*, AugmentSettings*, MemoryBudget*, std::optional<Bytes>*, Bandwidth*,
-                 RecomputeSettings*, models::ModuleNames*, io::Tree*>;
+                 Latency*, RecomputeSettings*, models::ModuleNames*, io::Tree*>;
 
 /// Whether this version has a setting.
 enum class Availability {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/numbers.h"
 #include "base/units.h"
 #include "datasets/length_buckets.h"
 #include "io/scalar.h"
@@ -295,6 +296,20 @@ Status assign(const Setting& setting, const io::Tree& value, Bandwidth* field) {
     return wrong(setting, value);
   field->bytes_per_second = static_cast<double>(bytes->count);
   return Ok{};
+}
+
+Status assign(const Setting& setting, const io::Tree& value, Latency* field) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+  const std::string_view text = value.is_scalar() ? std::string_view(value.text) : std::string_view();
+  for (const auto& [unit, seconds] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    const auto number = number_of<double>(text.substr(0, text.size() - unit.size()));
+    if (!number || !(*number >= 0 && *number * seconds <= 1)) break;
+    field->seconds = std::round(*number * seconds * 1e12) / 1e12;  // as its text reads back
+    return Ok{};
+  }
+  return wrong(setting, value);
 }
 
 Status assign(const Setting& setting, const io::Tree& value, RecomputeSettings* field) {

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <span>
 
@@ -91,6 +92,9 @@ std::string text_of(const Setting&, const MemoryBudget* field) {
 std::string text_of(const Setting&, const Bandwidth* field) {
   return field->bytes_per_second == 0 ? "null" : fmt::format("{:.0f}B/s", field->bytes_per_second);
 }
+std::string text_of(const Setting&, const Latency* field) {
+  return io::number_text(std::round(field->seconds * 1e12) / 1e6) + "us";
+}
 std::string text_of(const Setting& setting, const RecomputeSettings* field) {
   if (field->mode == RecomputeMode::kLayers)
     return fmt::format("{{layers: {}}}", text_of(setting, &field->layers));
@@ -163,6 +167,7 @@ struct TypeText {
   std::string operator()(AugmentSettings*) const { return "a list of names or {name: parameters}, or null"; }
   std::string operator()(MemoryBudget*) const { return "auto, a size such as 6GiB, or a share such as 80%"; }
   std::string operator()(Bandwidth*) const { return "bytes per second such as 12GB/s, or null"; }
+  std::string operator()(Latency*) const { return "a time such as 5us, at most 1s"; }
   std::string operator()(std::optional<Bytes>*) const { return "a size such as 10GiB, or " + setting.absent; }
   std::string operator()(RecomputeSettings*) const {
     return words_of(setting) + ", {every: n}, {segments: k} or {layers: [patterns]}";

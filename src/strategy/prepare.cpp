@@ -29,6 +29,15 @@ std::string model_name(const settings::RunConfig& config, const io::ConfigJson& 
   return config.model.preset.empty() ? model.source() : config.model.preset;
 }
 
+planner::Network network_of(const settings::DistributedSettings& distributed) {
+  const settings::TopologySettings& t = distributed.topology;
+  return {.per_node = t.per_node.value_or(0),
+          .intra = t.intra.bytes_per_second,
+          .inter = t.inter.bytes_per_second,
+          .latency = t.latency.seconds,
+          .is_described = t.is_given()};
+}
+
 /// Statistics of a rank's own micro-batch would be another run than those of the whole.
 Status check_ranks(const settings::RunConfig& config, const models::Model& model) {
   const bool takes_statistics = std::ranges::any_of(
@@ -127,7 +136,8 @@ Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepa
   PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));
   const double link = config.runtime.discrete.copy_bandwidth.bytes_per_second;
   const planner::MachineProfile linked = link > 0 ? planner::with_link(profile, link) : profile;
-  prepared.costs = std::make_shared<planner::CostModel>(linked, options.num_threads);
+  prepared.costs =
+      std::make_shared<planner::CostModel>(linked, options.num_threads, network_of(config.distributed));
   if (profile.rates == "calibrated") prepared.profile_identity = planner::profile_identity(profile);
   prepared.is_cpu = target.name() == "cpu";
   PLIMSOLL_ASSIGN(ChosenPlan chosen, choose_plan({config, prepared, target, options}, cache));

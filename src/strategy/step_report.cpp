@@ -158,6 +158,7 @@ planner::Work work_of_step(const planner::StepCost& cost, int64_t micro_batch_si
   return {.flops = cost.flops * times + cost.update_flops,
           .recompute_flops = cost.recompute_flops * times,
           .bytes = cost.bytes * times + cost.update_bytes,
+          .network_bytes = cost.network_bytes * times + cost.update_network_bytes,
           .units = micro_batch_size * count * unit.of(sequence_length),
           .unit = std::string(unit.name),
           .micro_batch_size = micro_batch_size,
@@ -237,6 +238,7 @@ planner::PlanReport report_of(const RunScope& scope, const Strategy& strategy,
   report.offload = settings::offload_text(with_states_alone(options.pipeline.offload, programs.session));
   report.update_on_host = options.pipeline.offload.updates_on_host;
   report.ranks = options.ranks;
+  report.network_described = scope.prepared.costs->network().is_described;
   report.units *= options.ranks;  // of the effective batch, as a step's event counts them
   if (options.training) describe_training(scope, strategy, options, programs, report);
   return report;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "io/json.h"
+#include "planner/report/report_parts.h"
 #include "strategy/plan_rates.h"
 #include "strategy/run_device.h"
 
@@ -85,6 +87,28 @@ TEST(Sweep, TheLargestFitsAndTheNextDoesNot) {
     EXPECT_THAT(sweep_table(*sweep), HasSubstr("that fits: " + row.values[0]));
     EXPECT_EQ(sweep_event(*sweep).find("largest")->text, row.values[0]);
   }
+}
+
+TEST(Sweep, OverRanksTellsWhatEachDoesAndWaits) {
+  const SweepCase c({"memory.budget=1GiB", "training.global_batch_size=8", "distributed.mode=zero1",
+                     "distributed.topology={per_node: 2, intra: 10GB/s, inter: 1GB/s}"});
+  const auto sweep = c.sweep({"distributed.ranks=1,2,8"});
+  ASSERT_TRUE(sweep);
+  ASSERT_EQ(sweep->rows.size(), 3u);
+  double before = 0;
+  for (const SweepRow& row : sweep->rows) {
+    ASSERT_TRUE(row.report) << row.note;
+    const double exposed = planner::exposed_seconds(*row.report);
+    EXPECT_EQ(exposed > 0, row.report->ranks > 1);
+    EXPECT_GE(exposed, before) << "more ranks, and from 4 on a slower link";
+    before = exposed;
+  }
+  EXPECT_LT(sweep->rows[2].peak_bytes, sweep->rows[1].peak_bytes) << "a smaller share";
+  const std::string table = sweep_table(*sweep);
+  EXPECT_THAT(table, HasSubstr(" each rank   exposed\n"));
+  EXPECT_THAT(table, HasSubstr("The fewest ranks of these that fit: 1\n"));
+  EXPECT_THAT(table, HasSubstr("not a prediction"));
+  EXPECT_THAT(io::to_json(sweep_event(*sweep)), HasSubstr("\"described\": true"));
 }
 
 TEST(Sweep, TheModelBoundsTheLengthToo) {

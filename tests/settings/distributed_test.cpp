@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "settings/settings.h"
+
 namespace plimsoll::settings {
 namespace {
 
@@ -39,6 +41,25 @@ TEST(Distributed, WhatRanksCannotHaveIsRefused) {
   EXPECT_TRUE(parse_ranks({"distributed.ranks=2", "training.precision=fp8", "training.fp8.recipe=mxfp8"}));
   EXPECT_THAT(refusal_of_ranks({"training.global_batch_size=auto"}), HasSubstr("global_batch_size is auto"));
   EXPECT_TRUE(parse_ranks({"debug.dump_dir=dump", "distributed.ranks=1"})) << "one rank may have all";
+}
+
+TEST(Distributed, ANetworkIsDescribedByItsLinks) {
+  const auto config =
+      parse_ranks({"distributed.ranks=16",
+                   "distributed.topology={per_node: 8, intra: 450GB/s, inter: 50GB/s, latency: 2.5us}"});
+  ASSERT_TRUE(config) << config.error().what;
+  const TopologySettings& topology = config->distributed.topology;
+  EXPECT_EQ(topology.per_node, 8);
+  EXPECT_EQ(topology.intra.bytes_per_second, 450e9);
+  EXPECT_EQ(topology.inter.bytes_per_second, 50e9);
+  EXPECT_DOUBLE_EQ(topology.latency.seconds, 2.5e-6);
+  EXPECT_THAT(run_config_yaml(*config), HasSubstr("latency: 2.5us"));
+  const auto lacking = parse_ranks({"distributed.ranks=16", "distributed.topology.per_node=8"});
+  ASSERT_FALSE(lacking);
+  EXPECT_THAT(lacking.error().what, HasSubstr("nothing says how fast the machines are connected"));
+  EXPECT_TRUE(parse_ranks({"distributed.ranks=8", "distributed.topology.per_node=8"}));
+  for (const char* wrong : {"5", "-1us", "2s", "us", "nanus", "[5us]", "5 us"})
+    EXPECT_FALSE(parse_ranks({std::string("distributed.topology.latency=") + wrong})) << wrong;
 }
 
 TEST(Distributed, EachIsRefusedOnce) {

@@ -200,6 +200,7 @@ class RandomRuns {
   std::string value(const Setting&, MemoryBudget*) {
     return one_of({"auto", "6GiB", "80%", "100%", "123456789", "1.5GB", "null"});
   }
+  std::string value(const Setting&, Latency*) { return one_of({"5us", "0s", "2.5us", "300ns", "1ms"}); }
   std::string value(const Setting&, Bandwidth*) { return one_of({"null", "12GB/s", "3000", "1.5GiB/s"}); }
   std::string value(const Setting& setting, RecomputeSettings*) {
     return one_of(

@@ -65,8 +65,8 @@ HostRates host_rates(const MachineProfile& p) {
 }
 
 std::string_view name(Part part) {
-  constexpr std::string_view kNames[kNumParts] = {"products",         "attention", "loss head",
-                                                  "memory-bound ops", "optimizer", "copies"};
+  constexpr std::string_view kNames[kNumParts] = {"products",  "attention", "loss head", "memory-bound ops",
+                                                  "optimizer", "copies",    "network"};
   return kNames[static_cast<size_t>(part)];
 }
 
@@ -79,8 +79,10 @@ void StepSeconds::add(const StepSeconds& other, double times) {
   }
 }
 
-CostModel::CostModel(const MachineProfile& profile, int num_threads) : profile_(profile) {
-  if (profile.memory_bytes == 0 && num_threads >= 1) {  // no card
+CostModel::CostModel(const MachineProfile& profile, int num_threads, const Network& network)
+    : profile_(profile), network_(network) {
+  const bool is_card = profile.memory_bytes > 0;
+  if (!is_card && num_threads >= 1) {
     const ThreadShares share = thread_shares(profile, num_threads);
     for (double& rate : profile_.product_flops) rate *= share.products;
     for (double& rate : profile_.attention_flops) rate *= share.attention;
@@ -89,6 +91,9 @@ CostModel::CostModel(const MachineProfile& profile, int num_threads) : profile_(
       *rate *= share.memory_bound;
     profile_.optimizer_bandwidth *= share.updates;
   }
+  // A copy within the machine's memory reads and writes; a card's bytes go through the host's.
+  if (network_.intra <= 0)
+    network_.intra = std::max(1.0, is_card ? profile_.copy_in_bandwidth : profile_.memory_bandwidth) / 2;
   for (const OpPoint& point : profile_.points) {
     auto at = std::ranges::find_if(
         known_, [&](const Known& k) { return k.kind == point.kind && k.type == point.type; });
@@ -173,6 +178,14 @@ CostModel::Time CostModel::time_of(Part part, const ir::OpDef& def, const ir::Op
   return {time.arithmetic * factor, time.memory * factor};
 }
 
+/// A described network is taken at its word; of this machine's memory runs may say more.
+double CostModel::network_seconds(const ir::OpDef& def, const ir::OpTypes& types,
+                                  const ir::Cost& cost) const {
+  const double seconds = network_.seconds(def.traffic(types)) + profile_.launch_seconds;
+  const bool corrects = !network_.is_described && !profile_.factors.empty();
+  return corrects ? seconds * factor_of(op_work(def, types, cost)) : seconds;
+}
+
 double CostModel::host_seconds(const ir::Graph& graph, const ir::Op& op) const {
   if (profile_.memory_bytes > 0) {
     const HostRates host = host_rates(profile_);
@@ -186,8 +199,14 @@ double CostModel::host_seconds(const ir::Graph& graph, const ir::Op& op) const {
 
 void CostModel::add(const ir::Graph& graph, const ir::Op& op, StepSeconds& seconds) const {
   if (op.def->is_view || op.def->state != ir::StateAccess::kNone) return;
+  const ir::OpTypes types = ir::op_types(graph, op);
+  const ir::Cost cost = ir::op_cost(graph, op);
+  if (op.def->traffic != nullptr) {
+    seconds.parts[static_cast<size_t>(Part::kNetwork)] += network_seconds(*op.def, types, cost);
+    return;
+  }
   const Part part = part_of(op);
-  const Time time = time_of(part, *op.def, ir::op_types(graph, op), ir::op_cost(graph, op));
+  const Time time = time_of(part, *op.def, types, cost);
   const double most = std::max(time.arithmetic, time.memory);
   seconds.parts[static_cast<size_t>(part)] += most + profile_.launch_seconds;
   if (time.memory > time.arithmetic) seconds.by_memory[static_cast<size_t>(part)] += most;

@@ -9,14 +9,15 @@
 #include "ir/graph.h"
 #include "ir/op_def.h"
 #include "planner/cost/machine_profile.h"
+#include "planner/cost/network.h"
 #include "planner/cost/op_work.h"
 
 namespace plimsoll::planner {
 
 /// What a step's time goes to.
-enum class Part : uint8_t { kProducts, kAttention, kLoss, kMemory, kOptimizer, kCopies };
-inline constexpr size_t kNumParts = 6;
-/// "products", "attention", "loss head", "memory-bound ops", "optimizer", "copies".
+enum class Part : uint8_t { kProducts, kAttention, kLoss, kMemory, kOptimizer, kCopies, kNetwork };
+inline constexpr size_t kNumParts = 7;
+/// "products", "attention", "loss head", "memory-bound ops", "optimizer", "copies", "network".
 std::string_view name(Part part);
 
 /// Seconds by part, and how much of each is waiting for memory rather than arithmetic.
@@ -43,8 +44,8 @@ HostRates host_rates(const MachineProfile& profile);
 /// Deterministic; copies of a profile give the same seconds.
 class CostModel {
  public:
-  /// A CPU's rates go with `num_threads` (thread_shares); a card's do not.
-  CostModel(const MachineProfile& profile, int num_threads);
+  /// A CPU's rates go with `num_threads` (thread_shares); a card's do not. `network`: between ranks.
+  CostModel(const MachineProfile& profile, int num_threads, const Network& network = {});
 
   /// Of a kernel that the host runs (ir::Queue::kHost).
   [[nodiscard]] double host_seconds(const ir::Graph& graph, const ir::Op& op) const;
@@ -54,6 +55,7 @@ class CostModel {
   /// extents' logarithms. 0 where none was.
   [[nodiscard]] double measured_rate(const OpWork& of) const;
   [[nodiscard]] const MachineProfile& profile() const { return profile_; }
+  [[nodiscard]] const Network& network() const { return network_; }
 
  private:
   struct Time {
@@ -65,6 +67,8 @@ class CostModel {
   [[nodiscard]] double arithmetic_seconds(Part part, const OpWork& of, const ir::OpTypes& types,
                                           const ir::Cost& cost) const;
   [[nodiscard]] double factor_of(const OpWork& of) const;
+  [[nodiscard]] double network_seconds(const ir::OpDef& def, const ir::OpTypes& types,
+                                       const ir::Cost& cost) const;
 
   /// What was measured of one kind in one type.
   struct Known {
@@ -79,6 +83,7 @@ class CostModel {
   [[nodiscard]] const Known* known(const OpWork& of) const;
 
   MachineProfile profile_;  ///< with the rates of all threads
+  Network network_;         ///< with a rate within the machine
   std::vector<Known> known_;
 };
 

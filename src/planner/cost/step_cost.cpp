@@ -47,6 +47,7 @@ std::vector<OpCost> op_costs(const ir::Graph& graph, const CostModel& model, boo
     OpCost& cost = costs.emplace_back();
     if (op.def->is_copy || op.def->ends_copy) continue;
     cost.work = ir::op_cost(graph, op);
+    cost.network_bytes = network_bytes(graph, op);
     cost.is_update = op.block == ir::kUpdateBlock;
     cost.recomputed = op.recomputed;
     cost.nearly_free = op.recomputed && is_nearly_free(id, is_clone);
@@ -72,6 +73,7 @@ double add_cost(const OpCost& op, bool on_host, StepCost& cost) {
   (op.recomputed ? cost.recompute_flops : op.is_update ? cost.update_flops : cost.flops) += op.work.flops;
   if (on_host) return op.host_seconds;  // beside the device: what it waits for is among the copies
   (op.is_update ? cost.update_bytes : cost.bytes) += op.work.bytes;
+  (op.is_update ? cost.update_network_bytes : cost.network_bytes) += op.network_bytes;
   (op.is_update ? cost.update_seconds : cost.seconds).add(op.seconds, 1);
   return op.seconds.total();
 }

@@ -17,8 +17,9 @@ struct StepCost {
   double recompute_flops = 0;
   StepSeconds seconds = {};  ///< of those, by the model; what is nearly free takes none: see add_cost
   double bytes = 0;
-  double update_flops = 0;  ///< of norm, clip and update, once a step
-  double update_bytes = 0;
+  double network_bytes = 0;  ///< to or from this rank
+  double update_flops = 0;   ///< of norm, clip and update, once a step
+  double update_bytes = 0, update_network_bytes = 0;
   StepSeconds update_seconds = {};
 };
 
@@ -27,6 +28,7 @@ struct OpCost {
   ir::Cost work;
   StepSeconds seconds;      ///< of the device
   double host_seconds = 0;  ///< of the host; 0 where nobody asked
+  double network_bytes = 0;
   bool is_update = false, recomputed = false, nearly_free = false;
 };
 /// By place in the order; copies cost nothing. `with_host`: of updates the host's seconds too.

@@ -33,6 +33,7 @@ void describe_work(const Work& work, PlanReport& report) {
   report.flops = work.flops;
   report.recompute_flops = work.recompute_flops;
   report.bytes_moved = work.bytes;
+  report.network_bytes = work.network_bytes;
   report.units = work.units;
   report.unit = work.unit;
   report.micro_batch_size = work.micro_batch_size;

@@ -30,7 +30,7 @@ PlanReport assess(const passes::SessionPlan& session, const runtime::Target& tar
 
 /// One step: what its micro-batches compute and move together.
 struct Work {
-  double flops = 0, recompute_flops = 0, bytes = 0;
+  double flops = 0, recompute_flops = 0, bytes = 0, network_bytes = 0;
   int64_t units = 0;            ///< of the task
   std::string unit = "tokens";  ///< what they are
   int64_t micro_batch_size = 1, grad_accum_steps = 1;

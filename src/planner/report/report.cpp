@@ -353,7 +353,7 @@ io::Tree plan_event(const PlanReport& r) {
       {"num_ops", i(r.num_ops)},
       {"planning_seconds", io::Tree::of(r.planning_seconds)},
   });
-  if (r.ranks > 1) event.set("ranks", ranks_event(r));
+  if (r.ranks > 1) event.set("ranks", ranks_event(r)), event.set("communication", network_event(r));
   if (r.buckets.size() > 1) event.set("buckets", bucket_event(r));
   if (!r.state.empty()) event.set("state", state_event(r));
   if (r.batch_norms + r.frozen_norms > 0)
@@ -408,6 +408,7 @@ std::string plan_table(const PlanReport& r) {
       r.has_time() ? fmt::format("about {:.3g} s ({})", r.seconds_estimated, rates_text(r))
                    : "no time estimate, because no rates of this card are known");
   if (r.has_time()) out += parts_lines(r.parts);
+  out += network_line(r);
   out += fmt::format("Fragmentation {:.2f} %; recompute {}, offload {}; planned in {:.0f} ms\n",
                      100 * std::max(0.0, r.offset_lower_bound_ratio - 1), r.recompute, r.offload,
                      1e3 * r.planning_seconds);

@@ -121,6 +121,8 @@ struct PlanReport {
   int64_t offload_out_bytes = 0, offload_in_bytes = 0;  ///< a step, out of the device and into it
   int64_t batch_norms = 0, frozen_norms = 0;  ///< BatchNorm layers by where their statistics come from
   int64_t ranks = 1;                          ///< of which this is the plan of each
+  double network_bytes = 0;                   ///< to or from a rank, in a step
+  bool network_described = false;             ///< by distributed.topology
   bool update_on_host = false;                ///< of what has its states in the host's memory
   std::string recompute = "none", offload = "none", rates = "uncalibrated";
   std::string profile = {};       ///< whose rates they are

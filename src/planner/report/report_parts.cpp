@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
+
 namespace plimsoll::planner {
 namespace {
 
 /// What bounds most of a part's time.
 std::string_view bound_by(const StepSeconds& seconds, size_t part) {
   if (static_cast<Part>(part) == Part::kCopies) return "link";
+  if (static_cast<Part>(part) == Part::kNetwork) return "network";
   return seconds.by_memory[part] > 0.5 * seconds.parts[part] ? "memory" : "arithmetic";
 }
 
@@ -30,6 +33,26 @@ std::string parts_lines(const StepSeconds& seconds) {
       out += fmt::format("  {:<18}{:>10.3g} s{:>6.0f} %  bound by {}\n", name(static_cast<Part>(i)),
                          seconds.parts[i], 100 * seconds.parts[i] / seconds.total(), bound_by(seconds, i));
   return out;
+}
+
+double exposed_seconds(const PlanReport& r) { return r.parts.parts[static_cast<size_t>(Part::kNetwork)]; }
+
+io::Tree network_event(const PlanReport& r) {
+  return io::Tree::map({{"bytes", io::Tree::of(static_cast<int64_t>(r.network_bytes))},
+                        {"exposed_seconds", r.has_time() ? io::Tree::of(exposed_seconds(r)) : io::Tree{}},
+                        {"described", io::Tree::of(r.network_described)}});
+}
+
+std::string network_line(const PlanReport& r) {
+  if (r.ranks == 1) return {};
+  std::string out = fmt::format("Communication: each rank sends and receives {} per step",
+                                to_string(Bytes(static_cast<int64_t>(r.network_bytes))));
+  if (r.has_time())
+    out += fmt::format(", {:.3g} s exposed\n  by {}, which is not a prediction", exposed_seconds(r),
+                       r.network_described ? "the network of distributed.topology"
+                                           : "the memory of one machine (describe the network in "
+                                             "distributed.topology)");
+  return out + "\n";
 }
 
 std::string rates_text(const PlanReport& report) {

@@ -8,10 +8,17 @@
 
 namespace plimsoll::planner {
 
-/// A member a part that takes time: {"seconds", "bound_by": "arithmetic" | "memory" | "link"}.
+/// A member a part that takes time: {"seconds", "bound_by": "arithmetic" | "memory" | "link" | "network"}.
 io::Tree parts_event(const StepSeconds& seconds);
 /// "  products           0.31 s  81 %  bound by arithmetic", a line a part.
 std::string parts_lines(const StepSeconds& seconds);
+/// Seconds of a step in which a rank waits for bytes of others and computes nothing: all of them, because
+/// collectives run between the kernels.
+double exposed_seconds(const PlanReport& report);
+/// Of several ranks: {"bytes", "exposed_seconds", "described"}.
+io::Tree network_event(const PlanReport& report);
+/// "Communication: each rank sends and receives 1.2 GiB per step, …"; empty of one rank.
+std::string network_line(const PlanReport& report);
 /// "calibrated rates", "from data sheets, not measured".
 std::string rates_text(const PlanReport& report);
 

@@ -69,7 +69,8 @@ struct CheckpointManifest {
   uint64_t weights = 0;                ///< of the pretrained ones that the run began with; 0: there were none
   uint64_t plan = 0;                   ///< checksum of the memory plan; a resume may have another
   bool couples_micro_batch = false;    ///< the run's micro-batch is part of what is trained; in no file
-  std::string isa = {};                ///< instruction set: bits are the same for one
+  bool takes_batch_statistics = false;  ///< so is that of each rank; in no file
+  std::string isa = {};                 ///< instruction set: bits are the same for one
   /// What --resume-with has changed on the way: "step 20: training.learning_rate is 1.0e-4, it was 3.0e-4".
   std::vector<std::string> changes = {};
   std::vector<CheckpointFile> files = {};

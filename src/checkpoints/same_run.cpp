@@ -171,17 +171,22 @@ Status check_finished_settings(const Checkpoint& record, const settings::RunConf
 }
 
 /// Sequences or pictures that are computed at once where their number is part of what is trained: what is
-/// given, else the whole batch.
-int64_t coupled_micro_batch(const settings::RunConfig& run) {
-  const auto fixed = settings::fixed_batch_split(run.training);
-  return fixed ? fixed->micro_batch_size : run.training.global_batch_size;
+/// given, else the whole batch. `has_statistics` of the batch (BatchNorm): a rank's, or of all ranks
+/// together.
+int64_t coupled_micro_batch(const settings::RunConfig& run, bool has_statistics) {
+  const int64_t ranks = has_statistics ? run.distributed.num_ranks() : 1;
+  const settings::TrainingSettings training = settings::training_of_rank(run.training, ranks);
+  const auto fixed = settings::fixed_batch_split(training);
+  const int64_t own = fixed ? fixed->micro_batch_size : training.global_batch_size;
+  return run.model.norm_statistics == settings::NormStatisticsWord::kSynchronised ? own * ranks : own;
 }
 
 Status check_micro_batch(const Recorded& recorded, const settings::RunConfig& config,
                          const CheckpointManifest& now) {
   if (!now.couples_micro_batch) return Ok{};
   PLIMSOLL_ASSIGN(const settings::RunConfig then, read_run(recorded.checkpoint));
-  const int64_t mine = coupled_micro_batch(config), theirs = coupled_micro_batch(then);
+  const int64_t mine = coupled_micro_batch(config, now.takes_batch_statistics),
+                theirs = coupled_micro_batch(then, now.takes_batch_statistics);
   if (mine == theirs) return Ok{};
   return changed(recorded, "training.micro_batch_size", std::to_string(mine), std::to_string(theirs));
 }

@@ -41,6 +41,7 @@ struct BatchNormLayer {
   double eps = 1e-5;
   double momentum = 0.1;  ///< the share of the batch's value in the next running value
   NormStatistics statistics = NormStatistics::kBatch;
+  int64_t ranks = 1;  ///< whose micro-batches together are the batch
 };
 
 }  // namespace plimsoll::models

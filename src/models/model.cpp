@@ -72,20 +72,22 @@ const BatchNormLayer& Model::batch_norm(std::string_view name) const {
   return *found;
 }
 
-void Model::set_norm_statistics(std::optional<NormStatistics> asked) {
+void Model::set_norm_statistics(std::optional<NormStatistics> asked, int64_t ranks) {
   std::set<std::string_view> trained;
   for (const Parameter& p : parameters_)
     if (p.trained) trained.insert(p.name);
   for (BatchNormLayer& layer : batch_norms_) {
+    layer.ranks = ranks;
     const bool learns = trained.contains(layer.name + ".weight") || trained.contains(layer.name + ".bias");
     layer.statistics = asked.value_or(learns ? NormStatistics::kBatch : NormStatistics::kFrozen);
   }
 }
 
-bool Model::couples_micro_batch() const {
-  return scales_by_micro_batch_ || std::ranges::any_of(batch_norms_, [](const BatchNormLayer& l) {
-           return l.statistics == NormStatistics::kBatch;
-         });
+bool Model::couples_micro_batch() const { return scales_by_micro_batch_ || takes_batch_statistics(); }
+
+bool Model::takes_batch_statistics() const {
+  return std::ranges::any_of(batch_norms_,
+                             [](const BatchNormLayer& l) { return l.statistics == NormStatistics::kBatch; });
 }
 
 void Model::keep_in(ir::DType dtype) {

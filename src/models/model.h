@@ -179,10 +179,12 @@ class Model {
   void divide(std::span<const Role> roles);
   /// Where each BatchNorm layer takes its statistics from in training; nothing: frozen where neither its
   /// weight nor its bias is trained. After `divide`.
-  void set_norm_statistics(std::optional<NormStatistics> asked);
+  void set_norm_statistics(std::optional<NormStatistics> asked, int64_t ranks = 1);
   /// Whether a step depends on the size of a micro-batch: a layer takes its statistics from it, or the run's
   /// settings say so (settings::micro_batch_dependence).
   [[nodiscard]] bool couples_micro_batch() const;
+  /// Whether a BatchNorm layer takes its statistics from the micro-batch.
+  [[nodiscard]] bool takes_batch_statistics() const;
   void couple_micro_batch() { scales_by_micro_batch_ = true; }
   /// Fields of the config file that were passed over, for a message.
   [[nodiscard]] const std::vector<std::string>& unknown_fields() const { return unknown_fields_; }

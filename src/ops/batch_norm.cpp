@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "ops/batch_norm_ranks.h"
 #include "ops/operands.h"
+#include "ops/structure.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -71,9 +73,12 @@ void vjp_batch_norm(VjpContext& ctx) {
   if (residual && !adds && ctx.wants(kResidual)) ctx.add(kResidual, dy);
   const bool learns = ctx.wants(kWeight) || ctx.wants(kBias);
   if (!ctx.wants(0) && !learns && !(adds && ctx.wants(kResidual))) return;
-  ir::Attrs attrs = frozen_unless(learns);
+  const bool of_ranks = op.attrs.find("ranks") != nullptr;
+  ir::Attrs attrs = frozen_unless(learns || of_ranks);
   attrs.set("eps", op.attrs.f64("eps"));
-  if (op.attrs.flag(kBatch)) attrs.set(kBatch, true);
+  if (op.attrs.flag(kBatch) && !of_ranks) attrs.set(kBatch, true);
+  if (of_ranks && b.type(op.inputs[kWeight]).dtype != DType::kF32)
+    attrs.set("dw", std::string(ir::name(DType::kF32)));
   if (op.attrs.flag(kRelu) && !adds) attrs.set(kRelu, true);
   if (adds && b.type(op.inputs[kResidual]).dtype != b.type(op.outputs[0]).dtype)
     attrs.set("out", std::string(ir::name(b.type(op.inputs[kResidual]).dtype)));
@@ -81,11 +86,14 @@ void vjp_batch_norm(VjpContext& ctx) {
   operands.push_back(adds ? op.outputs[0] : op.inputs[kBias]);
   const auto grads =
       b.ops(adds ? "batch_norm_add_grad" : "batch_norm_grad", std::move(operands), std::move(attrs));
+  if (!b.status()) return;
   const size_t dw = adds ? 2 : 1;
-  if (ctx.wants(0)) ctx.add(0, grads[0]);
+  if (ctx.wants(0))
+    ctx.add(0, of_ranks ? through_ranks(b, op, grads[0], grads[dw], grads[dw + 1]) : grads[0]);
   if (adds && ctx.wants(kResidual)) ctx.add(kResidual, grads[1]);
-  if (ctx.wants(kWeight)) ctx.add(kWeight, grads[dw]);
-  if (ctx.wants(kBias)) ctx.add(kBias, grads[dw + 1]);
+  const DType dtype = b.type(op.inputs[kWeight]).dtype;
+  if (ctx.wants(kWeight)) ctx.add(kWeight, cast(b, grads[dw], dtype));
+  if (ctx.wants(kBias)) ctx.add(kBias, cast(b, grads[dw + 1], dtype));
 }
 
 // ---- references
@@ -211,7 +219,11 @@ OpGroup batch_norm_ops() {
        .work = {WorkKind::kElementwise},
        .min_inputs = 5,
        .max_inputs = 6,
-       .attrs = {float_attr("eps"), bool_attr(kBatch), bool_attr(kRelu), out_attr()},
+       .attrs = {float_attr("eps"),
+                 bool_attr(kBatch),
+                 bool_attr(kRelu),
+                 {.name = "ranks", .kind = ir::AttrSpec::Kind::kInt, .required = false},
+                 out_attr()},
        .infer = infer_batch_norm,
        .vjp = vjp_batch_norm,
        .cost = elementwise_cost<5>,
@@ -237,6 +249,7 @@ ValueId batch_norm(Builder& b, ValueId x, ValueId mean, ValueId variance, ValueI
   ir::Attrs attrs{{"eps", how.eps}};
   if (how.batch) attrs.set(kBatch, true);
   if (how.relu) attrs.set(kRelu, true);
+  if (how.batch && how.ranks > 1) attrs.set("ranks", how.ranks);
   return b.op("batch_norm", trimmed({x, mean, variance, weight, bias, residual}), std::move(attrs));
 }
 

@@ -20,10 +20,12 @@ struct BatchNorm {
   double eps = 1e-5;
   bool batch = false;  ///< mean and variance are batch_statistics of x: the derivative goes through them
   bool relu = false;
+  int64_t ranks = 1;  ///< with batch: the statistics are those of so many ranks' x (batch_norm_ranks.h)
 };
 /// y = (x - mean) * (weight * rstd) + bias [+ residual], rstd = 1/sqrt(variance + eps), then max(y, 0) where
 /// `relu`. x [..., C], mean, variance, weight and bias [C], residual as x or invalid. Ioffe & Szegedy 2015,
-/// arXiv:1502.03167. Op `batch_norm`(x, mean, variance, weight, bias, residual?) {eps, batch?, relu?, out?}.
+/// arXiv:1502.03167. Op `batch_norm`(x, mean, variance, weight, bias, residual?) {eps, batch?, relu?, ranks?,
+/// out?}.
 /// Backward keeps x, mean and variance; of the sum with a residual under relu, y, which its readers keep.
 /// With M rows, xhat = (x - mean) * rstd and dz = dy where y > 0 (dy without relu):
 ///   db = sum of dz, dw = sum of dz * xhat, dx = weight * rstd * (dz [- db/M - xhat * dw/M with batch])

@@ -84,9 +84,10 @@ template <>
 inline constexpr std::array<std::string_view, 3> kWords<FirstWeights> = {"auto", "pretrained", "random"};
 
 /// model.norm_statistics; auto: frozen where a norm's parameters are.
-enum class NormStatisticsWord : uint8_t { kAuto, kBatch, kFrozen };
+enum class NormStatisticsWord : uint8_t { kAuto, kBatch, kFrozen, kSynchronised };
 template <>
-inline constexpr std::array<std::string_view, 3> kWords<NormStatisticsWord> = {"auto", "batch", "frozen"};
+inline constexpr std::array<std::string_view, 4> kWords<NormStatisticsWord> = {"auto", "batch", "frozen",
+                                                                               "synchronised"};
 
 enum class DecayScope : uint8_t { kMatrices, kAll };
 template <>

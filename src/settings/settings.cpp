@@ -60,7 +60,7 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(choice(PLIMSOLL_CHOICE(model.init), kWhat,
              "initial weights; auto: pretrained with a path, random otherwise"));
   add(choice(PLIMSOLL_CHOICE(model.norm_statistics), kWhat,
-             "BatchNorm in training: batch or running statistics; auto: running if the layer is frozen"));
+             "BatchNorm: statistics of the batch, of all ranks' (synchronised), or running (frozen)"));
   add(plain(PLIMSOLL_FIELD(data.train), kContent,
             "training data: .jsonl, .csv, .parquet, .txt, .npy, .bin, shards; folders of images"));
   add(plain(PLIMSOLL_FIELD(data.eval), kHow,

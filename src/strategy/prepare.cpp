@@ -38,17 +38,20 @@ planner::Network network_of(const settings::DistributedSettings& distributed) {
           .is_described = t.is_given()};
 }
 
-/// Statistics of a rank's own micro-batch would be another run than those of the whole.
-Status check_ranks(const settings::RunConfig& config, const models::Model& model) {
-  const bool takes_statistics = std::ranges::any_of(
-      model.batch_norms(),
-      [](const models::BatchNormLayer& layer) { return layer.statistics == models::NormStatistics::kBatch; });
-  if (config.distributed.num_ranks() == 1 || !takes_statistics) return Ok{};
+/// Each rank's share is whole micro-batches: padding would count in the statistics of a batch.
+Status check_batch_statistics(const settings::RunConfig& config, const models::Model& model) {
+  const int64_t ranks = config.distributed.num_ranks();
+  if (ranks == 1 || !model.takes_batch_statistics()) return Ok{};
+  const int64_t batch = config.training.global_batch_size,
+                planned = ranks * settings::training_of_rank(config.training, ranks).global_batch_size;
+  if (planned == batch) return Ok{};
   return Error{
       ErrorCode::kInvalidArgument,
-      "the model takes statistics of its micro-batches (BatchNorm), and ranks do not share them in this "
-      "version",
-      "distributed.ranks", "train with one rank"};
+      fmt::format("training.global_batch_size is {}, and {} ranks compute {}: padding would count in "
+                  "the statistics of BatchNorm",
+                  batch, ranks, planned),
+      "training.global_batch_size",
+      fmt::format("set training.global_batch_size={}, or model.norm_statistics=frozen", planned)};
 }
 
 /// Adapters that begin as parts of the weights, which no rank has whole; and scales that are relative to a
@@ -130,7 +133,7 @@ Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepa
                                const runtime::Target& target, const PrepareOptions& options,
                                PlanCache& cache) {
   PLIMSOLL_TRY(check_card_is_known(config));
-  PLIMSOLL_TRY(check_ranks(config, *prepared.model));
+  if (options.purpose == Purpose::kTrain) PLIMSOLL_TRY(check_batch_statistics(config, *prepared.model));
   PLIMSOLL_TRY(check_shared_parameters(config, *prepared.model));
   prepared.memory = options.memory ? *options.memory : read_machine_memory();
   PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));

@@ -140,12 +140,14 @@ Status settle_norm_statistics(const settings::RunConfig& config, models::Model& 
   };
   if (asked != NormStatisticsWord::kAuto && model.batch_norms().empty())
     return wrong("the model has no BatchNorm layer", "leave it out");
-  if (asked == NormStatisticsWord::kBatch && model.adapters())
+  const bool synchronised = asked == NormStatisticsWord::kSynchronised;
+  const bool of_batch = asked == NormStatisticsWord::kBatch || synchronised;
+  if (of_batch && model.adapters())
     return wrong("an adapter's files hold no running statistics", "leave it out, or train without lora");
   std::optional<models::NormStatistics> statistics;
-  if (asked == NormStatisticsWord::kBatch) statistics = models::NormStatistics::kBatch;
+  if (of_batch) statistics = models::NormStatistics::kBatch;
   if (asked == NormStatisticsWord::kFrozen || model.adapters()) statistics = models::NormStatistics::kFrozen;
-  model.set_norm_statistics(statistics);
+  model.set_norm_statistics(statistics, synchronised ? config.distributed.num_ranks() : 1);
   return Ok{};
 }
 

@@ -211,8 +211,10 @@ void describe_training(const RunScope& scope, const Strategy& strategy, const pl
   add_moved(programs.session, planner::runs_per_step(accumulation_of(config, strategy.split), bucket),
             report);
   report.state = settings::state_words(config.training, options.accumulate, config.lora.enabled);
-  for (const models::BatchNormLayer& layer : scope.prepared.model->batch_norms())
+  for (const models::BatchNormLayer& layer : scope.prepared.model->batch_norms()) {
     ++(layer.statistics == models::NormStatistics::kBatch ? report.batch_norms : report.frozen_norms);
+    report.norms_synchronised = layer.ranks > 1;
+  }
   report.recompute_set = programs.recomputed;
   report.recompute = settings::recompute_text(recompute_of(config, strategy), report.recompute_set);
   report.optimizer_in_backward = strategy.optimizer_in_backward;

@@ -185,6 +185,7 @@ Result<checkpoints::CheckpointManifest> Trainer::describe_run() {
   m.plan = plan_checksum(prepared_.programs.session);
   m.isa = isa_;
   m.couples_micro_batch = prepared_.model->couples_micro_batch();
+  m.takes_batch_statistics = prepared_.model->takes_batch_statistics();
   return m;
 }
 

@@ -16,7 +16,7 @@
 namespace plimsoll::e2e {
 
 struct Tensor {
-  std::string dtype;  ///< "F32", "BF16", "F16", "U8"
+  std::string dtype;  ///< "F32", "BF16", "F16", "U8", "I64"
   std::vector<int64_t> shape;
   std::string bytes;
 
@@ -36,7 +36,7 @@ inline Tensor read_entry(const std::string& name, const io::Tree& entry, const s
   Tensor tensor;
   tensor.dtype = entry.find("dtype")->text;
   EXPECT_TRUE(tensor.dtype == "F32" || tensor.dtype == "BF16" || tensor.dtype == "F16" ||
-              tensor.dtype == "U8")
+              tensor.dtype == "U8" || tensor.dtype == "I64")
       << name;
   int64_t elements = 1;
   for (const io::Tree& extent : entry.find("shape")->items) {
@@ -45,7 +45,8 @@ inline Tensor read_entry(const std::string& name, const io::Tree& entry, const s
   }
   const int64_t begin = entry.find("data_offsets")->items.at(0).integer;
   const int64_t end = entry.find("data_offsets")->items.at(1).integer;
-  EXPECT_EQ(end - begin, elements * (tensor.dtype == "F32" ? 4 : tensor.dtype == "U8" ? 1 : 2)) << name;
+  const int64_t bytes = tensor.dtype == "I64" ? 8 : tensor.dtype == "F32" ? 4 : tensor.dtype == "U8" ? 1 : 2;
+  EXPECT_EQ(end - begin, elements * bytes) << name;
   EXPECT_LE(end, static_cast<int64_t>(data.size())) << name;
   tensor.bytes = data.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
   return tensor;

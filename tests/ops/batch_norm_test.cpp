@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/batch_norm_ranks.h"
 #include "ops/image_ops_torch.h"
 #include "ops/op_testing.h"
 
@@ -36,11 +37,12 @@ TEST(BatchNorm, DerivativeWithGivenStatistics) {
 }
 
 /// The statistics of x and then the norm, as models put them.
-std::vector<ValueId> normed(Builder& b, const std::vector<ValueId>& in, bool relu) {
-  const auto [mean, variance] = ops::batch_statistics(b, in[0]);
+std::vector<ValueId> normed(Builder& b, const std::vector<ValueId>& in, bool relu, int64_t ranks = 1) {
+  ops::BatchStatistics of_x = ops::batch_statistics(b, in[0]);
+  if (ranks > 1) of_x = ops::over_ranks(b, of_x, ranks);
   const ValueId residual = in.size() > 3 ? in[3] : ValueId{};
-  return {ops::batch_norm(b, in[0], mean, variance, in[1], in[2], residual,
-                          {.eps = 1e-3, .batch = true, .relu = relu})};
+  return {ops::batch_norm(b, in[0], of_x.mean, of_x.variance, in[1], in[2], residual,
+                          {.eps = 1e-3, .batch = true, .relu = relu, .ranks = ranks})};
 }
 
 double weighted(const Tensors& in, const RefTensor& weights, bool relu) {
@@ -51,18 +53,34 @@ double weighted(const Tensors& in, const RefTensor& weights, bool relu) {
 }
 
 /// Gradients of x, weight, bias and the residual by the op's derivative.
-Tensors gradients_through_batch(Tensors in, const RefTensor& weights, bool relu) {
+Tensors gradients_through_batch(Tensors in, const RefTensor& weights, bool relu, int64_t ranks = 1) {
   in.push_back(weights);
   return evaluate(in, [&](Builder& b, std::vector<ValueId> v) {
     const ValueId dy = v.back();
     v.pop_back();
-    const ValueId y = normed(b, v, relu)[0];
+    const ValueId y = normed(b, v, relu, ranks)[0];
     SingleOpVjp vjp(b, b.graph().op(b.graph().value(y).producer), {dy}, {true, true, true, true, true, true});
     vjp.op().def->vjp(vjp);
     std::vector<ValueId> found = vjp.sums();
     found.erase(found.begin() + 1, found.begin() + 3);  // mean and variance
     return found;
   });
+}
+
+/// With the same values on all ranks they are those of one.
+TEST(BatchNorm, OfSeveralRanksIsThatOfOneWithAllValues) {
+  for (const bool relu : {false, true})
+    for (const bool residual : {false, true}) {
+      Tensors in{normal(kNormedImages, 1), normal(kNormedChannels, 4), normal(kNormedChannels, 5)};
+      if (residual) in.push_back(normal(kNormedImages, 6));
+      const RefTensor weights = normal(kNormedImages, 9);
+      const Tensors one = gradients_through_batch(in, weights, relu);
+      const Tensors three = gradients_through_batch(in, weights, relu, 3);
+      ASSERT_EQ(one.size(), three.size());
+      for (size_t i = 0; i < one.size(); ++i)
+        for (size_t e = 0; e < one[i].data.size(); ++e)
+          EXPECT_NEAR(three[i].data[e], one[i].data[e], 1e-5) << relu << residual << i;
+    }
 }
 
 TEST(BatchNorm, DerivativeThroughTheBatch) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ops/batch_norm.h"
+#include "ops/batch_norm_ranks.h"
 #include "ops/pointwise.h"
 
 namespace plimsoll::models {
@@ -35,10 +36,11 @@ ValueId batch_norm(ir::Builder& b, const Model& model, std::string_view name, Va
   const bool is_batch = call.training && layer.statistics == NormStatistics::kBatch;
   ValueId mean, variance;
   if (is_batch) {
-    const ops::BatchStatistics statistics = ops::batch_statistics(b, x);
+    ops::BatchStatistics statistics = ops::batch_statistics(b, x);
+    if (!statistics.variance.valid()) return {};
+    if (layer.ranks > 1) statistics = ops::over_ranks(b, statistics, layer.ranks);
     mean = statistics.mean, variance = statistics.variance;
-    if (!variance.valid()) return {};
-    const auto count = static_cast<double>(b.type(x).num_elements() / layer.channels);
+    const auto count = static_cast<double>(layer.ranks * b.type(x).num_elements() / layer.channels);
     follow(b, layer, kRunningMean, mean, layer.momentum);
     follow(b, layer, kRunningVariance, variance, layer.momentum * count / (count - 1));
   } else {
@@ -46,7 +48,7 @@ ValueId batch_norm(ir::Builder& b, const Model& model, std::string_view name, Va
     variance = read_running(b, layer, kRunningVariance);
   }
   const ValueId bias = model.read_parameter(b, layer.name + ".bias");
-  const ops::BatchNorm how{.eps = layer.eps, .batch = is_batch, .relu = call.relu};
+  const ops::BatchNorm how{.eps = layer.eps, .batch = is_batch, .relu = call.relu, .ranks = layer.ranks};
   return ops::batch_norm(b, x, mean, variance, model.read_parameter(b, layer.name + ".weight"), bias,
                          call.residual, how);
 }

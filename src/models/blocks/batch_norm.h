@@ -20,8 +20,8 @@ struct BatchNormCall {
 
 /// y = (x - mean) / sqrt(variance + eps) * weight + bias, with the parameters "<name>.weight", "<name>.bias"
 /// of a layer of the model (Model::add_batch_norm). In training with batch statistics mean and (biased)
-/// variance are those of x, and running ← (1 - momentum) running + momentum (mean, unbiased variance);
-/// otherwise they are the running values. x [N, ..., channels].
+/// variance are those of x, or of the x of all of the layer's ranks, and running ← (1 - momentum) running +
+/// momentum (mean, unbiased variance); otherwise they are the running values. x [N, ..., channels].
 [[nodiscard]] ir::ValueId batch_norm(ir::Builder& b, const Model& model, std::string_view name, ir::ValueId x,
                                      const BatchNormCall& call);
 

@@ -1,8 +1,11 @@
 #include "passes/training/sum_over_ranks.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "ir/op_def.h"
+#include "ops/pointwise.h"
 #include "ops/ranks.h"
 #include "ops/shard.h"
 
@@ -40,6 +43,14 @@ std::vector<ir::ValueId> sum_over_ranks(ir::Builder& b, const std::vector<ir::Va
 void sum_state_over_ranks(ir::Builder& b, std::string_view state, int64_t ranks) {
   const auto scope = b.block(ir::kUpdateBlock, "ranks");
   b.assign(state, ops::sum_ranks(b, ops::gather_ranks(b, b.read(state), ranks)));
+}
+
+ir::ValueId average_state_over_ranks(ir::Builder& b, std::string_view state, int64_t ranks) {
+  const auto scope = b.block(ir::kUpdateBlock, "ranks");
+  const ir::ValueId sum = ops::sum_ranks(b, ops::gather_ranks(b, b.read(state), ranks));
+  const ir::ValueId mean = ops::pointwise(b, fmt::format("div(x0,{})", ranks), {sum});
+  b.assign(state, mean);
+  return mean;
 }
 
 }  // namespace plimsoll::passes

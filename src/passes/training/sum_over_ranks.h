@@ -23,4 +23,7 @@ std::vector<ir::ValueId> sum_over_ranks(ir::Builder& b, const std::vector<ir::Va
 /// The same of a state, which holds the sum from here on.
 void sum_state_over_ranks(ir::Builder& b, std::string_view state, int64_t ranks);
 
+/// The mean of a state's values over `ranks`, which it holds from here on.
+ir::ValueId average_state_over_ranks(ir::Builder& b, std::string_view state, int64_t ranks);
+
 }  // namespace plimsoll::passes

@@ -263,7 +263,7 @@ Result<StepGraphs::Written> StepGraphs::eval(const ProgramId& id) {
 }
 
 /// Running statistics that forward writes.
-std::vector<models::Buffer> StepGraphs::averaged_buffers() const {
+std::vector<models::Buffer> StepGraphs::running_buffers() const {
   std::vector<models::Buffer> buffers;
   for (const models::Buffer& buffer : model_.buffers()) {
     const auto is_written = [&](const models::BatchNormLayer& layer) {
@@ -278,7 +278,7 @@ std::vector<models::Buffer> StepGraphs::averaged_buffers() const {
 void StepGraphs::read_averages(Graph& graph) const {
   std::set<std::string, std::less<>> averaged;
   for (const models::Parameter* p : trained_) averaged.insert(p->name);
-  for (const models::Buffer& buffer : averaged_buffers()) averaged.insert(buffer.name);
+  for (const models::Buffer& buffer : running_buffers()) averaged.insert(buffer.name);
   for (const ir::OpId id : graph.order()) {
     ir::Op& op = graph.op(id);
     if (op.def->state != ir::StateAccess::kRead || !averaged.contains(op.attrs.str("name"))) continue;

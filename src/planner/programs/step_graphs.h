@@ -90,7 +90,8 @@ class StepGraphs {
   Status accumulate(const passes::ProgramId& id, Written& written);
   void add_ranks(ir::Builder& b, const std::vector<int64_t>& pieces, std::vector<ir::ValueId>& sums) const;
   Status append_update(ir::Builder& b, const std::vector<ir::ValueId>& gradients) const;
-  [[nodiscard]] std::vector<models::Buffer> averaged_buffers() const;
+  void append_running(ir::Builder& b, const models::Buffer& buffer) const;
+  [[nodiscard]] std::vector<models::Buffer> running_buffers() const;
   void read_averages(ir::Graph& graph) const;
   [[nodiscard]] std::vector<optimizers::Update> updates(const std::vector<ir::ValueId>& gradients) const;
   [[nodiscard]] std::vector<optimizers::RuledUpdate> ruled_updates() const;

@@ -1,5 +1,7 @@
 // The update of a training session: its gradients from the accumulators, over the ranks, and what of it ranks
 // share.
+#include <algorithm>
+
 #include "base/check.h"
 #include "ops/elementwise.h"
 #include "ops/fp8_scaling.h"
@@ -140,14 +142,26 @@ Result<StepGraphs::Written> StepGraphs::update() {
   return written;
 }
 
+/// What the micro-batches of each rank have made of it: ranks average it, so that all go on from one value,
+/// which they have already where their statistics are those of all.
+void StepGraphs::append_running(Builder& b, const models::Buffer& buffer) const {
+  const bool is_common = std::ranges::all_of(
+      model_.batch_norms(), [](const models::BatchNormLayer& layer) { return layer.ranks > 1; });
+  const bool differs = options_.ranks > 1 && !is_common;
+  if (!differs && !options_.optimizer.averages) return;
+  const ir::StateDecl state = models::state_of(buffer);
+  b.graph().declare_state(state);
+  const ValueId value =
+      differs ? passes::average_state_over_ranks(b, state.name, options_.ranks) : b.read(state.name);
+  const auto scope = b.block(ir::kUpdateBlock, "optimizer");
+  if (options_.optimizer.averages) optimizers::append_average(b, buffer.name, value);
+}
+
 Status StepGraphs::append_update(Builder& b, const std::vector<ValueId>& gradients) const {
   const bool draws = options_.optimizer.state.stochastic;
   PLIMSOLL_TRY(optimizers::append_update(b, updates(gradients), options_.optimizer,
                                          draws ? b.state(random_state()) : ValueId{}));
-  if (!options_.optimizer.averages) return Ok{};
-  const auto scope = b.block(ir::kUpdateBlock, "optimizer");
-  for (const models::Buffer& buffer : averaged_buffers())
-    optimizers::append_average(b, buffer.name, b.state(models::state_of(buffer)));
+  for (const models::Buffer& buffer : running_buffers()) append_running(b, buffer);
   return b.status();
 }
 

@@ -372,11 +372,17 @@ std::string norm_lines(const PlanReport& r) {
   std::string out;
   if (r.batch_norms > 0)
     out += fmt::format(
-        "BatchNorm: {} layer{} statistics of the micro-batch. Its size, {}, is part of\n"
+        "BatchNorm: {} layer{} statistics of {} micro-batch. Its size, {}, is part of\n"
         "  what is trained: the planner does not split it. Recomputation, offload,\n"
         "  training.precision=bf16, model.norm_statistics=frozen and models with GroupNorm\n"
         "  or LayerNorm need less memory.\n",
-        r.batch_norms, r.batch_norms == 1 ? " takes" : "s take", r.micro_batch_size);
+        r.batch_norms, r.batch_norms == 1 ? " takes" : "s take",
+        r.norms_synchronised ? "all ranks'"
+        : r.ranks > 1        ? "each rank's own"
+                             : "the",
+        r.micro_batch_size);
+  if (r.batch_norms > 0 && r.ranks > 1 && !r.norms_synchronised)
+    out += "  After each step the running values are averaged over the ranks.\n";
   if (r.frozen_norms > 0)
     out += fmt::format("BatchNorm: {} layer{} running statistics, which stay as they are\n", r.frozen_norms,
                        r.frozen_norms == 1 ? " uses its" : "s use their");

@@ -120,6 +120,7 @@ struct PlanReport {
   int64_t micro_batch_size = 1, grad_accum_steps = 1, threads = 1;
   int64_t offload_out_bytes = 0, offload_in_bytes = 0;  ///< a step, out of the device and into it
   int64_t batch_norms = 0, frozen_norms = 0;  ///< BatchNorm layers by where their statistics come from
+  bool norms_synchronised = false;            ///< of the batch of all ranks
   int64_t ranks = 1;                          ///< of which this is the plan of each
   double network_bytes = 0;                   ///< to or from a rank, in a step
   bool network_described = false;             ///< by distributed.topology

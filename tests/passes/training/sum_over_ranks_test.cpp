@@ -54,6 +54,19 @@ TEST(SumOverRanks, APieceOfASumStaysWhereTheUpdateIsShared) {
   EXPECT_TRUE(ir::verify(graph));
 }
 
+TEST(SumOverRanks, AStateHoldsTheMeanFromThereOn) {
+  ir::Graph graph;
+  graph.name = "update";
+  graph.declare_state({"running_mean", {DType::kF32, {5}}, ir::StateClass::kBuffer});
+  ir::Builder b(graph, ops::find_op);
+  const ir::ValueId mean = average_state_over_ranks(b, "running_mean", 3);
+  ASSERT_TRUE(b.status());
+  EXPECT_THAT(op_names(graph),
+              ElementsAre("state", "gather_ranks", "sum_ranks", "pointwise", "state_assign"));
+  EXPECT_EQ(graph.op(graph.value(mean).producer).attrs.str("expr"), "div(x0,3)");
+  EXPECT_TRUE(ir::verify(graph));
+}
+
 TEST(SumOverRanks, AStateHoldsTheSumFromThereOn) {
   ir::Graph graph;
   graph.name = "update";

@@ -34,6 +34,10 @@ void check_shared_update(const RunConfig& config, std::vector<Error>& errors) {
         fmt::format("distributed.mode is {}, and {} in this version", word(config.distributed.mode), what),
         std::move(hint)));
   };
+  const std::string& offload = config.memory.offload.text;  // empty: a map
+  if (shares_parameters(config.distributed) && offload != "auto" && offload != "none")
+    refuse("memory.offload moves parameters that ranks share",
+           "set memory.offload=none, or distributed.mode=zero2");
   // With zero3 all ranks evaluate, and go back to the best checkpoint.
   if (shares_parameters(config.distributed)) return;
   if (!state_choice(config.training, config.lora.enabled).dtypes.masters) return;
@@ -71,8 +75,6 @@ std::vector<Error> check_distributed(const RunConfig& config) {
            "set training.state.accumulators=fp32, or train with one rank");
   if (!config.debug.dump_dir.empty())
     refuse(several + "debug.dump_dir asks for dumps, which are one rank's", "dump a run of one rank");
-  if (config.memory.offload.text != "auto" && config.memory.offload.text != "none")
-    refuse(several + "memory.offload moves the training state away", "set memory.offload=auto or none");
   if (d.topology.per_node.value_or(d.num_ranks()) < d.num_ranks() && d.topology.inter.bytes_per_second == 0)
     refuse(fmt::format("distributed.topology.per_node is {}, of {} ranks, and nothing says how fast the "
                        "machines are connected",

@@ -118,6 +118,12 @@ int64_t device_budget_bytes(const settings::MemoryBudget& budget, const runtime:
   return static_cast<int64_t>(budget.share * static_cast<double>(target.memory_bytes()));
 }
 
+/// For offload to the disk. Ranks plan by themselves, and would disagree on what the others have left of it.
+std::optional<int64_t> free_disk(const settings::RunConfig& config) {
+  if (config.distributed.num_ranks() > 1) return std::nullopt;
+  return io::free_space(settings::offload_folder(config));
+}
+
 /// What the run is to stay within. The two pools are bounded where the user bounds them, the device where it
 /// has memory of its own. memory.budget is the process's: beside a card the host's side of it.
 std::vector<planner::Budget> budgets_of(const settings::RunConfig& config, const runtime::Target& target,
@@ -136,7 +142,7 @@ std::vector<planner::Budget> budgets_of(const settings::RunConfig& config, const
     budgets.push_back({"memory.host_budget", Bounded::kHost, budget_bytes(m.host_budget, memory)});
   if (!automatic(m.disk_budget))
     budgets.push_back({"memory.disk_budget", Bounded::kDisk, m.disk_budget.bytes});
-  else if (const auto free = io::free_space(settings::offload_folder(config)); free && target.is_in_process())
+  else if (const auto free = free_disk(config); free && target.is_in_process())
     budgets.push_back({"memory.disk_budget", Bounded::kDisk, *free, /*automatic=*/true});
   if (target.memory_bytes() > 0)
     budgets.push_back({settings::planned_card(config)        ? planner::kCardOfProfile

@@ -138,6 +138,24 @@ TEST_F(Zero, GivesThemHoweverAStepIsCarriedOut) {
   }
 }
 
+/// Each rank moves what it holds to the host's memory, or to a file of its own.
+TEST_F(Zero, GivesThemWithOffload) {
+  const std::string disk =
+      "'memory.offload={optimizer: disk, gradients: disk, parameters: disk, activations: disk}'";
+  const std::string host =
+      "runtime.device=discrete runtime.discrete.seed=7 "
+      "'memory.offload={optimizer: host, gradients: host, parameters: host}'";
+  for (const int ranks : {2, 3}) {
+    const Left ddp = left(ranks, "ddp");
+    for (const char* mode : {"ddp", "zero1", "zero2"})
+      for (const std::string& how : {disk, host, host + " memory.update_on_host=true"}) {
+        const Left moved = left(ranks, mode, how);
+        EXPECT_TRUE(moved.model == ddp.model && moved.state == ddp.state) << ranks << mode << how;
+        EXPECT_EQ(moved.events, ddp.events) << ranks << mode << how;
+      }
+  }
+}
+
 TEST_F(Zero, GivesThemForAverages) { expect_same(2, "training.ema_decay=0.9"); }
 
 TEST_F(Zero, ResumesFromAnyModeAndNumberOfRanks) {

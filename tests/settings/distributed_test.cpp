@@ -32,7 +32,6 @@ TEST(Distributed, WhatRanksCannotHaveIsRefused) {
   EXPECT_THAT(refusal_of_ranks({"distributed.rank=2"}), HasSubstr("distributed.rank is 2, of 2 ranks"));
   EXPECT_THAT(refusal_of_ranks({"debug.dump_dir=dump"}), HasSubstr("debug.dump_dir"));
   EXPECT_THAT(refusal_of_ranks({"runtime.device=cuda"}), HasSubstr("runtime.device is cuda"));
-  EXPECT_THAT(refusal_of_ranks({"memory.offload={optimizer: disk}"}), HasSubstr("memory.offload"));
   EXPECT_THAT(refusal_of_ranks({"memory.optimizer_in_backward=true", "training.max_grad_norm=0"}),
               HasSubstr("the ranks add their gradients first"));
   EXPECT_THAT(refusal_of_ranks({"training.state.accumulators=bf16"}),
@@ -81,6 +80,9 @@ TEST(Distributed, WhatASharedUpdateCannotHaveIsRefused) {
   EXPECT_THAT(refusal({"training.precision=bf16", masters, "training.load_best_model_at_end=true",
                        "data.eval=b.npy", "training.eval_steps=2", "output.save_steps=2"}),
               HasSubstr("masters of the best checkpoint"));
+  const std::string offload = "memory.offload={optimizer: disk}";
+  EXPECT_THAT(refusal_of_ranks({"distributed.mode=zero3", offload}), HasSubstr("memory.offload"));
+  EXPECT_TRUE(parse_ranks({"distributed.ranks=2", "distributed.mode=zero2", offload}));
   const auto shared =
       parse_ranks({"distributed.ranks=2", "distributed.mode=zero1", "training.ema_decay=0.9"});
   ASSERT_TRUE(shared) << shared.error().message();

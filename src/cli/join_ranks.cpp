@@ -51,13 +51,17 @@ ranks::Launch named_launch(const settings::DistributedSettings& d,
 /// `found`: what the environment says.
 Result<std::optional<ranks::Launch>> find_launch(const RunArguments& arguments,
                                                  std::optional<ranks::Launch> found) {
-  const auto config =
-      settings::load_run_config(arguments.file, arguments.overrides, settings::RunUse::kTraining);
-  if (!config && found) return config.error();
-  if (!config) return found;  // load_run tells
-  const settings::DistributedSettings& d = config->distributed;
+  const auto loaded = settings::load_distributed(arguments.file, arguments.overrides);
+  if (!loaded && found) return loaded.error();
+  if (!loaded) return found;  // load_run tells
+  const settings::DistributedSettings& d = *loaded;
   if (d.launcher == "none") return std::optional<ranks::Launch>();
   if (settings::names_rank(d) && d.ranks && *d.ranks > 1) return std::optional(named_launch(d, found));
+  if (found && d.rank)
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("distributed.rank is {}, and {} says which rank a process is", *d.rank, found->source),
+        "distributed.rank", "leave it out, or set distributed.ranks to their number too"};
   if (found && d.ranks && *d.ranks != found->ranks)
     return Error{
         ErrorCode::kInvalidArgument,
@@ -123,6 +127,7 @@ Result<std::unique_ptr<ranks::Group>> join_ranks(RunArguments& arguments) {
   auto group = ranks::Group::join(
       **launch,
       {.deadline_seconds = deadline_seconds(), .build = build(), .mpi = *mpi, .end_process = end_process});
+  if (!group && group.error().code == ErrorCode::kInvalidArgument) return told(group.error());
   if (group && (*launch)->rank == 0)
     note(fmt::format("{} started {} ranks: each computes a share of every step", (*launch)->source,
                      (*launch)->ranks));

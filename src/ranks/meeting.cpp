@@ -31,7 +31,8 @@ struct Address {
 };
 
 Error cannot_meet(std::string_view what) {
-  return {ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno)), "connection between ranks"};
+  return {ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno)), "connection between ranks",
+          "distributed.address is an address of rank 0's machine and a free port of it"};
 }
 
 /// An abstract name: the first byte is 0.

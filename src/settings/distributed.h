@@ -1,11 +1,17 @@
 // Rules between the settings of several ranks and those of the rest of a run.
 #pragma once
 
+#include <span>
+#include <string>
 #include <vector>
 
 #include "settings/run_config.h"
 
 namespace plimsoll::settings {
+
+/// The section alone, as a run file and its overrides give it. The rest is not checked: a launcher may know
+/// the number of ranks that its checks need. Errors: as load_run_config, where a value cannot be read.
+Result<DistributedSettings> load_distributed(const std::string& path, std::span<const std::string> overrides);
 
 /// What a run of several ranks cannot have beside them, one error each. Empty for one rank.
 std::vector<Error> check_distributed(const RunConfig& config);

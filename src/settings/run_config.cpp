@@ -11,6 +11,7 @@
 #include "datasets/permutation.h"
 #include "io/file.h"
 #include "io/yaml.h"
+#include "settings/distributed.h"
 #include "settings/follow_ons.h"
 #include "settings/run_config_checks.h"
 #include "settings/run_document.h"
@@ -298,17 +299,37 @@ Result<RunConfig> parse_recorded_run(std::string_view text, const std::string& s
   return parse(text, source, {}, Idle::kPassed, RunUse::kPlan);
 }
 
+namespace {
+
+Result<std::string> read_run_file(const std::string& path) {
+  auto text = io::read_small_file(path, io::TreeLimits{}.max_bytes, ErrorCode::kInvalidArgument);
+  if (text) return text;
+  // Whatever keeps a run file from being read, it is the command line that named it.
+  Error error = std::move(text).error();
+  error.code = ErrorCode::kInvalidArgument;
+  error.what = "run file: " + error.what;
+  return error;
+}
+
+}  // namespace
+
 Result<RunConfig> load_run_config(const std::string& path, std::span<const std::string> overrides,
                                   RunUse use) {
-  auto text = io::read_small_file(path, io::TreeLimits{}.max_bytes, ErrorCode::kInvalidArgument);
-  if (!text) {
-    // Whatever keeps a run file from being read, it is the command line that named it.
-    Error error = std::move(text).error();
-    error.code = ErrorCode::kInvalidArgument;
-    error.what = "run file: " + error.what;
-    return error;
-  }
-  return parse_run_config(*text, path, overrides, use);
+  PLIMSOLL_ASSIGN(const std::string text, read_run_file(path));
+  return parse_run_config(text, path, overrides, use);
+}
+
+Result<DistributedSettings> load_distributed(const std::string& path,
+                                             std::span<const std::string> overrides) {
+  PLIMSOLL_ASSIGN(const std::string text, read_run_file(path));
+  auto document = io::parse_yaml(text);
+  if (!document) return std::move(document).error().at(path);
+  RunConfig config;
+  GivenSettings given;
+  RunErrors errors;
+  errors.add(read_documents(*document, path, overrides, config, given).errors);
+  if (!errors.empty()) return errors.take();
+  return config.distributed;
 }
 
 std::optional<BatchSplit> fixed_batch_split(const TrainingSettings& training) {

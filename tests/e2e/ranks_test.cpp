@@ -37,6 +37,7 @@ TEST_F(Ranks, BitsDependOnTheirNumberAlone) {
              {"again", "", ""},
              {"two threads", "runtime.threads=2", ""},
              {"micro-batches", "training.micro_batch_size=1", ""},
+             {"micro-batches that do not divide the batch", "training.micro_batch_size=2", ""},
              {"recompute", "memory.recompute=full", ""},
              {"through slots", "", "PLIMSOLL_RANKS_STAGED=1"},
              {"an adversary", "runtime.device=discrete runtime.discrete.seed=7 runtime.discrete.check=true",

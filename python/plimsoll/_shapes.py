@@ -34,9 +34,16 @@ def axis_of(x: Value, dim: Any) -> int:
     return int(dim) % x.ndim
 
 
-def _integers(args: Tuple[Any, ...]) -> List[int]:
-    items = args[0] if len(args) == 1 and not hasattr(args[0], "__index__") else args
+def integers(items: Any) -> List[int]:
+    """Errors: SettingError where one is no integer; 2.5 is not cut down to 2."""
+    for item in items:
+        if isinstance(item, bool) or not hasattr(item, "__index__"):
+            raise SettingError(f"{item!r} is not an integer", "sizes and axes are integers: n // 2, not n / 2")
     return [int(item) for item in items]
+
+
+def _integers(args: Tuple[Any, ...]) -> List[int]:
+    return integers(args[0] if len(args) == 1 and hasattr(args[0], "__iter__") else args)
 
 
 def reshape(x: Any, *shape: Any) -> Value:
@@ -117,7 +124,7 @@ def split(x: Any, sizes: Union[int, Sequence[int]], dim: int = 0) -> List[Value]
             raise SettingError(f"split: the size is {size}")
         parts = [min(size, total - first) for first in range(0, total, size)]
     else:
-        parts = [int(size) for size in sizes]
+        parts = integers(sizes)
     return [x] if len(parts) == 1 else current().op("split", [x], {"sizes": parts, "axis": at}, len(parts))
 
 
@@ -195,7 +202,7 @@ def flip(x: Any, dim: int) -> Value:
 
 def full(shape: Sequence[int], fill: Any) -> Value:
     """A float32 tensor filled with one number."""
-    return append("full", [], shape=[int(size) for size in shape], value=float(fill))
+    return append("full", [], shape=integers(shape), value=float(fill))
 
 
 def zeros(shape: Sequence[int]) -> Value:

@@ -124,9 +124,9 @@ def plan(module: Union[Module, str, "os.PathLike[str]"], inputs: Optional[Inputs
                            "derive from plimsoll.Module; plimsoll.torch.plan takes modules of PyTorch")
     if overrides is not None:
         raise SettingError("plan: overrides apply to run files only", "for a module give settings=")
-    declared = {name: input_type(name, item) for name, item in (inputs or {}).items()}
-    if not declared:
-        raise SettingError("plan: there are no inputs", 'inputs={"x": ((16, 7), "float32")}')
+    if not isinstance(inputs, Mapping) or not inputs:
+        raise SettingError("plan: there are no inputs by name", 'inputs={"x": ((16, 7), "float32")}')
+    declared = {name: input_type(name, item) for name, item in inputs.items()}
     with _trace.active(_trace.Trace(module)) as trace:
         parameters = parameters_by_name(module)
         values = {name: trace.input(name, shape, dtype) for name, (shape, dtype) in declared.items()}
@@ -169,13 +169,10 @@ def input_type(name: str, item: Any) -> Tuple[Tuple[int, ...], str]:
     kind = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype).replace("torch.", "")
     if kind not in _DTYPES:
         raise SettingError(f"inputs: the type of {name} is {kind!r}", nearest(str(kind), _DTYPES, "types"))
-    try:
-        sizes = tuple(int(size) for size in (shape if hasattr(shape, "__iter__") else (shape,)))
-    except (TypeError, ValueError):
-        raise SettingError(f"inputs: the shape of {name} is {shape!r}", "sizes are positive integers") from None
-    if any(size < 1 for size in sizes):
+    sizes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    if any(isinstance(size, bool) or not hasattr(size, "__index__") or size < 1 for size in sizes):
         raise SettingError(f"inputs: the shape of {name} is {list(sizes)}", "sizes are positive integers")
-    return sizes, kind
+    return tuple(int(size) for size in sizes), kind
 
 
 def _forward(module: Module, values: Dict[str, Any]) -> Any:

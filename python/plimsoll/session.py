@@ -120,8 +120,8 @@ class Session:
         if lr is not None and not (isinstance(lr, (int, float)) or hasattr(lr, "__float__")):
             raise SettingError(f"step: lr is {lr!r}, expected a number")
         rate = math.nan if lr is None else float(lr)
-        if lr is not None and not 0.0 <= rate < math.inf:
-            raise SettingError(f"step: lr is {lr!r}, expected a finite number of at least 0")
+        if lr is not None and math.isnan(rate):
+            raise SettingError(f"step: lr is {lr!r}, expected a number")
         with self._used() as handle:
             if self._views:
                 raise SettingError("step: a view of a parameter is open", "leave its with-block first")

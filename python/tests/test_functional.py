@@ -129,7 +129,9 @@ class Refused(unittest.TestCase):
 
     def test_by_name_with_what_came(self):
         for function, word in ((lambda x: x[9], "index 9"), (lambda x: x.unsqueeze(3), "dim 3"), (lambda x: pl.stack([x, x], dim=-4), "dim -4"), (lambda x: x.sum(dim=3), "dim 3"), (lambda x: x @ x, "matmul"),
-                               (lambda x: x.reshape(5, 5), "reshape"), (lambda x: x[4:2], "slice"),
+                               (lambda x: x.reshape(5, 5), "reshape"),
+                               (lambda x: x.reshape(4 / 2, 12), "2.0 is not an integer"), (lambda x: x.reshape("24"), "integer"),
+                               (lambda x: x.permute(0.0, 1), "integer"), (lambda x: pl.split(x, [1.5, 4.5], dim=1)[0], "integer"), (lambda x: x[4:2], "slice"),
                                (lambda x: pl.gelu(x, "erf"), "approximate"), (lambda x: x + "a", "str"),
                                (lambda x: pl.attention(x, x, x, layout="x"), "layout"), (lambda x: x * float("nan"), "finite"),
                                (lambda x: x + pl.Parameter((6,)), "no parameter of the module")):

@@ -91,6 +91,9 @@ class Plan(unittest.TestCase):
             (lambda: pl.plan(nets.Net(), inputs={**inputs, "z": ((1,), "float32")}), "z"),
             (lambda: pl.plan(nets.Net(), inputs={"x": ((16, 7), "float33"), "y": ((16, 1), "float32")}), "float32"),
             (lambda: pl.plan(nets.Net(), inputs={"x": ((16, 0), "float32"), "y": ((16, 1), "float32")}), "x"),
+            *((lambda size=size: pl.plan(nets.Net(), inputs={**inputs, "x": ((size, 7), "float32")}), "shape of x")
+              for size in (16.5, 16.0, True, "16", None, -16)),
+            (lambda: pl.plan(nets.Net(), inputs=[1]), "inputs"),
             (lambda: pl.plan(nets.Net(), inputs={"x": (16, 8), "y": ((16, 1), "float32")}), "x"),
             (lambda: pl.plan(nets.Net(), inputs={"x": ((16, 8), "float32"), "y": ((16, 1), "float32")}), "linear"),
             (lambda: pl.plan(nets.Net()), "inputs"),

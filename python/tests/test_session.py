@@ -52,6 +52,13 @@ class Steps(unittest.TestCase):
             with self.assertRaises((pl.SettingError, pl.DataError)):
                 one.step(whole, accumulate=2)
 
+    def test_rates_that_no_weight_survives_are_refused(self):
+        with pl.Session(nets.plan(), seed=0) as session:
+            for lr in (-1, 1e300, 1e7, float("inf"), float("nan"), "a"):
+                with self.assertRaisesRegex(pl.SettingError, "lr is"):
+                    session.step(nets.batch(), lr=lr)
+            self.assertEqual(session.step(nets.batch(), lr=np.float32(1e-3)).index, 1)
+
     def test_evaluate_and_gradients_change_nothing(self):
         plan = nets.plan(net=nets.Net(p=0.2))
         with pl.Session(plan, seed=0) as one, pl.Session(plan, seed=0) as other:

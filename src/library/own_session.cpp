@@ -132,8 +132,10 @@ Error OwnSession::diverged(double loss, double norm) const {
 
 Result<OwnStep> OwnSession::step(const Batch& batch, std::optional<double> learning_rate, int64_t count) {
   const double start = now_seconds();
-  if (learning_rate && !(std::isfinite(*learning_rate) && *learning_rate >= 0))
-    return invalid(fmt::format("lr is {}, expected a number from 0 on", *learning_rate));
+  constexpr double kLargestRate = 1e6;  // as training.learning_rate
+  if (learning_rate && !(*learning_rate >= 0 && *learning_rate <= kLargestRate))
+    return invalid(
+        fmt::format("step: lr is {}, expected a number from 0 to {:.0f}", *learning_rate, kLargestRate));
   PLIMSOLL_ASSIGN(const BatchParts parts, BatchParts::of(batch, plan_->trace(), count));
   OwnStep step{
       .index = counters_.steps + 1, .learning_rate = rate_of(learning_rate), .loss_scale = loss_scale()};

@@ -1,5 +1,6 @@
 // Causal language modelling: each token predicts the next.
 #include "datasets/causal_source.h"
+#include "models/classifier.h"
 #include "models/language_model.h"
 #include "ops/loss.h"
 #include "tasks/task_list.h"
@@ -76,6 +77,9 @@ Result<std::unique_ptr<Task>> make_causal(const TaskInputs& inputs) {
 }
 
 Status check_causal(const io::ConfigJson& model) {
+  if (models::is_image_model(model))
+    return Error{ErrorCode::kInvalidArgument, "task is causal_lm, and the model reads images", model.source(),
+                 "set task=image_classification, or name a causal language model"};
   if (!io::is_sequence_classifier(model)) return Ok{};
   return Error{ErrorCode::kInvalidArgument, "task is causal_lm, and the model has the head of a classifier",
                model.source(), "set task=sequence_classification, or name a causal language model"};

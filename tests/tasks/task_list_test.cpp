@@ -36,6 +36,10 @@ TEST(TaskList, RefusesAnotherTasksHead) {
   const auto refused = choose_task("causal_lm", model_with("LlamaForSequenceClassification"));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  const auto images =
+      choose_task("causal_lm", *io::parse_config_json(R"({"model_type": "vit"})", "config.json"));
+  ASSERT_FALSE(images);
+  EXPECT_EQ(images.error().hint, "set task=image_classification, or name a causal language model");
   EXPECT_FALSE(choose_task("image_captioning", model_with("LlamaForCausalLM")));
 }
 

@@ -15,10 +15,17 @@ bool are_the_models(const std::vector<std::string>& names, const corpora::LabelS
   return found.largest < static_cast<float>(names.size());
 }
 
+/// Whether the settings want other classes than the model has.
+bool says_otherwise(const corpora::LabelRequest& request) {
+  const std::vector<std::string>& own = request.config.names;
+  const bool other_count = request.num_labels && *request.num_labels != static_cast<int64_t>(own.size());
+  return other_count || (!request.names.empty() && request.names != own);
+}
+
 }  // namespace
 
 Result<corpora::LabelRequest> image_label_request(const settings::RunConfig& config,
-                                                  const io::ConfigJson& model, bool binding) {
+                                                  const io::ConfigJson& model, bool training) {
   PLIMSOLL_ASSIGN(corpora::LabelRequest request, label_request(config, model));
   if (request.problem && *request.problem != io::ProblemType::kSingleLabel)
     return Error{ErrorCode::kInvalidArgument,
@@ -26,17 +33,18 @@ Result<corpora::LabelRequest> image_label_request(const settings::RunConfig& con
                      ", and images have one label each",
                  "classification.problem_type", "leave it out"};
   request.problem = io::ProblemType::kSingleLabel;
-  request.whole = binding && io::is_image_classifier(model);
+  request.whole = io::is_image_classifier(model);
+  if (training && says_otherwise(request)) request.whole = false;
   if (!request.whole) request.config.names.clear();
   return request;
 }
 
 Result<io::Labels> image_labels(const settings::RunConfig& config, const io::ConfigJson& model,
                                 const corpora::LabelSummary& found, bool training) {
-  PLIMSOLL_ASSIGN(corpora::LabelRequest request, image_label_request(config, model, /*binding=*/true));
-  const bool says_otherwise = !request.names.empty() && request.names != request.config.names;
-  if (training && (says_otherwise || !are_the_models(request.config.names, found))) {
-    PLIMSOLL_ASSIGN(request, image_label_request(config, model, /*binding=*/false));
+  PLIMSOLL_ASSIGN(corpora::LabelRequest request, image_label_request(config, model, training));
+  if (training && !are_the_models(request.config.names, found)) {
+    request.whole = false;
+    request.config.names.clear();
   }
   PLIMSOLL_ASSIGN(io::Labels labels, corpora::resolve_labels(request, found));
   if (!request.whole && request.names.empty() && found.names) corpora::sort_class_names(labels.names);

@@ -9,11 +9,11 @@
 
 namespace plimsoll::preprocessing {
 
-/// What is said of the classes before the data is known. `binding`: the model's head has them, and no example
-/// changes them. Errors: kBadData of config.json's fields; kInvalidArgument for another problem than one
-/// label an image.
+/// What is said of the classes before the data is known. The classes of the model's head are binding, but not
+/// in a training whose settings name others or another number. Errors: kBadData of config.json's fields;
+/// kInvalidArgument for another problem than one label an image.
 Result<corpora::LabelRequest> image_label_request(const settings::RunConfig& config,
-                                                  const io::ConfigJson& model, bool binding);
+                                                  const io::ConfigJson& model, bool training);
 
 /// The classes, by what has been seen of the data. A training takes them from its own images: where they are
 /// the model's classes, in the model's order; any others are new classes, sorted (sort_class_names). An

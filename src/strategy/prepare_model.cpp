@@ -63,7 +63,7 @@ Status settle_classes(const settings::RunConfig& config, const io::ConfigJson& m
       return Ok{};
     }
   PLIMSOLL_ASSIGN(const corpora::LabelRequest request,
-                  preprocessing::image_label_request(config, model, /*binding=*/true));
+                  preprocessing::image_label_request(config, model, look.train));
   PLIMSOLL_ASSIGN(corpora::EarlyLabels early, corpora::labels_without_data(request));
   options.labels = std::move(early.labels);
   return Ok{};

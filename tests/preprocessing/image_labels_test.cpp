@@ -68,6 +68,20 @@ TEST(ImageLabels, SettingsNameThem) {
   EXPECT_THAT(labels->names, ElementsAre("cat", "dog", "emu"));
 }
 
+TEST(ImageLabels, SettingsOverruleTheModelsHeadInATrainingAlone) {
+  settings::RunConfig names, count, same;
+  names.classification.label_names = {"cat", "dog", "emu"};
+  count.classification.num_labels = 3;
+  same.classification.num_labels = 2;
+  for (const auto& [run, is_whole] : {std::pair{&names, false}, {&count, false}, {&same, true}}) {
+    const auto training = image_label_request(*run, config_of(kWhole), /*training=*/true);
+    ASSERT_TRUE(training);
+    EXPECT_EQ(training->whole, is_whole);
+    EXPECT_TRUE(corpora::labels_without_data(*training)) << "before the images are listed";
+    EXPECT_TRUE(image_label_request(*run, config_of(kWhole), /*training=*/false)->whole);
+  }
+}
+
 TEST(ImageLabels, AnotherProblemIsRefused) {
   settings::RunConfig run;
   run.classification.problem_type = "multi_label";

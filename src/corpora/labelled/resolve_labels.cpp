@@ -27,7 +27,7 @@ Result<int64_t> said_count(const LabelRequest& r) {
   if (r.whole && count > 0 && count != own)
     return contradiction(fmt::format("the settings have {} labels, the model's head {}", count, own),
                          "leave classification.num_labels and label_names to the model, or begin with a "
-                         "causal model, which gets a new head");
+                         "model without a classifier's head, which gets a new one");
   return r.whole ? own : count;
 }
 

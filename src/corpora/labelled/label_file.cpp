@@ -15,6 +15,7 @@
 #include "corpora/reasons.h"
 #include "io/checksum.h"
 #include "io/json.h"
+#include "tokenizers/unicode.h"
 
 namespace plimsoll::corpora {
 namespace {
@@ -45,9 +46,14 @@ datasets::shard::TableLayout layout_of(int64_t width, int64_t entries) {
           .entries_per_block = entries_per_block(width)};
 }
 
+/// Paths need not be UTF-8, and JSON is.
 io::Tree list_of(const std::vector<std::string>& texts) {
   std::vector<io::Tree> items;
-  for (const std::string& text : texts) items.push_back(io::Tree::of(text));
+  for (const std::string& text : texts) {
+    std::string repaired;
+    tokenizers::append_repaired(text, repaired);
+    items.push_back(io::Tree::of(std::move(repaired)));
+  }
   return io::Tree::list(std::move(items));
 }
 

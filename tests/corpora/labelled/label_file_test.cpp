@@ -51,6 +51,20 @@ TEST(LabelFile, HoldsManyEntries) {
   EXPECT_EQ(i, kCount);
 }
 
+TEST(LabelFile, PathsNeedNotBeUtf8) {
+  const io::TemporaryFolder folder;
+  auto writer = LabelFileWriter::create(folder.path("a.labels"), {"class \xff\xfe"});
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE(writer->add(named("n"), 0, 1));
+  ASSERT_TRUE(writer->finish(7));
+  const auto file = LabelFile::open(folder.path("a.labels"));
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_TRUE(file->visit([&](const LabelEntry& entry) -> Status {
+    EXPECT_EQ(file->place(entry), "class \xEF\xBF\xBD\xEF\xBF\xBD: line 1");
+    return Ok{};
+  }));
+}
+
 TEST(LabelFile, AllLabelsAreAsLongAsTheFirst) {
   const io::TemporaryFolder folder;
   auto writer = LabelFileWriter::create(folder.path("a.labels"), {"x.jsonl"});

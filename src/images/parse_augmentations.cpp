@@ -106,7 +106,12 @@ std::span<const Definition> definitions() {
   return kDefinitions;
 }
 
-Error wrong_augmentation(std::string what, std::string hint = {}) {
+constexpr const char* kForm =
+    "write names, or names with parameters: [flip, {color_jitter: {brightness: 0.4}}]; a parameter that is "
+    "left "
+    "out has a default";
+
+Error wrong_augmentation(std::string what, std::string hint = kForm) {
   return {.code = ErrorCode::kInvalidArgument,
           .what = std::move(what),
           .where = "data.images.augment",

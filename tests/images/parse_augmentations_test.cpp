@@ -46,7 +46,8 @@ TEST(ParseAugmentations, JitterTakesNumbersAndRanges) {
 TEST(ParseAugmentations, RefusesByName) {
   EXPECT_THAT(list_refusal(R"(["flipp"])"), HasSubstr("no augmentation flipp / the nearest is flip"));
   EXPECT_THAT(list_refusal(R"([{"flip": {"q": 1}}])"), HasSubstr("flip has no parameter q"));
-  EXPECT_THAT(list_refusal(R"([{"flip": {"p": 2}}])"), HasSubstr("p is 2, expected a number from 0 to 1"));
+  EXPECT_THAT(list_refusal(R"([{"flip": {"p": 2}}])"),
+              HasSubstr("p is 2, expected a number from 0 to 1 / write names, or"));
   EXPECT_THAT(list_refusal(R"([{"color_jitter": {"hue": 0.6}}])"), HasSubstr("hue is 0.6"));
   EXPECT_THAT(list_refusal(R"([{"random_resized_crop": {"scale": [0.5, 0.1]}}])"), HasSubstr("scale is"));
   EXPECT_THAT(list_refusal(R"([{"random_resized_crop": {"scale": [0, 1]}}])"), HasSubstr("scale is"));

@@ -63,11 +63,12 @@ Status MergeChanges::add_adapter(const std::string& directory, double weight) {
   spec.lora_dropout = 0;
   io::ConfigJson config(base_.config().fields(), base_.config().source());
   models::fit_vocabulary(spec, config);
-  PLIMSOLL_ASSIGN(const auto model, models::make_language_model(config));
+  PLIMSOLL_ASSIGN(const auto model, models::make_model(config));
   if (spec.resized && (!is_alone_ || weight != 1))
     return refused("an adapter that brings a vocabulary of its own is merged alone, with the weight 1",
                    directory, "merge it first, and the others onto what comes of it");
-  if (spec.resized) vocab_size_ = model->vocab_size();
+  if (const models::LanguageModel* language = models::as_language_model(*model); spec.resized && language)
+    vocab_size_ = language->vocab_size();
   PLIMSOLL_ASSIGN(const std::string type, base_.config().model_type());
   if (auto added = models::add_adapters(*model, spec, type, /*strict=*/false); !added)
     return io::of_adapter(std::move(added).error(), directory);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "corpora/images/image_files.h"
 #include "image_run.h"
@@ -120,6 +121,35 @@ TEST(Images, OtherClassesGetAFreshHead) {
   EXPECT_EQ(config->find("id2label")->find("1")->text, "rose");
 }
 
+TEST(Images, LabelNamesGiveTheClassesAnotherOrder) {
+  const Folder folder;
+  write_run(folder, "classification: {label_names: [red, blue]}\n");
+  ASSERT_EQ(folder.run("plan run.yaml").exit_code, 0) << "no image is listed yet";
+  const Outcome outcome = folder.run("train run.yaml training.max_steps=1");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(io::parse_json(folder.read("out/final/config.json"))->find("id2label")->find("0")->text, "red");
+}
+
+TEST(Images, AdaptersAreMerged) {
+  const Folder folder;
+  write_run(folder);
+  ASSERT_EQ(folder.run("train run.yaml output.dir=base").exit_code, 0);
+  const Outcome trained = folder.run(
+      "train run.yaml model.config=null model.path=base/final \"lora={r: 2, target_modules: "
+      "[query, dense]}\" training.learning_rate=0.1");
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Outcome merged = folder.run("merge --model base/final --adapter out/final --output merged");
+  ASSERT_EQ(merged.exit_code, 0) << merged.err;
+  const auto logit = [&](const std::string& model) {
+    const Outcome answer = folder.run("predict " + model + " --data eval/red/1.png");
+    EXPECT_EQ(answer.exit_code, 0) << answer.err;
+    return io::parse_json(answer.out)->find("logits")->items[0].number;
+  };
+  const double own = logit("--model merged"), beside = logit("--model base/final --adapter out/final");
+  EXPECT_NEAR(own, beside, 1e-4 * std::abs(beside));
+  EXPECT_GT(std::abs(own - logit("--model base/final")), 1e-2);
+}
+
 TEST(Images, DumpsNameTensorsAsFilesDo) {
   const Folder folder;
   write_run(folder);
@@ -147,6 +177,9 @@ TEST(Images, WhatIsWrongIsNamed) {
   const Outcome size = folder.run("plan run.yaml data.images.size=17");
   EXPECT_EQ(size.exit_code, 2);
   EXPECT_THAT(size.err, HasSubstr("17 x 17"));
+  const Outcome text = folder.run("plan run.yaml task=causal_lm");
+  EXPECT_EQ(text.exit_code, 2);
+  EXPECT_THAT(text.err, HasSubstr("set task=image_classification"));
   const Outcome idle = folder.run("plan run.yaml \"model={preset: gpt2}\" data.images.size=17");
   EXPECT_EQ(idle.exit_code, 2);
   EXPECT_THAT(idle.err, HasSubstr("data.images.size"));

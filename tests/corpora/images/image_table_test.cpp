@@ -56,6 +56,10 @@ TEST_F(ImageTableTest, RefusesWithTheRow) {
   EXPECT_THAT(refusal("{\"image\": \"a.png\", \"label\": [0, 1]}\n"), HasSubstr("label is [0, 1]"));
   EXPECT_THAT(refusal("{\"image\": \"a.png\",\n"), HasSubstr("line 1"));
   EXPECT_THAT(refusal("words", "t.txt"), HasSubstr("names no images with labels"));
+  ImageEntries none;
+  const Status missing = add_image_table(folder_.path("missing"), {}, none);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().what, "there is no such file or folder");
 }
 
 TEST_F(ImageTableTest, SkipsAndCountsWhereAsked) {

@@ -33,14 +33,14 @@ ops::Precision pass_precision(Precision precision) {
   return ops::Precision::kF32;
 }
 
-/// What a pattern without stars may be: parts in a row of a name.
+/// What a pattern without stars may be: parts in a row of a name, but not a layer's number by itself.
 std::vector<std::string> parts_in_a_row(const std::vector<std::string>& names) {
   std::set<std::string> parts;
   for (const std::string& name : names)
     for (size_t begin = 0; begin < name.size();) {
       for (size_t end = begin; end < name.size(); ++end) {
         end = std::min(name.find('.', end), name.size());
-        parts.insert(name.substr(begin, end - begin));
+        if (name[begin] < '0' || name[begin] > '9') parts.insert(name.substr(begin, end - begin));
       }
       begin = std::min(name.find('.', begin), name.size()) + 1;
     }

@@ -71,7 +71,10 @@ Status run_fuse_head_loss(PassState& s) {
 }
 
 Status run_small_m(PassState& s) {
-  PLIMSOLL_ASSIGN(const auto report, small_m(s.graph, {.keep = s.keep, .most_rows = s.options.small_m}));
+  PLIMSOLL_ASSIGN(const auto report,
+                  small_m(s.graph, {.keep = s.keep,
+                                    .most_rows = s.options.small_m,
+                                    .multiplied = ops::stored_dtype(s.options.precision)}));
   return follow_report(s, report.replaced);
 }
 

@@ -169,6 +169,8 @@ TEST(Lora, MergesAndGenerates) {
   ASSERT_EQ(one.exit_code, 0) << one.err;
   const auto ids = [](const std::string& out) { return out.substr(out.find("\"ids\""), 60); };
   EXPECT_EQ(ids(one.out), ids(two.out));
+  const Outcome in_bf16 = folder.run("generate --dtype bf16 --model base/final --adapter out/final" + prompt);
+  EXPECT_EQ(in_bf16.exit_code, 0) << in_bf16.err << "the adapter lies in fp32 beside a model in bf16";
   for (const char* named : {"--model out", "--model out/final", "--model base --adapter out"}) {
     const Outcome opened = folder.run(std::string("generate ") + named + prompt);
     EXPECT_EQ(opened.exit_code, 0) << opened.err;

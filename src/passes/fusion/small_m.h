@@ -11,7 +11,8 @@ namespace plimsoll::passes {
 
 struct FewRowsOptions {
   std::span<const ir::ValueId> keep = {};
-  int64_t most_rows = 0;  ///< linear maps of at most so many rows are replaced
+  int64_t most_rows = 0;                   ///< linear maps of at most so many rows are replaced
+  ir::DType multiplied = ir::DType::kF32;  ///< what products round their operands to; f32: they do not
 };
 struct FewRowsReport {
   Replaced replaced = {};

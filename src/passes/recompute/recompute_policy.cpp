@@ -110,7 +110,7 @@ std::vector<RecomputeUnit> parts(const RecomputeAnalysis& program, const std::ve
     return units;
   }
   for (const RecomputeUnit& layer : program.layers()) {
-    const bool attends = layer.part.find("attn") != std::string::npos;
+    const bool attends = layer.part.find("attn") != std::string::npos || layer.part == "attention";
     if (!layer.part.empty() && attends == (kind == RecomputePolicy::Kind::kAttention)) units.push_back(layer);
   }
   return units;

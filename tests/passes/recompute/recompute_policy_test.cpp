@@ -24,7 +24,8 @@ using testing::HasSubstr;
 /// A decoder of four blocks as models build it, differentiated, with the gradients assigned to states.
 class BlockNet {
  public:
-  explicit BlockNet(passes::PipelineOptions options) {
+  explicit BlockNet(passes::PipelineOptions options, const char* attention = "self_attn")
+      : attention_(attention) {
     ir::Builder b(graph, ops::find_op);
     const auto in = [&](const char* name) {
       return b.state({name, {ir::DType::kI32, Shape{2, 8}}, ir::StateClass::kInput});
@@ -95,7 +96,7 @@ class BlockNet {
   }
   ValueId add_block(ir::Builder& b, ValueId x) {
     {
-      const auto scope = b.scope("self_attn");
+      const auto scope = b.scope(attention_);
       const ValueId qkv = product(b, norm(b, x), "qkv", Shape{36, 12});
       const auto parts = ops::split(b, qkv, {12, 12, 12});
       const auto head = [&](size_t i) { return ops::reshape(b, parts[i], {2, 8, 3, 4}); };
@@ -109,6 +110,7 @@ class BlockNet {
     return ops::add(b, x, product(b, gated, "down", Shape{12, 24}));
   }
 
+  const char* attention_;
   std::vector<ValueId> parameters_;
 };
 
@@ -154,6 +156,11 @@ TEST(RecomputePolicy, PartsLeaveTheOtherPartAlone) {
   EXPECT_EQ(attention.products_again().size(), 4U);
   EXPECT_EQ(attention.products_again().at("layers.2.self_attn"), 1);
   EXPECT_EQ(mlp.products_again().at("layers.2.mlp"), 1);
+  for (const char* name : {"attn", "attention"}) {  // of GPT-2, of a vision transformer
+    const BlockNet other(with({.kind = Kind::kAttention}), name);
+    EXPECT_EQ(other.products_again().at(std::string("layers.2.") + name), 1);
+    EXPECT_EQ(BlockNet(with({.kind = Kind::kMlp}), name).products_again().size(), 4U) << name;
+  }
   EXPECT_LT(attention.kept().size(), plain.kept().size());
   EXPECT_LT(mlp.kept().size(), plain.kept().size());
   EXPECT_THAT(BlockNet(with({.kind = Kind::kSelective})).names, testing::SizeIs(4)) << "a part of each block";

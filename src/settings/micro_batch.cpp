@@ -34,6 +34,12 @@ std::string micro_batch_dependence(const RunConfig& config) {
   return {};
 }
 
+bool depends_by_order_alone(const RunConfig& config) {
+  RunConfig whole_gradients = config;
+  whole_gradients.distributed.mode = RankMode::kDdp;
+  return !micro_batch_dependence(config).empty() && micro_batch_dependence(whole_gradients).empty();
+}
+
 std::string micro_batch_note(const RunConfig& config) {
   if (fixed_batch_split(config.training)) return {};
   if (const std::string why = micro_batch_dependence(config); !why.empty())

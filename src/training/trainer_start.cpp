@@ -10,6 +10,7 @@
 #include "checkpoints/final_record.h"
 #include "checkpoints/fp16_range.h"
 #include "io/model_weights.h"
+#include "settings/micro_batch.h"
 #include "settings/settings.h"
 #include "training/initialise.h"
 #include "training/model_files.h"
@@ -184,8 +185,9 @@ Result<checkpoints::CheckpointManifest> Trainer::describe_run() {
   }
   m.plan = plan_checksum(prepared_.programs.session);
   m.isa = isa_;
-  m.couples_micro_batch = prepared_.model->couples_micro_batch();
   m.takes_batch_statistics = prepared_.model->takes_batch_statistics();
+  m.couples_micro_batch = settings::depends_by_order_alone(config_) ? m.takes_batch_statistics
+                                                                    : prepared_.model->couples_micro_batch();
   return m;
 }
 

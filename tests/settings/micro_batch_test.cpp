@@ -38,6 +38,18 @@ TEST(MicroBatchNote, AsksForASizeThatNoSearchChooses) {
   EXPECT_THAT(notes({accumulators, "training.micro_batch_size=1"}), IsEmpty());
 }
 
+TEST(MicroBatchNote, OrderAloneIsNoOtherTraining) {
+  const auto by_order = [](const std::vector<std::string>& overrides) {
+    return depends_by_order_alone(
+        parse_run_config("{model: {preset: gpt2}, data: {train: a.npy}}", "run.yaml", overrides).value());
+  };
+  const std::string zero2 = "distributed.mode=zero2", two = "distributed.ranks=2";
+  EXPECT_TRUE(by_order({zero2, two}));
+  EXPECT_FALSE(by_order({zero2}));
+  EXPECT_FALSE(by_order({two}));
+  EXPECT_FALSE(by_order({"training.precision=fp8", "training.fp8.recipe=current"}));
+}
+
 TEST(MicroBatchNote, NamesBlocksOfTokensThatSpanSequences) {
   EXPECT_THAT(fp8_notes("block", "data.sequence_length=320"),
               ElementsAre(HasSubstr("has blocks of 128 tokens, which do not divide sequences of 320")));

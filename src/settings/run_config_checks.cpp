@@ -160,6 +160,14 @@ Status check_buckets(const DataSettings& data) {
   return Ok{};
 }
 
+/// The operands of a dump are as long as the sequences.
+Status check_dump(const RunConfig& config) {
+  const bool has_operands = config.dumps("quantized") || config.dumps("operands");
+  if (config.debug.dump_dir.empty() || !has_operands || !config.data.buckets.given()) return Ok{};
+  return wrong_setting("debug.dump has operands of products, and data.buckets gives them several shapes",
+                       "set data.buckets=null");
+}
+
 Status check_date(const std::string& text) {
   int year = 0, size = 0;
   unsigned month = 0, day = 0;
@@ -279,6 +287,7 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(settle_eval_strategy(config, given));
   add(settle_save_strategy(config, given));
   add(check_data(config));
+  add(check_dump(config));
   add(check_label_names(config.classification.label_names));
   add(check_images(config));
   add(check_batch(config.training, given, config.distributed.num_ranks()));

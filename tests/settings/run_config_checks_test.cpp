@@ -40,6 +40,21 @@ TEST(CheckBudgets, AsksForTheUnit) {
   EXPECT_TRUE(read_with({"memory.budget=6000000000"})->notes.empty());
 }
 
+TEST(CheckDump, OperandsOfBucketsHaveSeveralShapes) {
+  const std::vector<std::string> buckets = {"data.packing=pad", "data.buckets=2", "debug.dump_dir=dump"};
+  const auto with = [&](const char* kinds) {
+    std::vector<std::string> overrides = buckets;
+    overrides.push_back(std::string("debug.dump=") + kinds);
+    return read_with(overrides);
+  };
+  EXPECT_TRUE(with("[loss, gradients, logits]"));
+  for (const char* kinds : {"[quantized]", "[operands]"}) {
+    const auto run = with(kinds);
+    ASSERT_FALSE(run) << kinds;
+    EXPECT_EQ(run.error().hint, "set data.buckets=null");
+  }
+}
+
 TEST(WrongValues, AreMeantWithoutQuotes) {
   const auto quoted = read_with({"training.learning_rate='3e-4'"});
   ASSERT_FALSE(quoted);

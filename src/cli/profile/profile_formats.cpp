@@ -44,6 +44,7 @@ Result<std::string> dump_operands(settings::RunConfig config, int64_t num_steps,
   config = short_run(std::move(config), num_steps, folder);
   config.debug.dump_dir = folder + "/operands";
   config.debug.dump = {"operands"};
+  config.data.buckets = {};  // the operands of a file have one length
   Console console(json);
   PLIMSOLL_ASSIGN(const auto run, open_run(config, console));
   std::string file;

@@ -11,8 +11,8 @@
 namespace plimsoll::preprocessing {
 namespace {
 
-/// What the plan counts for a reading thread before the data is known, which is never too much.
-constexpr int64_t kLeastReading = int64_t{1} << 20;
+/// What a plan counts for a reading thread where the images are not known: photos of a few hundred pixels.
+constexpr int64_t kUsualReading = int64_t{1} << 20;
 constexpr int64_t kUsualSize = 224;
 
 int64_t model_size(const io::ConfigJson& model) {
@@ -98,7 +98,7 @@ Result<tasks::ImageInputs> image_inputs(const settings::RunConfig& config, const
   if (const io::Tree& list = config.data.images.augment.entries; !list.is_null()) {
     PLIMSOLL_ASSIGN(inputs.augmentations, images::parse_augmentations(list));
   }
-  inputs.reading_bytes = reading_bytes > 0 ? reading_bytes : kLeastReading;
+  inputs.reading_bytes = reading_bytes > 0 ? reading_bytes : kUsualReading;
   inputs.label_smoothing = config.training.label_smoothing;
   inputs.mix = {.mixup = config.data.images.mixup, .cutmix = config.data.images.cutmix};
   inputs.seed = static_cast<uint64_t>(config.training.seed);

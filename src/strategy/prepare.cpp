@@ -168,6 +168,8 @@ Result<Prepared> prepare_before_data(const settings::RunConfig& config, const ru
                                      PrepareOptions options) {
   options.looks_at_data = false;
   options.buckets = preprocessing::buckets_by_settings(config.data);
+  constexpr int64_t kLeastReading = 1;  // what images take is open too: small ones take next to nothing
+  if (options.reading_bytes == 0) options.reading_bytes = kLeastReading;
   // Which lengths the data will have is open. One alone is the least that any choice needs, so what does not
   // fit never will, and planning touches no more memory than the plan that is run counts.
   if (config.data.buckets.count > 0) {

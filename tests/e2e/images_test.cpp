@@ -199,6 +199,8 @@ TEST(Images, APlanKnowsWhatReadingTakes) {
     return number(planned.out, "process_peak_bytes");
   };
   const int64_t small = planned_after_training();
+  const Outcome tight = folder.run("train run.yaml output.dir=tight memory.budget=" + std::to_string(small));
+  EXPECT_EQ(tight.exit_code, 0) << "before the images are listed it must not count more: " << tight.err;
   folder.write("train/red/large.png", corpora::png_of(3000, 2000, 200, 0, 0));
   EXPECT_GT(planned_after_training(), small + 4 * 3000 * 16 * 3) << "rows of it for each of four threads";
 }

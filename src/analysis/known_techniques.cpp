@@ -20,9 +20,7 @@ using enum TechniqueGroup;
 /// Whether this version takes the setting, and that value of it.
 bool takes(std::string_view path, const std::string& value) {
   const settings::Setting* setting = settings::find_setting(path);
-  if (setting == nullptr || setting->field == nullptr ||
-      setting->availability != settings::Availability::kAvailable)
-    return false;
+  if (setting == nullptr || setting->field == nullptr) return false;
   const auto& words = setting->available;
   return words.empty() || std::find(words.begin(), words.end(), value) != words.end();
 }

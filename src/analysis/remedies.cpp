@@ -88,8 +88,7 @@ void add_narrower(const settings::TrainingSettings& t, const settings::BatchSpli
 
 bool is_available(std::string_view path) {
   const settings::Setting* setting = settings::find_setting(path);
-  return setting != nullptr && setting->field != nullptr &&
-         setting->availability == settings::Availability::kAvailable;
+  return setting != nullptr && setting->field != nullptr;
 }
 
 /// Adapters in place of the model: beside weights as they are, of 16 bits and of 4.

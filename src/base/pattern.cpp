@@ -1,6 +1,8 @@
 // Compiles a regular expression to a program.
 #include "base/pattern.h"
 
+#include <fmt/format.h>
+
 #include <cctype>
 #include <optional>
 #include <utility>
@@ -30,8 +32,8 @@ class PatternParser {
   using Kind = Pattern::Kind;
   using Set = Pattern::Set;
 
-  [[nodiscard]] Error error(std::string what) const {
-    return {ErrorCode::kInvalidArgument, what + " (at character " + std::to_string(at_ + 1) + ")", {}, ""};
+  [[nodiscard]] Error error(std::string_view what) const {
+    return {ErrorCode::kInvalidArgument, fmt::format("{} (at character {})", what, at_ + 1), {}, ""};
   }
   [[nodiscard]] bool more() const { return at_ < text_.size(); }
   [[nodiscard]] bool next_is(std::string_view s) const { return text_.substr(at_).starts_with(s); }

@@ -15,7 +15,6 @@ namespace {
 /// Whether this version has that value of the setting, which takes it.
 bool is_available(const settings::Setting& setting, const io::Tree& value,
                   const settings::RunConfig& config) {
-  if (setting.availability == settings::Availability::kPlanned && setting.field != nullptr) return false;
   const std::string text =
       setting.field == nullptr ? to_yaml_flow(value) : settings::setting_text(setting, config);
   if (setting.field == nullptr || !setting.available.empty())

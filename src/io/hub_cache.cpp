@@ -23,7 +23,7 @@ std::string environment(const char* name) {
 }
 
 std::string cache_folder() {
-  if (const std::string cache = environment("HF_HUB_CACHE"); !cache.empty()) return cache;
+  if (std::string cache = environment("HF_HUB_CACHE"); !cache.empty()) return cache;
   if (const std::string home = environment("HF_HOME"); !home.empty()) return home + "/hub";
   const std::string cache = user_cache_folder();
   return (cache.empty() ? "/.cache" : cache) + "/huggingface/hub";

@@ -3,12 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
+#include <algorithm>
+#include <array>
+#include <optional>
 
 #include "ops/broadcast.h"
 #include "ops/expression.h"
 #include "ops/operands.h"
-#include "ops/reduce.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -137,23 +138,6 @@ OpGroup pointwise_ops() {
 
 ValueId pointwise(Builder& b, const std::string& expression, std::vector<ValueId> operands) {
   return b.op("pointwise", std::move(operands), {{"expr", expression}});
-}
-
-namespace {
-
-ValueId mean_of_all(Builder& b, ValueId x) {
-  std::vector<int64_t> axes(static_cast<size_t>(b.type(x).shape.rank()));
-  std::iota(axes.begin(), axes.end(), 0);
-  return reduce(b, Reduce::kMean, x, std::move(axes), false);
-}
-
-}  // namespace
-
-ValueId mean_squared_error(Builder& b, ValueId x, ValueId y) {
-  return mean_of_all(b, pointwise(b, "t0=sub(x0,x1);mul(t0,t0)", {x, y}));
-}
-ValueId mean_bce_with_logits(Builder& b, ValueId logits, ValueId labels) {
-  return mean_of_all(b, pointwise(b, "add(mul(sub(1,x1),x0),softplus(neg(x0)))", {logits, labels}));
 }
 
 }  // namespace plimsoll::ops

@@ -18,9 +18,5 @@ using ir::ValueId;
 /// it is differentiated), {expr} as expression.h says, {shape} a result that is larger than the operands ask
 /// for, {out} its dtype. vjp: an op of the same kind for each operand, summed over stretched axes.
 ValueId pointwise(Builder& b, const std::string& expression, std::vector<ValueId> operands);
-/// (x - y)^2, the mean over all elements; f32[1].
-ValueId mean_squared_error(Builder& b, ValueId x, ValueId y);
-/// log(1 + exp(x)) - y x, stable for large x, the mean over all elements; f32[1].
-ValueId mean_bce_with_logits(Builder& b, ValueId logits, ValueId labels);
 
 }  // namespace plimsoll::ops

@@ -66,7 +66,6 @@ inline Setting planned(std::string path, SettingKind kind, std::string help, std
   return {.path = std::move(path),
           .kind = kind,
           .help = std::move(help),
-          .availability = Availability::kPlanned,
           .available = std::move(inert),
           .instead = std::move(instead)};
 }
@@ -91,15 +90,6 @@ inline void only_with(std::vector<Setting>& list, std::initializer_list<std::str
 /// They name files or folders.
 inline void paths(std::vector<Setting>& list, std::initializer_list<std::string_view> names) {
   for_group(list, names, [](Setting& setting) { setting.is_path = true; });
-}
-
-/// They are declared and do nothing yet.
-inline void not_yet(std::vector<Setting>& list, std::initializer_list<std::string_view> names,
-                    const std::string& instead) {
-  for_group(list, names, [&](Setting& setting) {
-    setting.availability = Availability::kPlanned;
-    setting.instead = instead;
-  });
 }
 
 /// This version has these values alone.

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 namespace plimsoll::settings {
@@ -75,20 +74,6 @@ std::string place_of(const GivenSettings& given, std::string_view path) {
   return found == given.end() ? "" : found->second.where;
 }
 
-/// The optional sections: what is refused is the section, by its name.
-struct Section {
-  std::string_view name;
-  bool is_on;
-};
-std::array<Section, 2> sections_of(const RunConfig& config) {
-  return {{{"lora", config.lora.enabled}, {"quantization", config.quantization.enabled}}};
-}
-
-bool is_in(const Setting& setting, std::string_view section) {
-  return setting.path.size() > section.size() && setting.path.starts_with(section) &&
-         setting.path[section.size()] == '.';
-}
-
 }  // namespace
 
 bool has_effect(const Setting& setting, const RunConfig& config) {
@@ -125,7 +110,7 @@ std::vector<Error> settle_idle(RunConfig& config, GivenSettings& given, Idle idl
     } else if (idle == Idle::kPassed || is_later || setting.only_with.is_noted) {
       notes.add(setting, config);
       set_back(setting, config);
-    } else if (setting.availability == Availability::kAvailable) {
+    } else {
       errors.push_back(refused(setting, config, place->second.where));
     }
   }
@@ -139,23 +124,12 @@ std::vector<Error> unavailable(const RunConfig& config, const GivenSettings& giv
   const auto refuse = [&](std::string what, const std::string& where, std::string hint) {
     errors.push_back({ErrorCode::kInvalidArgument, std::move(what), where, std::move(hint)});
   };
-  const auto sections = sections_of(config);
   for (const Setting& setting : settings()) {
     const std::string where = place_of(given, setting.path);
-    const auto section = std::find_if(sections.begin(), sections.end(),
-                                      [&](const Section& s) { return is_in(setting, s.name); });
-    if (setting.availability == Availability::kPlanned && setting.field != nullptr &&
-        section != sections.end()) {
-      const bool is_said = !errors.empty() && errors.back().what.starts_with(section->name);
-      if (section->is_on && !is_said)
-        refuse(fmt::format("{} is {}", section->name, kNotYet), place_of(given, section->name),
-               setting.instead);
-    } else if (setting.field == nullptr) {
+    if (setting.field == nullptr) {
       const auto found = given.find(setting.path);
       if (found != given.end() && found->second.asks)
         refuse(fmt::format("{} is {}", setting.path, kNotYet), where, setting.instead);
-    } else if (setting.availability == Availability::kPlanned && !is_default(setting, config)) {
-      refuse(fmt::format("{} is {}", setting.path, kNotYet), where, setting.instead);
     } else if (const std::string text = setting_text(setting, config);
                !setting.available.empty() && !is_one_of(text, setting.available)) {
       const std::string has =

@@ -35,12 +35,6 @@ using SettingField =
                  BucketSettings*, AugmentSettings*, MemoryBudget*, std::optional<Bytes>*, Bandwidth*,
                  Latency*, RecomputeSettings*, models::ModuleNames*, io::Tree*>;
 
-/// Whether this version has a setting.
-enum class Availability {
-  kAvailable,
-  kPlanned,  ///< its name is known; a value that asks for something is refused
-};
-
 /// What another setting has to say for a setting to have an effect.
 struct OnlyWith {
   std::string path = {};                 ///< "training.optimizer"; empty: nothing, it always has one
@@ -57,13 +51,12 @@ struct Setting {
   std::string path = {};  ///< "training.learning_rate"
   SettingKind kind = SettingKind::kHow;
   std::string help = {};                        ///< one line
-  SettingField (*field)(RunConfig&) = nullptr;  ///< null: planned, and only its name is known
+  SettingField (*field)(RunConfig&) = nullptr;  ///< null: planned; a value that asks for something is refused
   double least = 0;                             ///< numbers: the range, both ends included
   double most = 0;
-  bool above_least = false;               ///< the lower end itself is excluded
-  std::vector<std::string> choices = {};  ///< strings and lists: the allowed words; empty: any
-  std::string absent = "null";            ///< optionals: the word for nothing (null | auto)
-  Availability availability = Availability::kAvailable;
+  bool above_least = false;                 ///< the lower end itself is excluded
+  std::vector<std::string> choices = {};    ///< strings and lists: the allowed words; empty: any
+  std::string absent = "null";              ///< optionals: the word for nothing (null | auto)
   std::vector<std::string> available = {};  ///< the values that this version has; empty: all
   std::string instead = {};                 ///< where one is refused: what to do
   OnlyWith only_with = {};

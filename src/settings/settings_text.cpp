@@ -41,7 +41,7 @@ std::string setting_help(const Setting& setting) {
   if (!needs.path.empty()) text += "; only with " + needs.path;
   for (size_t i = 0; i < needs.values.size(); ++i) text += (i == 0 ? ": " : ", ") + needs.values[i];
   if (needs.or_overrides) text += ", or an override of it";
-  if (setting.availability == Availability::kPlanned) text += " (not available in this version)";
+  if (setting.field == nullptr) text += " (not available in this version)";
   return text;
 }
 

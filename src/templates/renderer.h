@@ -86,7 +86,6 @@ class Renderer {
 
   bool eval(const Expr& expr, Env& env, Value& out);
   bool eval_kind(const Expr& expr, Env& env, Value& out);
-  bool eval_name(const Expr& expr, Env& env, Value& out);
   bool eval_items(const Expr& expr, Env& env, Value& out, Kind kind);
   bool eval_dict(const Expr& expr, Env& env, Value& out);
   bool eval_condition(const Expr& expr, Env& env, Value& out);

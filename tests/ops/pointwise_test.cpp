@@ -47,19 +47,6 @@ TEST(Pointwise, GivesKnownValues) {
   EXPECT_EQ(is.data, (std::vector<double>{1, 0, 1}));
 }
 
-TEST(Pointwise, MeanLosses) {
-  const RefTensor x = values({2, 2}, {1, -2, 30, 0}), y = values({2, 2}, {0, 1, 1, 0.5});
-  const auto of = [&](auto loss) {
-    return evaluate(
-        {x, y}, [&](Builder& b, const auto& in) { return std::vector<ValueId>{loss(b, in[0], in[1])}; })[0];
-  };
-  EXPECT_DOUBLE_EQ(of(ops::mean_squared_error).data[0], (1 + 9 + 841 + 0.25) / 4);
-  const double expected =
-      (std::log1p(std::exp(1.0)) + std::log1p(std::exp(2.0)) + std::log1p(std::exp(-30.0)) + std::log(2.0)) /
-      4;
-  EXPECT_NEAR(of(ops::mean_bce_with_logits).data[0], expected, 1e-12);
-}
-
 std::string type_of(const std::vector<TensorType>& inputs, const Attrs& attrs) {
   ir::Graph graph;
   Builder b(graph, ops::find_op);

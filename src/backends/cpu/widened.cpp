@@ -110,10 +110,6 @@ void run_widened(const Kernel& kernel, const Widening& widening, const KernelCal
 
 }  // namespace
 
-bool needs_widening(const Kernel& kernel, const ir::OpTypes& types) {
-  return Widening(kernel, types.inputs, types.outputs).any();
-}
-
 int64_t kernel_workspace_bytes(const Kernel& kernel, const ir::OpTypes& types, int num_threads) {
   const Widening widening(kernel, types.inputs, types.outputs);
   if (!widening.any()) return own_bytes(kernel, types, num_threads);

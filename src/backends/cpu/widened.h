@@ -13,9 +13,6 @@ namespace plimsoll::cpu {
 inline const ir::TensorType& type_of(const ir::TensorType& type) { return type; }
 inline const ir::TensorType& type_of(const TensorRef& ref) { return ref.type; }
 
-/// Whether some operand or result is bf16 or f16 and the kernel does not take those itself.
-bool needs_widening(const Kernel& kernel, const ir::OpTypes& types);
-
 /// Scratch of the kernel with its operands as they are, or widened where it needs that; a multiple of
 /// runtime::kAlignment in that case.
 int64_t kernel_workspace_bytes(const Kernel& kernel, const ir::OpTypes& types, int num_threads);

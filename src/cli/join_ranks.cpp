@@ -11,6 +11,7 @@
 #include "base/host.h"
 #include "base/process.h"
 #include "cli/exit_code.h"
+#include "devices/devices.h"
 #include "ranks/mpi_library.h"
 #include "settings/distributed.h"
 #include "settings/run_config.h"
@@ -122,6 +123,7 @@ Result<std::unique_ptr<ranks::Group>> join_ranks(RunArguments& arguments) {
   const auto launch = find_launch(arguments, found);
   if (!launch) return told(launch.error());
   if (!*launch) return std::unique_ptr<ranks::Group>();
+  devices::set_local_rank((*launch)->local_rank);
   const auto mpi = add_place(**launch, arguments);
   if (!mpi) return told(mpi.error());
   auto group = ranks::Group::join(

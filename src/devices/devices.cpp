@@ -5,10 +5,14 @@
 
 #include "backends/cpu/cpu_device.h"
 #include "backends/cuda/cuda_device.h"
+#include "backends/cuda/host_collectives.h"
 #include "backends/discrete/discrete_device.h"
 
 namespace plimsoll::devices {
 namespace {
+
+/// Of the process, as its launcher's variables are.
+int rank_on_machine = 0;
 
 Result<std::unique_ptr<runtime::Device>> make_discrete(const DeviceSpec& spec) {
   discrete::DiscreteOptions options{.num_threads = spec.num_threads,
@@ -27,7 +31,8 @@ Result<std::unique_ptr<runtime::Device>> make_discrete(const DeviceSpec& spec) {
 Result<std::unique_ptr<runtime::Device>> make_cuda(const DeviceSpec& spec) {
   PLIMSOLL_ASSIGN(auto device, cuda::CudaDevice::create({.ordinal = spec.cuda.ordinal,
                                                          .memory = spec.cuda.memory,
-                                                         .host_threads = spec.num_threads}));
+                                                         .host_threads = spec.num_threads,
+                                                         .communicator = spec.communicator}));
   return std::unique_ptr<runtime::Device>(std::move(device));
 }
 
@@ -36,6 +41,14 @@ Result<std::unique_ptr<runtime::Device>> make_cuda(const DeviceSpec& spec) {
 Result<CudaCard> cuda_card(int ordinal) {
   PLIMSOLL_ASSIGN(const cuda::CardInfo card, cuda::card_info(ordinal));
   return CudaCard{card.name, card.capability, card.memory};
+}
+
+void set_local_rank(int rank) { rank_on_machine = rank; }
+int local_rank() { return rank_on_machine; }
+int num_cuda_cards() { return cuda::num_cards(); }
+
+int64_t exchange_bytes(DeviceKind kind, int64_t ranks) {
+  return kind == DeviceKind::kCuda && ranks > 1 ? cuda::HostCollectives::staging_bytes(ranks) : 0;
 }
 
 std::unique_ptr<runtime::Target> make_target(const DeviceSpec& spec) {

@@ -36,6 +36,13 @@ struct CudaCard {
 /// The card that the driver counts as `ordinal`. Errors: kInvalidArgument where there is no such card; kIo
 /// without a driver.
 Result<CudaCard> cuda_card(int ordinal);
+/// How many cards the driver counts; 0 without one.
+int num_cuda_cards();
+/// Says that this process is that one of several ranks on its machine, of which each takes a card of its own.
+/// Once, before anything asks for a card.
+void set_local_rank(int rank);
+/// 0 where nobody said.
+int local_rank();
 
 /// Of kCuda.
 struct CudaSpec {
@@ -58,6 +65,9 @@ struct DeviceSpec {
 
 /// What planning asks: a pure function of the description. Starts no thread, takes no memory, asks no card.
 std::unique_ptr<runtime::Target> make_target(const DeviceSpec& spec);
+
+/// Host memory that a device with memory of its own takes to exchange with so many ranks.
+int64_t exchange_bytes(DeviceKind kind, int64_t ranks);
 
 /// What runs; its target() answers as make_target's. The environment's PLIMSOLL_FAULT=copy_in:17 lets the
 /// 17th piece of work of that queue (compute, copy_in, copy_out, host) of a discrete device fail, and

@@ -37,7 +37,9 @@ SharedStates::SharedStates(const Session& session, Communicator& communicator)
       own_(static_cast<size_t>(buffer_bytes(communicator.ranks()))),
       received_(communicator.rank() == 0 ? own_.size() * requests_.size() : 0) {}
 
+/// Behind what is queued: ops of programs use the communicator too.
 Result<SharedStates::Request> SharedStates::ask(Request own) {
+  PLIMSOLL_TRY(session_.device().synchronize(ir::Queue::kCompute));
   PLIMSOLL_TRY(
       communicator_.gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(requests_))));
   return requests_.front();

@@ -59,10 +59,6 @@ std::vector<Error> check_distributed(const RunConfig& config) {
            "set distributed.ranks to their number");
   if (d.num_ranks() == 1) return errors;
   const std::string several = fmt::format("distributed.ranks is {}, and ", d.num_ranks());
-  if (config.runtime.device.starts_with("cuda"))
-    refuse(several + "runtime.device is " + config.runtime.device +
-               ": ranks exchange gradients through the host's memory in this version",
-           "set runtime.device=cpu, or train with one rank");
   if (config.training.chooses_global_batch_size)
     refuse(several + "training.global_batch_size is auto", "set training.global_batch_size to a number");
   const std::string& recipe = config.training.fp8.recipe;

@@ -1,5 +1,7 @@
 #include "strategy/run_card.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/numbers.h"
@@ -10,9 +12,12 @@
 namespace plimsoll::strategy {
 namespace {
 
+/// The card that runtime.device names. Where it names none each rank of a machine takes the next one; a
+/// launcher that shows each rank a single card has given it that.
 int ordinal_of(const std::string& device) {
-  const size_t colon = device.find(':');
-  return colon == std::string::npos ? 0 : number_of<int>(device.substr(colon + 1)).value_or(-1);
+  if (const size_t colon = device.find(':'); colon != std::string::npos)
+    return number_of<int>(device.substr(colon + 1)).value_or(-1);
+  return devices::local_rank() > 0 && devices::num_cuda_cards() > 1 ? devices::local_rank() : 0;
 }
 
 /// As planned without the card, but never more than its driver has.
@@ -24,6 +29,17 @@ RunCard card_here(const devices::CudaCard& here, int ordinal) {
   card.context_bytes = planner::kCardContextBytes;
   card.bytes = std::max<int64_t>(0, bytes - card.context_bytes);
   return card;
+}
+
+Status check_card_of_rank(const std::string& device) {
+  const int rank = devices::local_rank(), cards = devices::num_cuda_cards();
+  if (device != "cuda" || cards <= 1 || rank < cards) return Ok{};
+  return Error{
+      ErrorCode::kInvalidArgument,
+      fmt::format("this machine has {} cards, and more ranks than that: there is none for rank {} of "
+                  "them",
+                  cards, rank),
+      "runtime.device", "start one rank for each card, or name a card that ranks share: cuda:0"};
 }
 
 }  // namespace
@@ -45,6 +61,7 @@ std::optional<RunCard> run_card(const settings::RunConfig& config) {
 }
 
 Status check_card_is_known(const settings::RunConfig& config) {
+  PLIMSOLL_TRY(check_card_of_rank(config.runtime.device));
   const auto card = run_card(config);
   if (!card || card->bytes > 0 || config.memory.device_budget.kind == settings::MemoryBudget::Kind::kBytes)
     return Ok{};

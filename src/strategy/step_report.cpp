@@ -7,6 +7,7 @@
 #include "checkpoints/checkpoint_files.h"
 #include "checkpoints/quantize_weights.h"
 #include "datasets/packed_dataset.h"
+#include "devices/devices.h"
 #include "io/atomic_directory.h"
 #include "planner/programs/largest_backward.h"
 #include "planner/programs/loss_chunks.h"
@@ -44,9 +45,12 @@ constexpr int64_t kMpiBytes = int64_t{18} << 20, kMpiBytesPerRank = int64_t{1} <
 /// Headers of files to be written: name, type, shape and offsets of a tensor.
 constexpr int64_t kHeaderBytesPerTensor = 256;
 
-int64_t rank_bytes(const settings::DistributedSettings& distributed) {
-  if (distributed.transport != "mpi") return kRankBytes;
-  return kRankBytes + kMpiBytes + distributed.num_ranks() * kMpiBytesPerRank;
+int64_t rank_bytes(const settings::RunConfig& config) {
+  const int64_t ranks = config.distributed.num_ranks();
+  int64_t bytes = kRankBytes;
+  if (config.distributed.transport == "mpi") bytes += kMpiBytes + ranks * kMpiBytesPerRank;
+  if (settings::is_for_card(config)) bytes += devices::exchange_bytes(devices::DeviceKind::kCuda, ranks);
+  return bytes;
 }
 
 /// What an evaluation of `num_examples` takes beside its data.
@@ -100,7 +104,7 @@ planner::Surroundings surroundings_of(const RunScope& scope, const planner::Trai
         datasets::Loader::host_bytes(loader, config.data.sequence_length) +
         loader.num_threads * kStackBytesPerThread;
     if (config.training.load_best_model_at_end) surroundings.host_bytes += kCheckpointReadBytes;
-    if (config.distributed.num_ranks() > 1) surroundings.host_bytes += rank_bytes(config.distributed);
+    if (config.distributed.num_ranks() > 1) surroundings.host_bytes += rank_bytes(config);
     if (const int64_t ranks = settings::updating_ranks(config.distributed); ranks > 1)
       surroundings.host_bytes += runtime::SharedStates::host_bytes(ranks);
     surroundings.file_phases = {"save"};

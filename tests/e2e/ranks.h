@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -109,6 +110,31 @@ class EndlessRun : public Ranks {
   }
 
   pid_t launcher_ = 0;
+};
+
+/// A run of `plimsoll launch` whose processes the test looks for and sends signals to.
+class RunningRanks : public EndlessRun {
+ protected:
+  void start(int ranks, const std::string& environment = "", const std::string& more = "") {
+    start_training(environment + " " PLIMSOLL_BINARY " launch --ranks " + std::to_string(ranks) +
+                       " -- train run.yaml --json",
+                   more);
+  }
+  /// The process that the launcher has started as that rank.
+  [[nodiscard]] pid_t rank(int number) const {
+    const std::string job = "PLIMSOLL_JOB=launch." + std::to_string(launcher_) + ".";
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream environment(entry.path() / "environ");
+      bool is_job = false, is_rank = false;
+      for (std::string word; std::getline(environment, word, '\0');) {
+        is_job = is_job || word.starts_with(job);
+        is_rank = is_rank || word == "PLIMSOLL_RANK=" + std::to_string(number);
+      }
+      if (is_job && is_rank) return static_cast<pid_t>(std::atoi(entry.path().filename().c_str()));
+    }
+    ADD_FAILURE() << "no rank " << number;
+    return launcher_;
+  }
 };
 
 }  // namespace plimsoll::e2e

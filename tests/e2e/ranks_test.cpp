@@ -85,7 +85,7 @@ TEST_F(Ranks, WhatIsNotThereIsRefusedByName) {
 TEST_F(Ranks, AnErrorIsToldOnce) {
   for (const auto& [more, code] : std::vector<std::pair<std::string, int>>{
            {" data.train=missing.txt", 65},
-           {" runtime.device=cuda", 2},             // what ranks cannot have
+           {" debug.dump_dir=dump", 2},             // what ranks cannot have
            {" lora.adapter=missing", 65},           // found by all, once they have met
            {" training.learning_rate=1e6", 76}}) {  // after the same step
     const Outcome run = train(3, more);
@@ -138,31 +138,6 @@ TEST_F(Ranks, OtherSettingsOnOneAreFoundBeforeTheFirstStep) {
   EXPECT_THAT(both.err, HasSubstr("'learning_rate: 0.003' on rank 0, 'learning_rate: 0.001' on rank 1"));
   EXPECT_THAT(folder_.read("first.txt"), Not(HasSubstr("\"event\": \"step\"")));
 }
-
-/// A run of `plimsoll launch` whose processes the test looks for and sends signals to.
-class RunningRanks : public EndlessRun {
- protected:
-  void start(int ranks, const std::string& environment = "", const std::string& more = "") {
-    start_training(environment + " " PLIMSOLL_BINARY " launch --ranks " + std::to_string(ranks) +
-                       " -- train run.yaml --json",
-                   more);
-  }
-  /// The process that the launcher has started as that rank.
-  [[nodiscard]] pid_t rank(int number) const {
-    const std::string job = "PLIMSOLL_JOB=launch." + std::to_string(launcher_) + ".";
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      std::ifstream environment(entry.path() / "environ");
-      bool is_job = false, is_rank = false;
-      for (std::string word; std::getline(environment, word, '\0');) {
-        is_job = is_job || word.starts_with(job);
-        is_rank = is_rank || word == "PLIMSOLL_RANK=" + std::to_string(number);
-      }
-      if (is_job && is_rank) return static_cast<pid_t>(std::atoi(entry.path().filename().c_str()));
-    }
-    ADD_FAILURE() << "no rank " << number;
-    return launcher_;
-  }
-};
 
 TEST_F(RunningRanks, ASignalAtAnyOfThemSavesAfterOneStep) {
   for (const int asked : {-1, 0, 1}) {

@@ -31,7 +31,6 @@ TEST(Distributed, WhatRanksCannotHaveIsRefused) {
   EXPECT_TRUE(parse_ranks({"distributed.ranks=2", "distributed.rank=1"}));
   EXPECT_THAT(refusal_of_ranks({"distributed.rank=2"}), HasSubstr("distributed.rank is 2, of 2 ranks"));
   EXPECT_THAT(refusal_of_ranks({"debug.dump_dir=dump"}), HasSubstr("debug.dump_dir"));
-  EXPECT_THAT(refusal_of_ranks({"runtime.device=cuda"}), HasSubstr("runtime.device is cuda"));
   EXPECT_THAT(refusal_of_ranks({"memory.optimizer_in_backward=true", "training.max_grad_norm=0"}),
               HasSubstr("the ranks add their gradients first"));
   EXPECT_THAT(refusal_of_ranks({"training.state.accumulators=bf16"}),

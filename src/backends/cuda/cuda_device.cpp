@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/cuda/cuda_memory.h"
+#include "backends/cuda/host_collectives.h"
 #include "backends/cuda/kernel.h"
 #include "base/check.h"
 
@@ -66,6 +67,12 @@ Result<CardInfo> card_info(int ordinal) {
   return describe(*driver, device);
 }
 
+int num_cards() {
+  const auto driver = load_driver();
+  int count = 0;
+  return driver && started(**driver) && (*driver)->device_count(&count) == 0 ? count : 0;
+}
+
 /// What was captured, and the host's part of it, which replays come back to.
 class CudaDevice::Graph final : public runtime::CapturedGraph {
  public:
@@ -118,6 +125,10 @@ class CudaDevice::Queued final : public Stream {
                              static_cast<size_t>(bytes), stream_),
         "copying");
   }
+  Status run_on_host(std::function<void()> work) override {
+    return device_.run_on_host(std::move(work), stream_, "queueing work of the host");
+  }
+  [[nodiscard]] Collectives* collectives() const override { return device_.collectives_.get(); }
 
  protected:
   Status launch_raw(const Function& function, Dim grid, Dim block, uint32_t shared_bytes,
@@ -142,6 +153,7 @@ CudaDevice::CudaDevice(const Api& api, const CardInfo& card, const CudaOptions& 
       target_(card.capability, options.memory, options.host_threads),
       synchronous_(std::getenv("PLIMSOLL_CUDA_SYNCHRONOUS") != nullptr),
       modules_(api.driver, api.compiler, card.capability, !options.compiles_within),
+      communicator_(options.communicator),
       host_threads_(options.host_threads),
       count_(std::make_shared<DeviceMemoryCount>()) {}
 
@@ -152,6 +164,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const CudaOptions& option
   std::unique_ptr<CudaDevice> made(new CudaDevice(*api, card, options));
   made->device_ = device;
   PLIMSOLL_TRY(made->start());
+  if (options.communicator != nullptr) PLIMSOLL_TRY(made->take_ranks(*options.communicator));
   return made;
 }
 
@@ -171,12 +184,20 @@ Status CudaDevice::start() {
   return Ok{};
 }
 
+Status CudaDevice::take_ranks(runtime::Communicator& communicator) {
+  const Bytes bytes(HostCollectives::staging_bytes(communicator.ranks()));
+  PLIMSOLL_ASSIGN(rank_staging_, allocate(ir::MemorySpace::kHostPinned, bytes));
+  collectives_ = std::make_unique<HostCollectives>(communicator, rank_staging_->host());
+  return Ok{};
+}
+
 CudaDevice::~CudaDevice() {
   if (context_ == nullptr) return;
   driver_.context_set(context_);
   for (const Handle queue : streams_)
     if (queue != nullptr) driver_.stream_synchronize(queue);
   products_.reset();
+  rank_staging_.reset();
   modules_.unload();
   for (const Event& event : events_)
     for (const Handle handle : {event.outside, event.within})
@@ -196,7 +217,15 @@ Status CudaDevice::checked(int error, std::string_view what, const ir::Op* op) c
   return Error{ErrorCode::kIo, error_text(driver_, error), where + " on " + card_.name};
 }
 
-Status CudaDevice::use_context() const { return checked(driver_.context_set(context_), "using the context"); }
+/// Every call begins so, and brings the error of an earlier exchange.
+Status CudaDevice::use_context() const {
+  PLIMSOLL_TRY(exchanged());
+  return checked(driver_.context_set(context_), "using the context");
+}
+
+Status CudaDevice::exchanged() const {
+  return collectives_ == nullptr ? Status(Ok{}) : collectives_->status();
+}
 
 Bytes CudaDevice::peak_memory() const {
   const std::lock_guard lock(count_->turn);
@@ -210,31 +239,34 @@ Result<std::unique_ptr<runtime::Memory>> CudaDevice::allocate(ir::MemorySpace sp
 
 /// Operands live as long as their call's arrays, so that a replay finds them. What runs once is gone when it
 /// has: an op-by-op run has as many launches as it has steps.
-Status CudaDevice::run_on_host(const HostWork& work, ir::Queue queue, std::string_view what) {
+Status CudaDevice::run_on_host(std::function<void()> work, Handle stream, std::string_view what,
+                               const ir::Op* op) {
   std::unique_ptr<HostWork> once;
   HostWork* queued = nullptr;
   if (capturing_) {
     const std::lock_guard lock(host_turn_);
-    queued = &captured_.emplace_back(work);
-    queued->is_kept = true;
+    queued = &captured_.emplace_back(HostWork{std::move(work), true});
   } else {
-    once = std::make_unique<HostWork>(work);
+    once = std::make_unique<HostWork>(HostWork{std::move(work)});
     queued = once.get();
   }
   const auto run = [](void* data) {
     auto* w = static_cast<HostWork*>(data);
-    (void)cpu::run(w->work, w->pool);  // of kernels and fills none fails
+    w->run();
     if (!w->is_kept) delete w;
   };
-  PLIMSOLL_TRY(checked(driver_.host_function(stream(queue), run, queued), what, work.work.call.op));
+  PLIMSOLL_TRY(checked(driver_.host_function(stream, run, queued), what, op));
   (void)once.release();
   return Ok{};
 }
 
 Status CudaDevice::launch_on_host(const runtime::KernelCall& call) {
   if (host_pool_ == nullptr) host_pool_ = std::make_unique<cpu::ThreadPool>(host_threads_);
-  return run_on_host({.pool = host_pool_.get(), .work = cpu::Work::launch(call)}, ir::Queue::kHost,
-                     "launching");
+  // Of ops between ranks the host has those that ask for its rank alone, and no kernel fails.
+  const auto run = [pool = host_pool_.get(), work = cpu::Work::launch(call, communicator_)] {
+    (void)cpu::run(work, pool);
+  };
+  return run_on_host(run, stream(ir::Queue::kHost), "launching", call.op);
 }
 
 Status CudaDevice::launch_on_card(const runtime::KernelCall& call, ir::Queue queue) {
@@ -271,7 +303,9 @@ Status CudaDevice::fill(runtime::Location destination, Bytes bytes, uint32_t pat
   if (destination.memory->space() != ir::MemorySpace::kHostPageable)
     return Queued(*this, stream(queue)).fill(begin, bytes.count, pattern);
   const cpu::Place place{.data = begin, .space = ir::MemorySpace::kHostPageable};
-  return run_on_host({.work = cpu::Work::fill(place, bytes, pattern)}, queue, "filling host memory");
+  // Fills come from several queues, each on its own thread.
+  const auto run = [work = cpu::Work::fill(place, bytes, pattern)] { (void)cpu::run(work, nullptr); };
+  return run_on_host(run, stream(queue), "filling host memory");
 }
 
 runtime::EventId CudaDevice::make_event() {
@@ -313,7 +347,8 @@ Status CudaDevice::synchronize(ir::Queue queue) {
   PLIMSOLL_TRY(use_context());
   constexpr std::string_view kNames[] = {"the queue compute", "the queue copy_in", "the queue copy_out",
                                          "the queue host"};
-  return checked(driver_.stream_synchronize(stream(queue)), kNames[static_cast<size_t>(queue)]);
+  PLIMSOLL_TRY(checked(driver_.stream_synchronize(stream(queue)), kNames[static_cast<size_t>(queue)]));
+  return exchanged();
 }
 
 Status CudaDevice::synchronize(runtime::EventId event) {
@@ -326,7 +361,8 @@ Status CudaDevice::synchronize(runtime::EventId event) {
     if (!e.recorded) return Ok{};
     handle = e.outside;
   }
-  return checked(driver_.event_synchronize(handle), "waiting for an event");
+  PLIMSOLL_TRY(checked(driver_.event_synchronize(handle), "waiting for an event"));
+  return exchanged();
 }
 
 /// Every queue is a part of what is captured, from its begin to its end.

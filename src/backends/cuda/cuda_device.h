@@ -3,6 +3,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,9 +13,11 @@
 #include "backends/cpu/thread_pool.h"
 #include "backends/cpu/work.h"
 #include "backends/cuda/api.h"
+#include "backends/cuda/collectives.h"
 #include "backends/cuda/cuda_target.h"
 #include "backends/cuda/module.h"
 #include "backends/cuda/products.h"
+#include "runtime/communicator.h"
 #include "runtime/device.h"
 
 namespace plimsoll::cuda {
@@ -27,6 +30,8 @@ struct CardInfo {
 };
 /// Errors: kInvalidArgument where there is no such card, with how many there are; kIo without a driver.
 Result<CardInfo> card_info(int ordinal);
+/// 0 without a driver or a card.
+int num_cards();
 
 struct CudaOptions {
   int ordinal = 0;
@@ -34,6 +39,8 @@ struct CudaOptions {
   int host_threads = 1;  ///< with which the host's kernels compute
   bool compiles_within =
       false;  ///< no cache: a module is compiled in this process when it is needed, for tests
+  /// Of the ranks of the run; outlives the device. Null: there are no other ranks.
+  runtime::Communicator* communicator = nullptr;
 };
 
 /// Async: launches, copies, fills and replays return at once. Memory on the disk there is none. What is
@@ -80,20 +87,23 @@ class CudaDevice final : public runtime::Device {
     int capture = 0;        ///< the number of the last capture within which it was recorded
   };
   class Queued;
-  /// The host's part of a queue's work: a kernel, or a fill of memory that the card does not reach.
+  /// The host's part of a queue's work: a kernel, a fill of memory that the card does not reach, an exchange
+  /// between ranks.
   struct HostWork {
-    cpu::ThreadPool* pool = nullptr;  ///< of a kernel; fills come from several queues, each on its own thread
-    cpu::Work work = {};
+    std::function<void()> run;
     bool is_kept = false;  ///< captured: it may be replayed
   };
   class Graph;
   CudaDevice(const Api& api, const CardInfo& card, const CudaOptions& options);
-  Status run_on_host(const HostWork& once, ir::Queue queue, std::string_view what);
+  Status run_on_host(std::function<void()> work, Handle stream, std::string_view what,
+                     const ir::Op* op = nullptr);
   Status launch_on_host(const runtime::KernelCall& call);
   Status launch_on_card(const runtime::KernelCall& call, ir::Queue queue);
   Status start();
+  Status take_ranks(runtime::Communicator& communicator);
   Status checked(int error, std::string_view what, const ir::Op* op = nullptr) const;
   Status use_context() const;
+  [[nodiscard]] Status exchanged() const;
   [[nodiscard]] int join_capture() const;
   int leave_capture(int error, Handle* graph);
   [[nodiscard]] Handle stream(ir::Queue queue) const { return streams_[static_cast<size_t>(queue)]; }
@@ -112,6 +122,9 @@ class CudaDevice final : public runtime::Device {
   std::vector<Event> events_;
   std::mutex host_turn_;
   std::deque<HostWork> captured_;  ///< of the capture that has begun
+  runtime::Communicator* communicator_;
+  std::unique_ptr<runtime::Memory> rank_staging_;
+  std::unique_ptr<Collectives> collectives_;
   int host_threads_;
   std::unique_ptr<cpu::ThreadPool>
       host_pool_;          ///< made when it is needed: without threads a child may compile

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -58,6 +59,8 @@ struct Product {
 };
 inline constexpr int64_t kProductWorkspace = int64_t{32} << 20;
 
+class Collectives;
+
 /// Async: each call queues and returns. Errors: kIo with the function or the library's call.
 class Stream {
  public:
@@ -79,7 +82,13 @@ class Stream {
   /// Whether the card's library has an algorithm for it. Queues nothing.
   virtual bool multiplies(const Product& product) = 0;
   virtual Status fill(void* data, int64_t bytes, uint32_t pattern) = 0;
+  /// Between memory of the card and pinned memory of the host, either way.
   virtual Status copy(void* to, const void* from, int64_t bytes) = 0;
+  /// Runs it on a thread of the host, behind what is queued; it calls nothing of the card, and may be run
+  /// again with what is captured.
+  virtual Status run_on_host(std::function<void()> work) = 0;
+  /// To the other ranks of the run; null: there are none.
+  [[nodiscard]] virtual Collectives* collectives() const = 0;
 
  protected:
   struct Function {

@@ -1,7 +1,7 @@
 // A driver without a card, for tests: libcuda.so.1 as backends/cuda/api.h calls it, with the rules that a
 // real one enforces. Memory is the host's, ends where it ends and holds no numbers at first; kernels are
 // those of twin/. PLIMSOLL_FAKE_CUDA=no-card, or small: a card of 1 MiB. PLIMSOLL_FAKE_CUDA_FAULT=N: the N-th
-// call since it was set is refused, and does nothing.
+// call since it was set is refused, and does nothing. PLIMSOLL_FAKE_CARDS=2: so many cards.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -29,6 +29,10 @@ size_t taken = 0;
 std::map<DevicePointer, Allocation> allocations;
 int context = 0;
 
+int cards() {
+  const char* given = std::getenv("PLIMSOLL_FAKE_CARDS");
+  return given == nullptr ? 1 : std::atoi(given);
+}
 size_t total() { return is("small") ? size_t{1} << 20 : size_t{8} << 30; }
 
 /// A file of pages of all ones, which are no numbers.
@@ -132,11 +136,11 @@ int cuGetErrorString(int error, const char** text) {
 }
 int cuDeviceGetCount(int* count) {
   if (refused()) return kRefused;
-  return *count = 1, kOk;
+  return *count = cards(), kOk;
 }
 int cuDeviceGet(int* device, int ordinal) {
   if (refused()) return kRefused;
-  return *device = ordinal, ordinal == 0 ? kOk : kInvalid;
+  return *device = ordinal, ordinal >= 0 && ordinal < cards() ? kOk : kInvalid;
 }
 int cuDeviceGetName(char* name, int length, int) {
   if (refused()) return kRefused;

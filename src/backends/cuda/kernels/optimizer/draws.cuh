@@ -15,8 +15,10 @@ __device__ __forceinline__ float drawn(float v, u32 word, int result) {
   return __uint_as_float((value + bits) & 0xffff0000u);
 }
 
-// The words of elements 4 * block to 4 * block + 3 in the stream of the key.
-__device__ __forceinline__ uint4 update_words(const u32* random, u32 key, u32 block) {
+// The words of elements 4 * block to 4 * block + 3 in the stream of the key. `is_shared`: of an update that
+// ranks share, as ops/update_draws.h has it.
+__device__ __forceinline__ uint4 update_words(const u32* random, int is_shared, u32 key, u32 block) {
+  if (is_shared) block += random[4], key ^= random[5];
   return philox4(block, 0, random[2], key, random[0], random[1]);
 }
 

@@ -1,7 +1,9 @@
 // Gradient norm and clipping before the update: the squares of the gradients, their norm, clipping.
 #include "backends/cuda/kernels/operands.h"
 #include "backends/cuda/kernels/optimizer/grad_norm_args.h"
+#include "backends/cuda/kernels/ranks/own_rank.h"
 #include "ops/ranks.h"
+#include "ops/shard.h"
 
 namespace plimsoll::cuda {
 namespace {
@@ -68,23 +70,28 @@ Status global_norm(const KernelCall& call, Stream& stream) {
   return Ok{};
 }
 
-/// Of rank 0, whose pieces begin where the tensors do; their chunks lie side by side.
+/// Of this rank's pieces, whose chunks lie side by side.
 Status chunk_squares(const KernelCall& call, Stream& stream) {
   const std::vector<int64_t>& elements = call.op->attrs.ints("elements");
+  const int64_t ranks = call.op->attrs.i64("ranks");
   const TensorRef& out = call.outputs[0];
   PLIMSOLL_TRY(stream.fill(out.data, out.type.bytes().count, 0));
   SquaresBatch batch;
   batch.rounded = rounded_of(call);
+  batch.count = 1;
   auto* sums = out.as<double>();
   for (size_t t = 0; t < elements.size(); ++t) {
-    const int64_t piece = ops::piece_elements(elements[t], call.op->attrs.i64("ranks"));
-    const int64_t own = std::min(piece, elements[t]);
-    batch.count = 1;
-    batch.tensors[0] = {operand(call.inputs[1 + t]), own, 0};
-    batch.chunks = ceil_div(own, kSquaresChunk);
-    batch.sums = sums;
-    PLIMSOLL_TRY(stream.launch(kSumSquaresChunks, blocks(batch.chunks, 1), {256}, 0, batch));
-    sums += piece / kSquaresChunk;
+    TensorRef x = call.inputs[1 + t];
+    const ops::OwnChunks own =
+        ops::own_chunks_of(elements[t], x.num_elements(), ranks, own_rank(call, stream));
+    x.data += own.first * int64_t{kSquaresChunk} * ir::bits(x.type.dtype) / 8;
+    if (own.count > 0) {
+      batch.tensors[0] = {operand(x), (own.count - 1) * int64_t{kSquaresChunk} + own.last_elements, 0};
+      batch.chunks = own.count;
+      batch.sums = sums;
+      PLIMSOLL_TRY(stream.launch(kSumSquaresChunks, blocks(batch.chunks, 1), {256}, 0, batch));
+    }
+    sums += ops::piece_elements(elements[t], ranks) / kSquaresChunk;
   }
   return Ok{};
 }

@@ -3,6 +3,7 @@
 
 #include "backends/cuda/kernels/operands.h"
 #include "backends/cuda/kernels/optimizer/optimizer_args.h"
+#include "ops/update_draws.h"
 #include "ops/update_rules.h"
 
 namespace plimsoll::cuda {
@@ -26,7 +27,10 @@ class Updates {
     batch_.clip = shared[0].as<const float>();
     batch_.groups = shared[1].as<const float>();
     batch_.columns = shared[1].shape().dim(1);
-    if (form.draws) batch_.random = shared[2].as<const uint32_t>();
+    if (form.draws) {
+      batch_.random = shared[2].as<const uint32_t>();
+      batch_.is_shared = shared[2].num_elements() == ops::kOwnDraws ? 1 : 0;
+    }
     batch_.rule = static_cast<Rule>(rule_number(*form.rule));
     batch_.rounded = static_cast<int>(form.rounded.value_or(ir::DType::kF32));
   }

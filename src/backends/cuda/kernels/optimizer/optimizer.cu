@@ -71,7 +71,7 @@ extern "C" __global__ void update_tensors(const __grid_constant__ UpdateBatch b)
     if (draws_p || draws_s0 || draws_s1)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const uint4 words = update_words(b.random, t.key, (u32)(((t.first + i) >> 2) + half));
+        const uint4 words = update_words(b.random, b.is_shared, t.key, (u32)(((t.first + i) >> 2) + half));
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
           const u32 word = word_of(words, k);

@@ -26,6 +26,7 @@ struct UpdateBatch {
   int count = 0;
   Rule rule = Rule::kAdamw;
   int rounded = 0;
+  int is_shared = 0;  // by ranks: random has words of this one
 };
 static_assert(sizeof(UpdateBatch) <= kMostArgumentBytes);
 

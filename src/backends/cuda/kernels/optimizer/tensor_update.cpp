@@ -1,5 +1,7 @@
 #include "backends/cuda/kernels/optimizer/tensor_update.h"
 
+#include "ops/update_draws.h"
+
 namespace plimsoll::cuda {
 namespace {
 
@@ -45,7 +47,9 @@ Result<TensorUpdate> tensor_update(const KernelCall& call, Stream& stream) {
   step.first = update.form.first;
   step.rounded = static_cast<int32_t>(update.form.rounded.value_or(ir::DType::kF32));
   if (!update.form.draws) return update;
-  step.random = call.inputs[shared + 2].as<const uint32_t>();
+  const TensorRef& random = call.inputs[shared + 2];
+  step.random = random.as<const uint32_t>();
+  step.is_shared = random.num_elements() == ops::kOwnDraws ? 1 : 0;
   step.key = static_cast<uint32_t>(attrs.i64("key"));
   return update;
 }

@@ -43,7 +43,8 @@ __device__ __forceinline__ void store_drawn(const TensorStep& t, const Operand& 
     for (int e = 0; e < 8; ++e) {
       if (e >= n) continue;
       const i64 element = t.first + i + e;
-      if (element >> 2 != block) block = element >> 2, words = update_words(t.random, t.key, (u32)block);
+      if (element >> 2 != block)
+        block = element >> 2, words = update_words(t.random, t.is_shared, t.key, (u32)block);
       v[e] = drawn(v[e], word_of(words, (int)(element & 3)), result);
     }
   }

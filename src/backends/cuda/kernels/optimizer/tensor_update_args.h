@@ -14,6 +14,7 @@ struct TensorStep {
   i64 n = 0;
   i64 first = 0;  ///< of the tensor that the draws count in: the number of element 0
   u32 key = 0;
+  int is_shared = 0;   ///< by ranks: random has words of this one
   int rounded = kF32;  ///< the dtype that gradients are rounded to before anything else
 };
 

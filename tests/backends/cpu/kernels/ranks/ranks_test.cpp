@@ -37,6 +37,15 @@ TEST(Ranks, AgreeWithTheReference) {
   }
 }
 
+TEST(Ranks, SumsOnACardAreThoseOfTheCpu) {
+  cuda::CudaDevice* card = cuda::fixtures::card();
+  if (card == nullptr) GTEST_SKIP() << "no card";
+  for (const int64_t ranks : {2, 7, 8, 9, 70, 513}) {
+    const OpRun run{"sum_ranks", {normal({ranks, 3001}, 2)}, {}};
+    expect_same_bits(run_on_card(*card, run), run_cpu(run), std::to_string(ranks) + " ranks");
+  }
+}
+
 /// Numbers whose squares are added without rounding, in any order.
 Tensor small_whole_numbers(int64_t n) {
   std::vector<float> values;

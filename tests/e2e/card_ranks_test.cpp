@@ -1,0 +1,109 @@
+// Several ranks that train on cards: what they exchange goes through their hosts' memory. The cards are the
+// fake ones of backends/cuda/fake, a process each.
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cmath>
+
+#include "e2e/ranks.h"
+#include "e2e/tensors.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kFakeCard = "PLIMSOLL_CUDA_LIBRARIES=" PLIMSOLL_FAKE_CARD " ";
+
+class CardRanks : public Ranks {
+ protected:
+  /// The weights of a run on cards, and in `out_` what it said.
+  std::string left(int ranks, const std::string& more = "", const std::string& environment = "") {
+    std::filesystem::remove_all(folder_.path("run"));
+    const std::string model =
+        trained(ranks, "run", kThreeSteps + "runtime.device=cuda " + more, kFakeCard + environment);
+    EXPECT_FALSE(model.empty()) << more;
+    return model;
+  }
+
+  const std::string kThreeSteps =
+      "training.max_steps=3 training.eval_strategy=no training.max_grad_norm=0.1 data.sequence_length=40 ";
+};
+
+TEST_F(CardRanks, TrainAsOneRankDoes) {
+  left(1);
+  const std::vector<double> alone = losses();
+  ASSERT_EQ(alone.size(), 3U);
+  for (const int ranks : {2, 3}) {
+    left(ranks);
+    const std::vector<double> together = losses();
+    ASSERT_EQ(together.size(), alone.size()) << ranks;
+    for (size_t i = 0; i < alone.size(); ++i)
+      EXPECT_NEAR(together[i], alone[i], 1e-5 * std::fabs(alone[i])) << ranks << " ranks, step " << i + 1;
+    EXPECT_EQ(number(out_, "measured_peak_bytes"), number(out_, "planned_peak_bytes")) << ranks;
+  }
+}
+
+TEST_F(CardRanks, BitsDependOnTheirNumberAlone) {
+  for (const int ranks : {2, 3}) {
+    const std::string model = left(ranks), events = events_of(out_);
+    for (const auto& [how, more, environment] : std::vector<std::array<const char*, 3>>{
+             {"another order of the card's work", "", "PLIMSOLL_FAKE_CUDA_SEED=9"},
+             {"through slots", "", "PLIMSOLL_RANKS_STAGED=1"},
+             {"ZeRO-1", "distributed.mode=zero1", ""},
+             {"ZeRO-2", "distributed.mode=zero2", ""},
+             {"a card each", "", "PLIMSOLL_FAKE_CARDS=3"}}) {
+      EXPECT_TRUE(left(ranks, more, environment) == model) << ranks << " ranks: " << how;
+      EXPECT_EQ(events_of(out_), events) << ranks << " ranks: " << how;
+    }
+  }
+}
+
+/// Owners of matrices, pieces of 8-bit states, random bits of a piece, masters.
+TEST_F(CardRanks, GiveTheBitsOfDdpWithEveryKindOfUpdate) {
+  // The matrices of this model are small: they have owners from 16,384 elements on.
+  for (const char* update :
+       {"training.optimizer=muon", "training.optimizer=adafactor training.weight_decay=0",
+        "training.optimizer=adamw_8bit", "training.precision=bf16 training.state.moments=bf16",
+        "training.precision=bf16 training.state.weights=bf16"}) {
+    const std::string more = std::string("model.config.intermediate_size=300 ") + update;
+    const std::string ddp = left(2, more), events = events_of(out_);
+    EXPECT_TRUE(left(2, "distributed.mode=zero1 " + more) == ddp) << more;
+    EXPECT_EQ(events_of(out_), events) << more;
+  }
+}
+
+TEST_F(CardRanks, ResumeOnTheCpuAndBack) {
+  const std::string run =
+      "output.dir=run output.save_steps=2 training.eval_strategy=no data.sequence_length=40 "
+      "distributed.mode=zero1 ";
+  const std::string card = run + "runtime.device=cuda ";
+  ASSERT_EQ(train(2, " training.max_steps=2 " + card, kFakeCard).exit_code, 0);
+  const Outcome cpu = train(3, " training.max_steps=4 " + run);
+  EXPECT_EQ(cpu.exit_code, 0) << cpu.err;
+  const Outcome back = train(3, " training.max_steps=6 " + card, kFakeCard);
+  EXPECT_EQ(back.exit_code, 0) << back.err;
+  EXPECT_EQ(number(back.out, "run_steps"), 6);
+  EXPECT_EQ(number(back.out, "steps"), 2);
+}
+
+TEST_F(CardRanks, MoreRanksThanCardsAreRefused) {
+  const Outcome run = train(3, " runtime.device=cuda", kFakeCard + "PLIMSOLL_FAKE_CARDS=2");
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("this machine has 2 cards, and more ranks than that"));
+  EXPECT_THAT(run.err, HasSubstr("cuda:0"));
+  left(3, "runtime.device=cuda:1", "PLIMSOLL_FAKE_CARDS=2");
+}
+
+using RunningCardRanks = RunningRanks;
+TEST_F(RunningCardRanks, ALostRankIsNamedAndAllEnd) {
+  start(2, kFakeCard, "data.sequence_length=40 runtime.device=cuda");
+  const std::array<pid_t, 2> pids = {rank(0), rank(1)};
+  ::kill(pids[1], SIGKILL);
+  EXPECT_EQ(wait().first, 74);
+  EXPECT_THAT(folder_.read("err.txt"), HasSubstr("rank 1 (host "));
+  for (const pid_t pid : pids) EXPECT_TRUE(is_gone(pid));
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

@@ -11,7 +11,13 @@ namespace {
 
 constexpr std::string_view kNotYet = "not available in this version";
 
-bool is_one_of(const std::string& word, const std::vector<std::string>& words) {
+/// A word as it is, which YAML quotes where it has a colon: cuda:1.
+std::string_view unquoted(std::string_view text) {
+  const bool is_quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  return is_quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+bool is_one_of(std::string_view word, const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
@@ -131,7 +137,7 @@ std::vector<Error> unavailable(const RunConfig& config, const GivenSettings& giv
       if (found != given.end() && found->second.asks)
         refuse(fmt::format("{} is {}", setting.path, kNotYet), where, setting.instead);
     } else if (const std::string text = setting_text(setting, config);
-               !setting.available.empty() && !is_one_of(text, setting.available)) {
+               !setting.available.empty() && !is_one_of(unquoted(text), setting.available)) {
       const std::string has =
           fmt::format("{} takes {} today", setting.path, fmt::join(setting.available, ", "));
       refuse(fmt::format("{} is {}, which is {}", setting.path, text.substr(0, 60), kNotYet), where,

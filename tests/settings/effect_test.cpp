@@ -26,6 +26,11 @@ struct Refusal {
   const char* hint;
 };
 
+TEST(Unavailable, CardsAreNamedByTheirNumber) {
+  for (const char* card : {"runtime.device=cuda", "runtime.device=cuda:0", "runtime.device=cuda:7"})
+    EXPECT_TRUE(parse_small({card})) << card;
+}
+
 TEST(Unavailable, IsRefusedByName) {
   const Refusal rows[] = {
       {{"lora={target_parameters: [x]}"},

@@ -143,7 +143,7 @@ std::span<const Kernel> rank_kernels() {
       {.op = "put_piece", .run = put_piece},   {.op = "own_tensor", .run = own_tensor},
       {.op = "from_owner", .run = from_owner}, {.op = "put_owned", .run = put_owned},
       {.op = "own_draws", .run = own_draws},   {.op = "own_chunks", .run = own_chunks},
-      {.op = "unshard", .run = unshard},             {.op = "sum_ranks", .run = sum_ranks}};
+      {.op = "unshard", .run = unshard},       {.op = "sum_ranks", .run = sum_ranks}};
   return kKernels;
 }
 

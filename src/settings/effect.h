@@ -1,5 +1,5 @@
 // Checks that each setting of a run is available and has an effect: refusals and notes from what each setting
-// declares (Setting::availability, available, only_with).
+// declares (Setting::field, available, only_with).
 #pragma once
 
 #include <map>

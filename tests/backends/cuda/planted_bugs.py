@@ -2,7 +2,7 @@
 """Puts bugs into the CUDA kernels, one at a time, and sees that the tests of ops find each on the fake card.
 
     planted_bugs.py BUILD                all bugs of planted_bugs.txt (the last line counts those that were found)
-    planted_bugs.py BUILD --sample N     N of them, spread over the list
+    planted_bugs.py BUILD --sample N     about N of them, which the commit's name chooses (tools/sampling.py)
     planted_bugs.py BUILD --only WORDS   those whose description has these words
 
 BUILD has test_backends_cpu and the fake card. A bug changes the sources that the fake card is made of, and not the
@@ -21,6 +21,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = HERE.parents[2] / "src" / "backends" / "cuda"
+sys.path.insert(0, str(HERE.parents[2] / "tools"))
+import sampling  # noqa: E402
 
 
 class Bug:
@@ -126,7 +128,7 @@ def main():
     given = parser.parse_args()
     chosen = [bug for bug in bugs() if given.only in bug.what]
     if given.sample and "PLIMSOLL_WHOLE_CAMPAIGN" not in os.environ:
-        chosen = chosen[::max(1, len(chosen) // given.sample)]
+        chosen = sampling.sample(chosen, max(1, len(chosen) // given.sample), lambda bug: False)
     count = 0
     for bug in chosen:
         with tempfile.TemporaryDirectory() as folder:

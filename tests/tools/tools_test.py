@@ -205,6 +205,16 @@ class Sampling(Scratch):
         self.assertEqual(self.sample("--parts", "1000003", "base=src/base/", "other=src/other/"), ["base"])
 
 
+class PlantedBugs(unittest.TestCase):
+    def test_the_text_of_each_bug_stands_once_in_its_kernel(self):
+        folder = ROOT / "tests/backends/cuda"
+        source = importlib.util.spec_from_file_location("planted_bugs", folder / "planted_bugs.py")
+        planted = importlib.util.module_from_spec(source)
+        source.loader.exec_module(planted)
+        times = {bug.what: (planted.SOURCES / bug.file).read_text().count(bug.before) for bug in planted.bugs()}
+        self.assertEqual({what: n for what, n in times.items() if n != 1}, {})
+
+
 class CheckSkips(Scratch):
     def check(self, log, *options):
         write(self.dir / "log", log)

@@ -23,6 +23,8 @@ constexpr std::string_view kSameBits = "bit-identical results";
 constexpr std::string_view kNarrow = "changes the results: 16 bits instead of 32";
 constexpr std::string_view kFrozenNorms =
     "changes the results: BatchNorm keeps the model's statistics, the batch may be split";
+constexpr std::string_view kShared =
+    "each rank holds a part of the training state; bit-identical results if a step is one micro-batch";
 constexpr std::string_view kAdapters = "trains adapters, the model is frozen";
 constexpr std::string_view kShorter = "shorter sequences";
 constexpr int64_t kLeastLength = 64;
@@ -50,6 +52,14 @@ void add_same_bits(const settings::RunConfig& config, bool trains, bool couples,
   if (config.evaluates_while_training())
     list.push_back(
         {{{"training.eval_strategy", "no"}}, "bit-identical results; use plimsoll eval to evaluate"});
+}
+
+/// Of a run that says what its ranks share; auto has looked for the rest.
+void add_shared(const settings::DistributedSettings& distributed, std::vector<Candidate>& list) {
+  const settings::RankMode mode = distributed.mode;
+  if (distributed.num_ranks() == 1) return;
+  if (mode == settings::RankMode::kDdp) list.push_back({{{"distributed.mode", "zero1"}}, kShared});
+  if (mode != settings::RankMode::kZero3) list.push_back({{{"distributed.mode", "zero3"}}, kShared});
 }
 
 /// Narrower numbers. What turns out to change nothing, such as moments where there are none, is not offered.
@@ -115,6 +125,7 @@ std::vector<Candidate> candidates(const settings::RunConfig& config, strategy::P
   const bool trains = purpose == strategy::Purpose::kTrain;
   std::vector<Candidate> list;
   add_same_bits(config, trains, prepared.model->couples_micro_batch(), list);
+  if (trains) add_shared(config.distributed, list);
   add_narrower(config.training, prepared.split, trains, list);
   if (trains && prepared.report.batch_norms > 0)
     list.push_back({{{"model.norm_statistics", "frozen"}}, kFrozenNorms});

@@ -38,6 +38,16 @@ TEST(Remedies, EachFitsByItself) {
   }
 }
 
+TEST(Remedies, RanksMayShareWhatEachOfThemHolds) {
+  const std::vector<std::string> run = {"distributed.ranks=4", "distributed.mode=ddp",
+                                        "model.config.vocab_size=16384"};
+  std::vector<std::string> tight = run;
+  tight.push_back("memory.budget=" + std::to_string(least(run) - 20'000));
+  PlannedRun c(tight);
+  EXPECT_THAT(texts(c.prepared()), HasSubstr("distributed.mode=zero1"));
+  EXPECT_THAT(texts(c.prepared()), HasSubstr("distributed.mode=zero3"));
+}
+
 TEST(Remedies, PutTogetherNothingIsLeftInThatDoesNothing) {
   const std::vector<std::string> run = {"training.optimizer=adamw_8bit", "training.state.moments=fp32"};
   const int64_t needs = least(run);

@@ -159,6 +159,16 @@ TEST_F(RunningRanks, ASignalSavesWhatTheyShare) {
   EXPECT_THAT(folder_.read("err.txt"), HasSubstr("saved in out/checkpoint-"));
 }
 
+/// Ranks that share the parameters evaluate together, and stop together.
+TEST_F(RunningRanks, ASignalEndsTheEvaluationOfAll) {
+  for (const int asked : {0, 1}) {
+    start(2, "", "distributed.mode=zero3 training.eval_strategy=steps training.eval_steps=1");
+    ::kill(rank(asked), SIGTERM);
+    EXPECT_EQ(wait().first, 75) << folder_.read("err.txt");
+    std::filesystem::remove_all(folder_.path("out"));
+  }
+}
+
 TEST_F(RunningRanks, ALostRankIsNamedAndAllEnd) {
   for (const int lost : {1, 0, 2}) {
     start(3);

@@ -55,8 +55,8 @@ Result<Sweep> plan_sweep(const strategy::Variants& variants, std::vector<SweepAx
 const SweepRow* largest_row(const Sweep& sweep);
 
 /// {"event": "sweep", "budget", "keys": […], "rows": [{"settings", "fits", "budget_bytes", "least_bytes",
-/// "peak_bytes", "seconds", "tokens_per_second", "parameters", "choices", "note"}],
-/// "largest"}: the value of largest_row
+/// "peak_bytes", "seconds", "tokens_per_second", "communication" (of several ranks), "parameters", "choices",
+/// "note"}], "largest"}: the value of largest_row
 io::Tree sweep_event(const Sweep& sweep);
 /// For people, with the answer below: the largest of the values that fits.
 std::string sweep_table(const Sweep& sweep);

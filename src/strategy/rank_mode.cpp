@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "planner/report/budget.h"
 #include "settings/distributed.h"
 
 namespace plimsoll::strategy {
@@ -37,16 +39,23 @@ Result<settings::RunConfig> with_rank_mode(const settings::RunConfig& config, co
                                            const std::function<void(const std::string&)>& note) {
   const settings::DistributedSettings& d = config.distributed;
   if (d.mode != RankMode::kAuto || d.num_ranks() == 1 || options.purpose != Purpose::kTrain) return config;
-  options.request = PlanRequest::kFit;
   options.dump_ir.clear();
+  const std::vector<settings::RunConfig> modes = candidates(config);
   settings::RunConfig chosen = config;
-  for (settings::RunConfig& one : candidates(config)) {
-    const Result<Prepared> prepared = prepare_before_data(one, target, options);
-    const bool is_first = chosen.distributed.mode == RankMode::kAuto;
-    if (!prepared && is_first) return prepared.error();
-    if (!prepared) continue;  // not with this model
-    chosen = std::move(one);
-    if (prepared->report.fits) break;
+  std::optional<planner::PlanReport> best;
+  // Where no mode fits, the one that needs least says which budget would do.
+  for (const PlanRequest request : {PlanRequest::kFit, PlanRequest::kReport}) {
+    if (best && best->fits) break;
+    options.request = request;
+    best.reset();
+    for (const settings::RunConfig& one : modes) {
+      Result<Prepared> prepared = prepare_before_data(one, target, options);
+      if (!prepared && !best) return prepared.error();
+      if (!prepared || (best && !planner::is_better(prepared->report, *best))) continue;  // or no such model
+      best = std::move(prepared->report);
+      chosen = one;
+      if (best->fits) break;
+    }
   }
   if (note && chosen.distributed.mode != RankMode::kDdp)
     note(fmt::format("distributed.mode: auto is {}, since a rank that holds more does not fit its budget",

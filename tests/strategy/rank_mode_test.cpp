@@ -54,6 +54,15 @@ TEST_F(RankModes, ShareNoMoreThanTheBudgetAsksFor) {
   EXPECT_THAT(note_, testing::HasSubstr("distributed.mode: auto is zero3"));
 }
 
+/// Of a small model buffers for what ranks exchange take more than a shared state saves.
+TEST_F(RankModes, WhereNoneFitsTheOneThatNeedsLeastIsTaken) {
+  const std::vector<std::string> small = {
+      "model.overrides={vocab_size: 300, num_hidden_layers: 1, hidden_size: 64, intermediate_size: 152}",
+      "training.global_batch_size=8", "training.micro_batch_size=1"};
+  EXPECT_EQ(mode_within("1MiB", small), RankMode::kDdp);
+  EXPECT_EQ(mode_within("1MiB"), RankMode::kZero3);
+}
+
 /// Several micro-batches would be added in another order.
 TEST_F(RankModes, KeepTheBits) {
   EXPECT_EQ(mode_within("40MiB", {"training.global_batch_size=8", "training.micro_batch_size=1"}),

@@ -1,5 +1,5 @@
-// Reports on ranks for plimsoll doctor: which launcher started this process, and the libraries of MPI through
-// which it could exchange gradients.
+// Reports on ranks for plimsoll doctor: which launcher started this process, and the libraries of MPI and
+// NCCL through which it could exchange gradients.
 #pragma once
 
 #include <string>
@@ -10,12 +10,14 @@
 namespace plimsoll::cli {
 
 struct RanksReport {
-  struct Mpi {
+  struct Library {
     std::string path, version;
   };
-  std::string launcher;     ///< "mpirun: rank 1 of 4, 2 of them on this machine"; empty: none
-  std::vector<Mpi> mpi;     ///< those that are installed
-  std::string advice = {};  ///< what would keep the ranks from exchanging; empty: nothing
+  std::string launcher;      ///< "mpirun: rank 1 of 4, 2 of them on this machine"; empty: none
+  std::vector<Library> mpi;  ///< those that are installed
+  Library nccl = {};         ///< empty: none that ranks can use
+  std::string no_nccl = {};  ///< why not
+  std::string advice = {};   ///< what would keep the ranks from exchanging; empty: nothing
 };
 
 /// Opens each library in a process of its own, since two libraries of MPI in one process conflict.

@@ -72,6 +72,28 @@ Result<std::optional<ranks::Launch>> find_launch(const RunArguments& arguments,
   return found;
 }
 
+/// Whether ranks that may choose exchange by NCCL: each of those on this machine has a card of its own, and
+/// the library is found.
+bool finds_nccl(const ranks::Launch& launch, const settings::RunConfig& config) {
+  return config.runtime.device == "cuda" && devices::num_cuda_cards() >= launch.local_ranks &&
+         devices::nccl_library().ok();
+}
+
+/// The transport of what the hosts exchange, and what ops between ranks use, which may be NCCL.
+struct Transports {
+  std::string host, ops;
+};
+Result<Transports> transports_of(const ranks::Launch& launch, const settings::RunConfig& config) {
+  const std::string& wanted = config.distributed.transport;
+  PLIMSOLL_ASSIGN(const std::string host,
+                  ranks::choose_transport(launch, wanted == "nccl" ? "auto" : wanted));
+  if (wanted != "nccl" && (wanted != "auto" || !finds_nccl(launch, config))) return Transports{host, host};
+  PLIMSOLL_ASSIGN(const devices::NcclLibrary nccl, devices::nccl_library());
+  if (launch.rank == 0)
+    note(fmt::format("cards exchange gradients through NCCL {} ({})", nccl.version, nccl.path));
+  return Transports{host, "nccl"};
+}
+
 /// Opens MPI's library where ranks exchange by it.
 Result<std::shared_ptr<ranks::MpiCalls>> mpi_of(const ranks::Launch& launch, const std::string& library,
                                                 const std::string& transport) {
@@ -107,9 +129,9 @@ Result<std::shared_ptr<ranks::MpiCalls>> add_place(const ranks::Launch& launch, 
       settings::load_run_config(arguments.file, arguments.overrides, settings::RunUse::kTraining));
   if (!config.runtime.threads) add(fmt::format("runtime.threads={}", threads_of(launch)));
   const settings::DistributedSettings& d = config.distributed;
-  PLIMSOLL_ASSIGN(const std::string transport, ranks::choose_transport(launch, d.transport));
-  add("distributed.transport=" + transport);
-  return mpi_of(launch, d.library, transport);
+  PLIMSOLL_ASSIGN(const Transports transports, transports_of(launch, config));
+  add("distributed.transport=" + transports.ops);
+  return mpi_of(launch, d.library, transports.host);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "backends/cpu/cpu_device.h"
 #include "backends/cuda/cuda_device.h"
 #include "backends/cuda/host_collectives.h"
+#include "backends/cuda/nccl.h"
 #include "backends/discrete/discrete_device.h"
 
 namespace plimsoll::devices {
@@ -32,7 +33,8 @@ Result<std::unique_ptr<runtime::Device>> make_cuda(const DeviceSpec& spec) {
   PLIMSOLL_ASSIGN(auto device, cuda::CudaDevice::create({.ordinal = spec.cuda.ordinal,
                                                          .memory = spec.cuda.memory,
                                                          .host_threads = spec.num_threads,
-                                                         .communicator = spec.communicator}));
+                                                         .communicator = spec.communicator,
+                                                         .uses_nccl = spec.cuda.uses_nccl}));
   return std::unique_ptr<runtime::Device>(std::move(device));
 }
 
@@ -41,6 +43,11 @@ Result<std::unique_ptr<runtime::Device>> make_cuda(const DeviceSpec& spec) {
 Result<CudaCard> cuda_card(int ordinal) {
   PLIMSOLL_ASSIGN(const cuda::CardInfo card, cuda::card_info(ordinal));
   return CudaCard{card.name, card.capability, card.memory};
+}
+
+Result<NcclLibrary> nccl_library() {
+  PLIMSOLL_ASSIGN(const cuda::Nccl* nccl, cuda::load_nccl());
+  return NcclLibrary{nccl->path, nccl->version};
 }
 
 void set_local_rank(int rank) { rank_on_machine = rank; }

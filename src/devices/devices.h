@@ -44,11 +44,19 @@ void set_local_rank(int rank);
 /// 0 where nobody said.
 int local_rank();
 
+/// A library of NCCL, by which ranks on cards exchange bytes without their hosts.
+struct NcclLibrary {
+  std::string path, version;  ///< "2.28.9"
+};
+/// That of this machine, which stays loaded. Errors: kIo where there is none, or too old a one.
+Result<NcclLibrary> nccl_library();
+
 /// Of kCuda.
 struct CudaSpec {
-  int ordinal = 0;     ///< which card, as the driver counts
-  int capability = 0;  ///< of the card that is planned for; 0: not known
-  Bytes memory = {};   ///< what plans may take of it; 0: not known
+  int ordinal = 0;         ///< which card, as the driver counts
+  int capability = 0;      ///< of the card that is planned for; 0: not known
+  Bytes memory = {};       ///< what plans may take of it; 0: not known
+  bool uses_nccl = false;  ///< between ranks
 };
 
 struct DeviceSpec {

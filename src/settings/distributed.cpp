@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "settings/named_profile.h"
 #include "settings/state_settings.h"
 #include "settings/wrong.h"
 
@@ -14,6 +17,30 @@ bool names_rank(const DistributedSettings& distributed) {
 int64_t updating_ranks(const DistributedSettings& distributed) {
   const bool has_all = distributed.mode == RankMode::kAuto || distributed.mode == RankMode::kDdp;
   return has_all ? 1 : distributed.num_ranks();
+}
+
+bool uses_nccl(const RunConfig& config) {
+  const DistributedSettings& d = config.distributed;
+  if (d.num_ranks() == 1 || !is_for_card(config)) return false;
+  const bool may_choose = d.transport == "auto" && config.runtime.device.find(':') == std::string::npos;
+  return d.transport == "nccl" || may_choose;
+}
+
+/// From the buffers that its documents and users name, with at most eight blocks an exchange
+/// (backends/cuda/nccl.h). Of a rank's peers seven are taken to be on its machine.
+int64_t nccl_bytes(const RunConfig& config) {
+  constexpr int64_t kOwn = int64_t{384} << 20, kNeighbour = int64_t{40} << 20, kFar = int64_t{4} << 20;
+  if (!uses_nccl(config)) return 0;
+  const int64_t others = config.distributed.num_ranks() - 1, near = std::min<int64_t>(others, 7);
+  return kOwn + near * kNeighbour + (others - near) * kFar;
+}
+
+std::vector<std::string> rank_notes(const RunConfig& config) {
+  const int64_t bytes = nccl_bytes(config);
+  if (bytes == 0) return {};
+  return {
+      fmt::format("the context of each card includes {} for NCCL, an estimate{}", to_string(Bytes(bytes)),
+                  config.distributed.transport == "auto" ? "; distributed.transport=shm takes none" : "")};
 }
 
 bool shares_gradients(const DistributedSettings& distributed) {
@@ -59,6 +86,10 @@ std::vector<Error> check_distributed(const RunConfig& config) {
            "set distributed.ranks to their number");
   if (d.num_ranks() == 1) return errors;
   const std::string several = fmt::format("distributed.ranks is {}, and ", d.num_ranks());
+  if (d.transport == "nccl" && !is_for_card(config))
+    refuse(several + "distributed.transport is nccl, which moves memory of cards, and runtime.device is " +
+               config.runtime.device,
+           "set distributed.transport=auto, or runtime.device=cuda");
   if (config.training.chooses_global_batch_size)
     refuse(several + "training.global_batch_size is auto", "set training.global_batch_size to a number");
   const std::string& recipe = config.training.fp8.recipe;

@@ -24,6 +24,14 @@ bool shares_gradients(const DistributedSettings& distributed);
 /// Whether each of several ranks has its part of the parameters alone.
 bool shares_parameters(const DistributedSettings& distributed);
 
+/// Whether ranks exchange by NCCL, from card to card; or, where that is left to what is found, may do so.
+bool uses_nccl(const RunConfig& config);
+
+/// What NCCL takes of each card beside a plan: an estimate; 0 where it is not used.
+int64_t nccl_bytes(const RunConfig& config);
+/// A line of that where NCCL takes some.
+std::vector<std::string> rank_notes(const RunConfig& config);
+
 /// Whether the ranks' settings name a rank, or a place to meet: what a launcher says where they do not.
 bool names_rank(const DistributedSettings& distributed);
 

@@ -302,6 +302,7 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(check_offload(config));
   for (std::string& note : offload_notes(config)) config.notes.push_back(std::move(note));
   for (std::string& note : profile_notes(config)) config.notes.push_back(std::move(note));
+  for (std::string& note : rank_notes(config)) config.notes.push_back(std::move(note));
   add(check_lora(config));
   add(check_quantization(config));
   if (config.training.eval_steps > 0 && !config.data.evaluates())

@@ -155,7 +155,7 @@ void add_distributed(std::vector<Setting>& list) {
   add(choice(PLIMSOLL_CHOICE(distributed.mode), kHow,
              "what ranks share: nothing (ddp), optimizer (zero1), gradients (zero2), weights (zero3)"));
   add(plain(PLIMSOLL_FIELD(distributed.transport), kHow,
-            "how ranks exchange gradients; shm: ranks of one machine; auto: shm there, else mpi",
+            "how ranks exchange gradients; shm: on one machine; nccl: cards; auto: what is found",
             {"auto", "shm", "mpi", "nccl"}));
   add(plain(PLIMSOLL_FIELD(distributed.launcher), kHow,
             "auto: ranks from the environment of mpirun, srun, torchrun; none: one rank", {"auto", "none"}));
@@ -177,7 +177,6 @@ void add_distributed(std::vector<Setting>& list) {
   add(planned("distributed.reduction", kHow,
               "ordered: gradients are added in the order of ranks; library: in the library's order",
               "leave it out: ordered", {"ordered"}));
-  takes_only(list, "distributed.transport", {"auto", "shm", "mpi"}, "train with distributed.transport=mpi");
 }
 
 void add_machine_and_output(std::vector<Setting>& list) {

@@ -7,6 +7,7 @@
 #include "base/numbers.h"
 #include "devices/devices.h"
 #include "planner/cost/known_profiles.h"
+#include "settings/distributed.h"
 #include "settings/named_profile.h"
 
 namespace plimsoll::strategy {
@@ -31,6 +32,23 @@ RunCard card_here(const devices::CudaCard& here, int ordinal) {
   return card;
 }
 
+/// Without what is left for exchanges between ranks.
+std::optional<RunCard> any_card(const settings::RunConfig& config) {
+  if (!settings::is_for_card(config)) return std::nullopt;
+  const int ordinal = ordinal_of(config.runtime.device);
+  if (auto profile = settings::planned_card(config)) {
+    RunCard card{.name = profile->name,
+                 .ordinal = ordinal,
+                 .capability = planner::cuda_capability(*profile),
+                 .bytes = profile->memory_bytes - profile->context_bytes,
+                 .context_bytes = profile->context_bytes};
+    card.profile = std::move(*profile);
+    return card;
+  }
+  if (const auto here = devices::cuda_card(ordinal)) return card_here(*here, ordinal);
+  return RunCard{.ordinal = ordinal};
+}
+
 Status check_card_of_rank(const std::string& device) {
   const int rank = devices::local_rank(), cards = devices::num_cuda_cards();
   if (device != "cuda" || cards <= 1 || rank < cards) return Ok{};
@@ -45,19 +63,12 @@ Status check_card_of_rank(const std::string& device) {
 }  // namespace
 
 std::optional<RunCard> run_card(const settings::RunConfig& config) {
-  if (!settings::is_for_card(config)) return std::nullopt;
-  const int ordinal = ordinal_of(config.runtime.device);
-  if (auto profile = settings::planned_card(config)) {
-    RunCard card{.name = profile->name,
-                 .ordinal = ordinal,
-                 .capability = planner::cuda_capability(*profile),
-                 .bytes = profile->memory_bytes - profile->context_bytes,
-                 .context_bytes = profile->context_bytes};
-    card.profile = std::move(*profile);
-    return card;
-  }
-  if (const auto here = devices::cuda_card(ordinal)) return card_here(*here, ordinal);
-  return RunCard{.ordinal = ordinal};
+  std::optional<RunCard> card = any_card(config);
+  const int64_t nccl = settings::nccl_bytes(config);
+  if (!card || nccl == 0) return card;
+  card->context_bytes += nccl;
+  card->bytes = std::max<int64_t>(0, card->bytes - nccl);
+  return card;
 }
 
 Status check_card_is_known(const settings::RunConfig& config) {

@@ -11,11 +11,11 @@
 namespace plimsoll::strategy {
 
 struct RunCard {
-  std::string name = {};                                ///< "rtx4090"; of a card that is here its driver's
-  int ordinal = 0;                                      ///< of runtime.device
-  int capability = 0;                                   ///< 90; 0: not known
-  int64_t bytes = 0;                                    ///< what plans may take of it; 0: not known
-  int64_t context_bytes = 0;                            ///< what is left for the context beside these
+  std::string name = {};      ///< "rtx4090"; of a card that is here its driver's
+  int ordinal = 0;            ///< of runtime.device
+  int capability = 0;         ///< 90; 0: not known
+  int64_t bytes = 0;          ///< what plans may take of it; 0: not known
+  int64_t context_bytes = 0;  ///< what is left for the context and NCCL beside these
   std::optional<planner::MachineProfile> profile = {};  ///< whose rates are known; nothing: none are
 };
 

@@ -27,7 +27,7 @@ devices::DeviceSpec device_spec(const settings::RunConfig& config, int num_threa
   devices::DeviceSpec spec{.num_threads = num_threads, .disk_folder = settings::offload_folder(config)};
   if (const auto card = run_card(config)) {
     spec.kind = devices::DeviceKind::kCuda;
-    spec.cuda = {card->ordinal, card->capability, Bytes(card->bytes)};
+    spec.cuda = {card->ordinal, card->capability, Bytes(card->bytes), config.distributed.transport == "nccl"};
     return spec;
   }
   if (config.runtime.device != "discrete") return spec;

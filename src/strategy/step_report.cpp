@@ -42,6 +42,8 @@ constexpr int64_t kRankBytes = int64_t{1} << 20;
 /// A library of MPI beside that, and its buffers for messages of each rank: 14 to 20 MB of Open MPI 4.1 and
 /// MPICH 4.0 and 5.0 with two ranks, 16 of Open MPI's with four.
 constexpr int64_t kMpiBytes = int64_t{18} << 20, kMpiBytesPerRank = int64_t{1} << 20;
+/// NCCL on the host, beside what it takes of the card: an estimate, of its library and what it pins.
+constexpr int64_t kNcclBytes = int64_t{256} << 20;
 /// Headers of files to be written: name, type, shape and offsets of a tensor.
 constexpr int64_t kHeaderBytesPerTensor = 256;
 
@@ -50,6 +52,7 @@ int64_t rank_bytes(const settings::RunConfig& config) {
   int64_t bytes = kRankBytes;
   if (config.distributed.transport == "mpi") bytes += kMpiBytes + ranks * kMpiBytesPerRank;
   if (settings::is_for_card(config)) bytes += devices::exchange_bytes(devices::DeviceKind::kCuda, ranks);
+  if (settings::uses_nccl(config)) bytes += kNcclBytes;
   return bytes;
 }
 

@@ -26,7 +26,7 @@ TEST(DoctorTest, SaysWhichLimitRules) {
   EXPECT_EQ(said->find("limited_by")->text, memory.limited_by);
 }
 
-TEST(DoctorTest, ListsLibrariesOfMpi) {
+TEST(DoctorTest, ListsLibrariesOfMpiAndNccl) {
   const Outcome text = run_plimsoll({"doctor"});
   EXPECT_THAT(text.out, testing::HasSubstr("launcher"));
   EXPECT_THAT(text.out, testing::HasSubstr("none started this process"));
@@ -40,6 +40,10 @@ TEST(DoctorTest, ListsLibrariesOfMpi) {
     EXPECT_THAT(library.find("library")->text, testing::HasSubstr("libmpi"));
     EXPECT_THAT(text.out, testing::HasSubstr(library.find("version")->text));
   }
+  const io::Tree* nccl = ranks->find("nccl");
+  ASSERT_NE(nccl, nullptr);
+  EXPECT_THAT(text.out, testing::HasSubstr(nccl->is_null() ? "through their hosts without it"
+                                                           : nccl->find("library")->text));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Several ranks that train on cards: what they exchange goes through their hosts' memory. The cards are the
-// fake ones of backends/cuda/fake, a process each.
+// Several ranks that train on cards: what they exchange goes through their hosts' memory, or through NCCL.
+// Cards and NCCL are the fake ones of backends/cuda/fake, a process each.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -12,6 +12,7 @@ namespace plimsoll::e2e {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 const std::string kFakeCard = "PLIMSOLL_CUDA_LIBRARIES=" PLIMSOLL_FAKE_CARD " ";
 
@@ -52,7 +53,9 @@ TEST_F(CardRanks, BitsDependOnTheirNumberAlone) {
              {"through slots", "", "PLIMSOLL_RANKS_STAGED=1"},
              {"ZeRO-1", "distributed.mode=zero1", ""},
              {"ZeRO-2", "distributed.mode=zero2", ""},
-             {"a card each", "", "PLIMSOLL_FAKE_CARDS=3"}}) {
+             {"NCCL", "distributed.transport=nccl", "PLIMSOLL_FAKE_CUDA_SEED=4"},
+             {"NCCL, ZeRO-1", "distributed.transport=nccl distributed.mode=zero1", ""},
+             {"NCCL, ZeRO-2", "distributed.transport=nccl distributed.mode=zero2", ""}}) {
       EXPECT_TRUE(left(ranks, more, environment) == model) << ranks << " ranks: " << how;
       EXPECT_EQ(events_of(out_), events) << ranks << " ranks: " << how;
     }
@@ -71,6 +74,44 @@ TEST_F(CardRanks, GiveTheBitsOfDdpWithEveryKindOfUpdate) {
     EXPECT_TRUE(left(2, "distributed.mode=zero1 " + more) == ddp) << more;
     EXPECT_EQ(events_of(out_), events) << more;
   }
+}
+
+TEST_F(CardRanks, OwnersSendByNcclToo) {
+  const std::string muon =
+                        "model.config.intermediate_size=300 training.optimizer=muon distributed.mode=zero1 ",
+                    model = left(2, muon);
+  EXPECT_TRUE(left(2, muon + "distributed.transport=nccl") == model);
+}
+
+/// A card each, and a library that can do it.
+TEST_F(CardRanks, TakeNcclWhereItIsOfUse) {
+  const auto said = [&](const std::string& environment) {
+    const Outcome run = train(2, " training.max_steps=1 data.sequence_length=40 runtime.device=cuda",
+                              kFakeCard + environment);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return run.err;
+  };
+  EXPECT_THAT(said("PLIMSOLL_FAKE_CARDS=2"), HasSubstr("cards exchange gradients through NCCL 2.28.9"));
+  EXPECT_THAT(said(""), Not(HasSubstr("NCCL"))) << "one card for both";
+  EXPECT_THAT(said("PLIMSOLL_FAKE_CARDS=2 PLIMSOLL_FAKE_NCCL=old"), Not(HasSubstr("NCCL")));
+}
+
+TEST_F(CardRanks, WhatNcclRefusesIsToldByName) {
+  const auto refused = [&](const std::string& environment, int code) {
+    const Outcome run = train(2, " data.sequence_length=40 runtime.device=cuda distributed.transport=nccl",
+                              kFakeCard + environment);
+    EXPECT_EQ(run.exit_code, code) << run.err;
+    const size_t first = run.err.find("\nerror: ");
+    EXPECT_TRUE(first == std::string::npos || run.err.find("\nerror: ", first + 1) == std::string::npos)
+        << run.err;
+    return run.err;
+  };
+  EXPECT_THAT(refused("PLIMSOLL_FAKE_NCCL=old", 74), HasSubstr("is NCCL 2.17.5, which is too old"));
+  EXPECT_THAT(refused("PLIMSOLL_FAKE_NCCL=refused", 74), HasSubstr("Duplicate GPU detected"));
+  EXPECT_THAT(refused("PLIMSOLL_FAKE_NCCL=lost:20", 74), HasSubstr("unhandled system error"));
+  const Outcome cpu = folder_.run("plan run.yaml distributed.ranks=2 distributed.transport=nccl");
+  EXPECT_EQ(cpu.exit_code, 2);
+  EXPECT_THAT(cpu.err, HasSubstr("runtime.device is cpu"));
 }
 
 TEST_F(CardRanks, ResumeOnTheCpuAndBack) {
@@ -97,12 +138,16 @@ TEST_F(CardRanks, MoreRanksThanCardsAreRefused) {
 
 using RunningCardRanks = RunningRanks;
 TEST_F(RunningCardRanks, ALostRankIsNamedAndAllEnd) {
-  start(2, kFakeCard, "data.sequence_length=40 runtime.device=cuda");
-  const std::array<pid_t, 2> pids = {rank(0), rank(1)};
-  ::kill(pids[1], SIGKILL);
-  EXPECT_EQ(wait().first, 74);
-  EXPECT_THAT(folder_.read("err.txt"), HasSubstr("rank 1 (host "));
-  for (const pid_t pid : pids) EXPECT_TRUE(is_gone(pid));
+  for (const char* transport : {"shm", "nccl"}) {
+    start(2, kFakeCard,
+          std::string("data.sequence_length=40 runtime.device=cuda distributed.transport=") + transport);
+    const std::array<pid_t, 2> pids = {rank(0), rank(1)};
+    ::kill(pids[1], SIGKILL);
+    EXPECT_EQ(wait().first, 74) << transport;
+    EXPECT_THAT(folder_.read("err.txt"), HasSubstr("rank 1 (host ")) << transport;
+    for (const pid_t pid : pids) EXPECT_TRUE(is_gone(pid));
+    std::filesystem::remove_all(folder_.path("out"));
+  }
 }
 
 }  // namespace

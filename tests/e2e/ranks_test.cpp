@@ -75,7 +75,7 @@ TEST_F(Ranks, PlansWithoutThem) {
 }
 
 TEST_F(Ranks, WhatIsNotThereIsRefusedByName) {
-  for (const char* setting : {"distributed.transport=nccl", "distributed.reduction=library"}) {
+  for (const char* setting : {"distributed.reduction=library"}) {
     const Outcome run = folder_.run(std::string("plan run.yaml ") + setting);
     EXPECT_EQ(run.exit_code, 2) << setting;
     EXPECT_THAT(run.err, HasSubstr("not available in this version")) << setting;

@@ -44,6 +44,26 @@ TEST(RunCard, IsWhatTheProfileNamesWhateverTheDevice) {
   }
 }
 
+TEST(RunCard, LeavesRoomForNcclWhereRanksMayUseIt) {
+  const auto bytes_of = [](const std::vector<std::string>& more) {
+    std::vector<std::string> overrides = {"runtime.profile=h100", "training.global_batch_size=16"};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    const settings::RunConfig config = run_with(overrides);
+    const auto card = run_card(config);
+    EXPECT_EQ(card->bytes + card->context_bytes, planner::find_card("h100")->memory_bytes);
+    const int64_t bytes = card->context_bytes - planner::kCardContextBytes;
+    EXPECT_EQ(testing::PrintToString(config.notes).find("for NCCL") != std::string::npos, bytes > 0);
+    return bytes;
+  };
+  EXPECT_EQ(bytes_of({}), 0);
+  EXPECT_EQ(bytes_of({"distributed.ranks=2", "distributed.transport=shm"}), 0);
+  EXPECT_EQ(bytes_of({"distributed.ranks=2", "runtime.device=cuda:0"}), 0) << "ranks of one card";
+  const int64_t two = bytes_of({"distributed.ranks=2"});
+  EXPECT_GT(two, 0);
+  EXPECT_EQ(bytes_of({"distributed.ranks=2", "distributed.transport=nccl"}), two);
+  EXPECT_GT(bytes_of({"distributed.ranks=16"}), two);
+}
+
 TEST(RunCard, OneThatIsNotHereNeedsSomethingThatBoundsIt) {
   if (devices::cuda_card(0)) GTEST_SKIP() << "there is a card";
   const settings::RunConfig nothing = run_with({"runtime.device=cuda"});

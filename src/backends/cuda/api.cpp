@@ -63,6 +63,7 @@ Result<Driver> find_driver() {
   find(d.set8, "cuMemsetD8Async")(d.set32, "cuMemsetD32Async")(d.host_function, "cuLaunchHostFunc");
   find(d.stream_create, "cuStreamCreate");
   find(d.stream_destroy, "cuStreamDestroy_v2")(d.stream_synchronize, "cuStreamSynchronize");
+  find(d.stream_query, "cuStreamQuery")(d.event_query, "cuEventQuery");
   find(d.stream_wait, "cuStreamWaitEvent")(d.event_create, "cuEventCreate");
   find(d.event_destroy, "cuEventDestroy_v2")(d.event_record, "cuEventRecord");
   find(d.event_synchronize, "cuEventSynchronize");

@@ -46,11 +46,13 @@ struct Driver {
   int (*stream_create)(Handle* stream, unsigned flags) = nullptr;
   int (*stream_destroy)(Handle stream) = nullptr;
   int (*stream_synchronize)(Handle stream) = nullptr;
+  int (*stream_query)(Handle stream) = nullptr;  ///< kNotReady while it works
   int (*stream_wait)(Handle stream, Handle event, unsigned flags) = nullptr;
   int (*event_create)(Handle* event, unsigned flags) = nullptr;
   int (*event_destroy)(Handle event) = nullptr;
   int (*event_record)(Handle event, Handle stream) = nullptr;
   int (*event_synchronize)(Handle event) = nullptr;
+  int (*event_query)(Handle event) = nullptr;  ///< as stream_query
   int (*capture_begin)(Handle stream, int mode) = nullptr;
   int (*capture_end)(Handle stream, Handle* graph) = nullptr;
   int (*graph_instantiate)(Handle* executable, Handle graph, unsigned long long flags) = nullptr;
@@ -65,6 +67,7 @@ struct Driver {
                 unsigned block_y, unsigned block_z, unsigned shared_bytes, Handle stream, void** arguments,
                 void** extra) = nullptr;
 };
+inline constexpr int kNotReady = 600;                         // CUDA_ERROR_NOT_READY
 inline constexpr int kComputeMajor = 75, kComputeMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 inline constexpr int kMaxDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING

@@ -23,6 +23,11 @@ class Collectives {
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int ranks() const = 0;
 
+  /// Whether connect() comes before anything is queued or captured, once the ranks can reach each other.
+  [[nodiscard]] virtual bool connects() const { return false; }
+  /// All ranks call it at the same place, with the card's context current. Errors: kIo.
+  virtual Status connect() { return Ok{}; }
+
   /// `own` has `own_bytes`, `received` a piece of each rank.
   virtual Status exchange(const std::byte* own, int64_t own_bytes, int64_t piece_bytes, std::byte* received,
                           Stream& stream) = 0;
@@ -32,6 +37,11 @@ class Collectives {
   /// Whether work that was queued has failed: what is behind it on the stream is undefined. Any thread.
   /// Errors: kIo, of another rank or of what moves the bytes.
   [[nodiscard]] virtual Status status() const = 0;
+  /// Whether the card itself waits for other ranks: who waits for the card looks meanwhile, so that what
+  /// waits in vain ends.
+  [[nodiscard]] virtual bool is_watched() const { return false; }
+  /// Errors: as status.
+  virtual Status look() { return status(); }
 };
 
 }  // namespace plimsoll::cuda

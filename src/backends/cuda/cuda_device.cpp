@@ -1,11 +1,14 @@
 #include "backends/cuda/cuda_device.h"
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "backends/cuda/cuda_memory.h"
 #include "backends/cuda/host_collectives.h"
 #include "backends/cuda/kernel.h"
+#include "backends/cuda/nccl_collectives.h"
 #include "base/check.h"
 
 namespace plimsoll::cuda {
@@ -129,6 +132,7 @@ class CudaDevice::Queued final : public Stream {
     return device_.run_on_host(std::move(work), stream_, "queueing work of the host");
   }
   [[nodiscard]] Collectives* collectives() const override { return device_.collectives_.get(); }
+  [[nodiscard]] Handle handle() const override { return stream_; }
 
  protected:
   Status launch_raw(const Function& function, Dim grid, Dim block, uint32_t shared_bytes,
@@ -164,7 +168,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const CudaOptions& option
   std::unique_ptr<CudaDevice> made(new CudaDevice(*api, card, options));
   made->device_ = device;
   PLIMSOLL_TRY(made->start());
-  if (options.communicator != nullptr) PLIMSOLL_TRY(made->take_ranks(*options.communicator));
+  if (options.communicator != nullptr) PLIMSOLL_TRY(made->take_ranks(options));
   return made;
 }
 
@@ -184,16 +188,23 @@ Status CudaDevice::start() {
   return Ok{};
 }
 
-Status CudaDevice::take_ranks(runtime::Communicator& communicator) {
-  const Bytes bytes(HostCollectives::staging_bytes(communicator.ranks()));
+Status CudaDevice::take_ranks(const CudaOptions& options) {
+  if (options.uses_nccl) {
+    PLIMSOLL_ASSIGN(const Nccl* nccl, load_nccl());
+    collectives_ = std::make_unique<NcclCollectives>(*nccl, *options.communicator);
+    defers_ = collectives_->connects();
+    return Ok{};
+  }
+  const Bytes bytes(HostCollectives::staging_bytes(options.communicator->ranks()));
   PLIMSOLL_ASSIGN(rank_staging_, allocate(ir::MemorySpace::kHostPinned, bytes));
-  collectives_ = std::make_unique<HostCollectives>(communicator, rank_staging_->host());
+  collectives_ = std::make_unique<HostCollectives>(*options.communicator, rank_staging_->host());
   return Ok{};
 }
 
 CudaDevice::~CudaDevice() {
   if (context_ == nullptr) return;
   driver_.context_set(context_);
+  collectives_.reset();  // ends what waits for ranks that are lost
   for (const Handle queue : streams_)
     if (queue != nullptr) driver_.stream_synchronize(queue);
   products_.reset();
@@ -277,6 +288,10 @@ Status CudaDevice::launch_on_card(const runtime::KernelCall& call, ir::Queue que
 }
 
 Status CudaDevice::launch(const runtime::KernelCall& call, ir::Queue queue) {
+  if (deferred_ != nullptr) {
+    deferred_->exchanges = deferred_->exchanges || call.op->def->traffic != nullptr;
+    return defer([this, call, queue] { return launch(call, queue); });
+  }
   PLIMSOLL_TRY(use_context());
   Status status = queue == ir::Queue::kHost ? launch_on_host(call) : launch_on_card(call, queue);
   if (status.ok() && synchronous_ && !capturing_)
@@ -290,6 +305,7 @@ Status CudaDevice::launch(const runtime::KernelCall& call, ir::Queue queue) {
 Status CudaDevice::copy(runtime::Location destination, runtime::Location source, Bytes bytes, ir::Queue queue,
                         const ir::Op* op) {
   if (bytes.count == 0) return Ok{};
+  if (deferred_ != nullptr) return defer([=, this] { return copy(destination, source, bytes, queue, op); });
   PLIMSOLL_TRY(use_context());
   return checked(
       driver_.copy(address(destination), address(source), static_cast<size_t>(bytes.count), stream(queue)),
@@ -298,6 +314,7 @@ Status CudaDevice::copy(runtime::Location destination, runtime::Location source,
 
 Status CudaDevice::fill(runtime::Location destination, Bytes bytes, uint32_t pattern, ir::Queue queue) {
   if (bytes.count == 0) return Ok{};
+  if (deferred_ != nullptr) return defer([=, this] { return fill(destination, bytes, pattern, queue); });
   PLIMSOLL_TRY(use_context());
   std::byte* begin = destination.memory->address() + destination.offset;
   if (destination.memory->space() != ir::MemorySpace::kHostPageable)
@@ -320,6 +337,7 @@ runtime::EventId CudaDevice::make_event() {
 }
 
 Status CudaDevice::record(runtime::EventId event, ir::Queue queue) {
+  if (deferred_ != nullptr) return defer([=, this] { return record(event, queue); });
   PLIMSOLL_TRY(use_context());
   const std::lock_guard lock(events_turn_);
   Event& e = events_[static_cast<size_t>(event.index)];
@@ -333,6 +351,7 @@ Status CudaDevice::record(runtime::EventId event, ir::Queue queue) {
 }
 
 Status CudaDevice::wait(ir::Queue queue, runtime::EventId event) {
+  if (deferred_ != nullptr) return defer([=, this] { return wait(queue, event); });
   PLIMSOLL_TRY(use_context());
   const std::lock_guard lock(events_turn_);
   const Event& e = events_[static_cast<size_t>(event.index)];
@@ -342,13 +361,31 @@ Status CudaDevice::wait(ir::Queue queue, runtime::EventId event) {
                  "waiting for an event");
 }
 
+/// Where the card waits for other ranks, it is asked again and again, and so is what it waits by.
+Status CudaDevice::wait_for(int (*finish)(Handle), int (*query)(Handle), Handle handle,
+                            std::string_view what) {
+  constexpr auto kPause = std::chrono::microseconds(50);
+  constexpr int kPausesBetweenLooks = 200;
+  if (collectives_ == nullptr || !collectives_->is_watched() || defers_) {
+    PLIMSOLL_TRY(checked(finish(handle), what));
+    return exchanged();
+  }
+  int state = query(handle);
+  for (int pauses = 1; state == kNotReady; ++pauses, state = query(handle)) {
+    std::this_thread::sleep_for(kPause);
+    if (pauses % kPausesBetweenLooks == 0) PLIMSOLL_TRY(collectives_->look());
+  }
+  PLIMSOLL_TRY(checked(state, what));
+  return collectives_->look();
+}
+
 Status CudaDevice::synchronize(ir::Queue queue) {
   PLIMSOLL_CHECK(!capturing_, "synchronize while capturing");
   PLIMSOLL_TRY(use_context());
   constexpr std::string_view kNames[] = {"the queue compute", "the queue copy_in", "the queue copy_out",
                                          "the queue host"};
-  PLIMSOLL_TRY(checked(driver_.stream_synchronize(stream(queue)), kNames[static_cast<size_t>(queue)]));
-  return exchanged();
+  return wait_for(driver_.stream_synchronize, driver_.stream_query, stream(queue),
+                  kNames[static_cast<size_t>(queue)]);
 }
 
 Status CudaDevice::synchronize(runtime::EventId event) {
@@ -361,8 +398,7 @@ Status CudaDevice::synchronize(runtime::EventId event) {
     if (!e.recorded) return Ok{};
     handle = e.outside;
   }
-  PLIMSOLL_TRY(checked(driver_.event_synchronize(handle), "waiting for an event"));
-  return exchanged();
+  return wait_for(driver_.event_synchronize, driver_.event_query, handle, "waiting for an event");
 }
 
 /// Every queue is a part of what is captured, from its begin to its end.
@@ -380,8 +416,44 @@ int CudaDevice::leave_capture(int error, Handle* graph) {
   return error != 0 ? error : ended;
 }
 
+Status CudaDevice::defer(std::function<Status()> call) {
+  deferred_->calls.push_back(std::move(call));
+  return Ok{};
+}
+
+Status CudaDevice::capture_deferred(DeferredCapture& capture) {
+  if (capture.made != nullptr) return Ok{};
+  const bool defers = std::exchange(defers_, false);
+  Status captured = begin_capture();
+  for (size_t c = 0; c < capture.calls.size() && captured; ++c) captured = capture.calls[c]();
+  if (captured || capturing_) {
+    auto made = end_capture();
+    if (captured && !made) captured = std::move(made).error();
+    if (captured) capture.made = std::move(*made);
+  }
+  defers_ = defers;
+  capture.calls.clear();
+  return captured;
+}
+
+/// The first program in which ranks exchange something connects them: all ranks run it at the same place.
+/// What else waits to be captured is captured then, so that no later step does it.
+Status CudaDevice::connect_for(DeferredCapture& capture) {
+  if (!defers_ || !capture.exchanges) return capture_deferred(capture);
+  PLIMSOLL_TRY(use_context());
+  PLIMSOLL_TRY(collectives_->connect());
+  defers_ = false;
+  for (const auto& each : std::exchange(all_deferred_, {}))
+    if (const auto waiting = each.lock()) PLIMSOLL_TRY(capture_deferred(*waiting));
+  return Ok{};
+}
+
 Status CudaDevice::begin_capture() {
-  PLIMSOLL_CHECK(!capturing_, "begin_capture while capturing");
+  PLIMSOLL_CHECK(!capturing_ && deferred_ == nullptr, "begin_capture while capturing");
+  if (defers_) {
+    deferred_ = std::make_shared<DeferredCapture>();
+    return Ok{};
+  }
   PLIMSOLL_TRY(use_context());
   PLIMSOLL_TRY(checked(driver_.capture_begin(stream(ir::Queue::kCompute), kCaptureRelaxed), "capturing"));
   capturing_ = true;
@@ -396,6 +468,11 @@ Status CudaDevice::begin_capture() {
 }
 
 Result<std::unique_ptr<runtime::CapturedGraph>> CudaDevice::end_capture() {
+  if (deferred_ != nullptr) {
+    all_deferred_.push_back(deferred_);
+    return std::unique_ptr<runtime::CapturedGraph>(
+        std::make_unique<DeferredGraph>(std::exchange(deferred_, nullptr)));
+  }
   PLIMSOLL_CHECK(capturing_, "end_capture without begin_capture");
   int error = driver_.context_set(context_);
   for (const ir::Queue queue : kOtherQueues) {
@@ -413,7 +490,11 @@ Result<std::unique_ptr<runtime::CapturedGraph>> CudaDevice::end_capture() {
 }
 
 Status CudaDevice::replay(const runtime::CapturedGraph& graph) {
-  PLIMSOLL_CHECK(!capturing_, "replay while capturing");
+  PLIMSOLL_CHECK(!capturing_ && deferred_ == nullptr, "replay while capturing");
+  if (const auto* deferred = dynamic_cast<const DeferredGraph*>(&graph)) {
+    PLIMSOLL_TRY(connect_for(deferred->capture()));
+    return replay(*deferred->capture().made);
+  }
   PLIMSOLL_TRY(use_context());
   return checked(
       driver_.graph_launch(static_cast<const Graph&>(graph).executable(), stream(ir::Queue::kCompute)),

@@ -15,6 +15,7 @@
 #include "backends/cuda/api.h"
 #include "backends/cuda/collectives.h"
 #include "backends/cuda/cuda_target.h"
+#include "backends/cuda/deferred_capture.h"
 #include "backends/cuda/module.h"
 #include "backends/cuda/products.h"
 #include "runtime/communicator.h"
@@ -41,6 +42,7 @@ struct CudaOptions {
       false;  ///< no cache: a module is compiled in this process when it is needed, for tests
   /// Of the ranks of the run; outlives the device. Null: there are no other ranks.
   runtime::Communicator* communicator = nullptr;
+  bool uses_nccl = false;  ///< for what ops exchange between ranks; else through `communicator`
 };
 
 /// Async: launches, copies, fills and replays return at once. Memory on the disk there is none. What is
@@ -100,7 +102,11 @@ class CudaDevice final : public runtime::Device {
   Status launch_on_host(const runtime::KernelCall& call);
   Status launch_on_card(const runtime::KernelCall& call, ir::Queue queue);
   Status start();
-  Status take_ranks(runtime::Communicator& communicator);
+  Status take_ranks(const CudaOptions& options);
+  Status defer(std::function<Status()> call);
+  Status capture_deferred(DeferredCapture& capture);
+  Status connect_for(DeferredCapture& capture);
+  Status wait_for(int (*finish)(Handle), int (*query)(Handle), Handle handle, std::string_view what);
   Status checked(int error, std::string_view what, const ir::Op* op = nullptr) const;
   Status use_context() const;
   [[nodiscard]] Status exchanged() const;
@@ -125,6 +131,9 @@ class CudaDevice final : public runtime::Device {
   runtime::Communicator* communicator_;
   std::unique_ptr<runtime::Memory> rank_staging_;
   std::unique_ptr<Collectives> collectives_;
+  bool defers_ = false;                        ///< captures, until ranks are connected
+  std::shared_ptr<DeferredCapture> deferred_;  ///< the one that has begun
+  std::vector<std::weak_ptr<DeferredCapture>> all_deferred_;
   int host_threads_;
   std::unique_ptr<cpu::ThreadPool>
       host_pool_;          ///< made when it is needed: without threads a child may compile

@@ -89,6 +89,8 @@ class Stream {
   virtual Status run_on_host(std::function<void()> work) = 0;
   /// To the other ranks of the run; null: there are none.
   [[nodiscard]] virtual Collectives* collectives() const = 0;
+  /// The driver's, for libraries.
+  [[nodiscard]] virtual void* handle() const = 0;
 
  protected:
   struct Function {

@@ -25,6 +25,7 @@ class ImmediateStream final : public Stream {
     return Ok{};
   }
   [[nodiscard]] Collectives* collectives() const override { return nullptr; }
+  [[nodiscard]] void* handle() const override { return nullptr; }
 
  protected:
   Status launch_raw(const Function& /*function*/, Dim /*grid*/, Dim /*block*/, uint32_t /*shared_bytes*/,

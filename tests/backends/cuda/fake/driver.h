@@ -20,6 +20,7 @@ enum {
   kNoDevice = 100,
   kInvalidContext = 201,
   kNotFound = 500,
+  kNotReady = 600,
   kLaunchFailed = 719,
   kCaptureInvalid = 900,
   kUnjoined = 904,

@@ -212,6 +212,24 @@ int cuStreamSynchronize(Handle handle) {
   finish(stream->line, stream->line->queued);
   return lost();
 }
+int cuStreamQuery(Handle handle) {
+  if (refused()) return kRefused;
+  const std::lock_guard lock(turn());
+  const auto* stream = static_cast<Stream*>(handle);
+  if (stream->capture != nullptr) return kCaptureInvalid;
+  step();
+  if (lost() != kOk) return lost();
+  return stream->line->items.empty() ? kOk : kNotReady;
+}
+int cuEventQuery(Handle handle) {
+  if (refused()) return kRefused;
+  const std::lock_guard lock(turn());
+  const auto* event = static_cast<Event*>(handle);
+  if (event->capture != nullptr) return kCaptureInvalid;
+  step();
+  if (lost() != kOk) return lost();
+  return event->line == nullptr || event->line->done >= event->count ? kOk : kNotReady;
+}
 int cuEventCreate(Handle* made, unsigned) {
   if (refused()) return kRefused;
   return *made = new Event, kOk;

@@ -10,9 +10,11 @@
 #include "base/units.h"
 #include "checkpoints/checkpoint.h"
 #include "cli/commands.h"
+#include "cli/inspect/inspect_image_pack.h"
 #include "cli/inspect/inspect_pack.h"
 #include "cli/inspect/inspect_shard.h"
 #include "cli/table.h"
+#include "corpora/images/image_pack.h"
 #include "datasets/shard.h"
 #include "io/hub_cache.h"
 
@@ -103,15 +105,15 @@ Status inspect(const InspectArguments& arguments) {
   }
   if (datasets::is_shard(arguments.path)) return inspect_shard(arguments);
   if (is_pack_index(arguments.path)) return inspect_pack(arguments);
+  if (corpora::is_image_pack(arguments.path)) return inspect_image_pack(arguments);
   return inspect_file(arguments.path, arguments.json, /*tensors=*/true);
 }
 
 void add_inspect_options(Parser command, InspectArguments& a) {
   command
-      .add_option(
-          "path", a.path,
-          "a safetensors file, a token shard, a pack index, a model's folder or a Hub id that is already "
-          "cached, a run's folder (its final/), a checkpoint, an adapter's folder")
+      .add_option("path", a.path,
+                  "a safetensors file, a token shard, a pack index, a pack of images, a model's folder or a "
+                  "Hub id that is already cached, a run's folder (its final/), a checkpoint, an adapter's folder")
       .type_name("FILE|DIR");
   command.add_flag("--json", a.json,
                    "print one JSON object per line on stdout and nothing else, sizes exact");
@@ -131,15 +133,16 @@ void add_inspect_options(Parser command, InspectArguments& a) {
       "          plimsoll inspect runs/one/checkpoint-100 --tensors\n"
       "          plimsoll inspect model.safetensors --as mxfp8 --output rounded.safetensors\n"
       "          plimsoll inspect --formats\n"
-      "exit codes: 0, 2 for an unknown format, 65 a damaged file, or weights that do not match "
-      "config.json");
+      "exit codes: 0, 2 for an unknown format, 65 a damaged file or image, or weights that do not "
+      "match config.json");
 }
 
 }  // namespace
 
 Command add_inspect(Parser app) {
   return add_command<InspectArguments>(
-      app, "inspect", "show the contents of a safetensors file, a model, a checkpoint or an adapter",
+      app, "inspect",
+      "show the contents of a safetensors file, a model, a checkpoint, an adapter or packed data",
       add_inspect_options, inspect);
 }
 

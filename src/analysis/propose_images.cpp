@@ -30,10 +30,13 @@ Status draft_images(RunDraft& draft, const settings::RunConfig& config, const io
     PLIMSOLL_ASSIGN(const auto paths, io::expand_glob(entry));
     for (const std::string& path : paths) PLIMSOLL_TRY(corpora::add_images(path, {}, entries));
   }
+  corpora::ImageEntries* const sources[] = {&entries};
+  PLIMSOLL_ASSIGN(const std::vector<std::string> order,
+                  preprocessing::name_image_ids(config, model, sources, /*training=*/true));
   corpora::LabelSummary found;
   corpora::summarize(entries, found);
   PLIMSOLL_ASSIGN(const io::Labels labels,
-                  preprocessing::image_labels(config, model, found, /*training=*/true));
+                  preprocessing::image_labels(config, model, found, /*training=*/true, order));
   const bool keeps_head = preprocessing::has_head_of(model, labels);
   draft.add(
       "task", "image_classification",

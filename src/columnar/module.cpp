@@ -43,6 +43,7 @@ struct PlimsollColumns {
   std::shared_ptr<arrow::RecordBatch> batch = {};
   int64_t row = 0;
   std::string text = {};
+  std::string features = {};
 };
 
 namespace {
@@ -60,6 +61,12 @@ arrow::Status check_types(PlimsollColumns& f, const arrow::Schema& schema) {
     if (f.has_unread_type) return arrow::Status::NotImplemented("it has the column ", part);
   }
   return arrow::Status::OK();
+}
+
+/// What datasets wrote of the columns beside them.
+void take_features(PlimsollColumns& f, const std::shared_ptr<const arrow::KeyValueMetadata>& metadata) {
+  const int at = metadata == nullptr ? -1 : metadata->FindKey("huggingface");
+  if (at >= 0) f.features = metadata->value(at);
 }
 
 /// The leaves of the columns that are wanted; all where there is none such.
@@ -86,6 +93,7 @@ arrow::Status open_parquet(PlimsollColumns& f) {
   ARROW_ASSIGN_OR_RAISE(f.parquet, builder.Build());
   const auto metadata = f.parquet->parquet_reader()->metadata();
   f.num_rows = metadata->num_rows();
+  take_features(f, metadata->key_value_metadata());
   std::vector<int> groups(static_cast<size_t>(metadata->num_row_groups()));
   for (size_t i = 0; i < groups.size(); ++i) groups[i] = static_cast<int>(i);
   ARROW_ASSIGN_OR_RAISE(f.batches,
@@ -103,10 +111,12 @@ arrow::Status open_file(PlimsollColumns& f, const char* path) {
   options.use_threads = false;
   if (magic.starts_with("ARROW1")) {
     ARROW_ASSIGN_OR_RAISE(f.ipc, arrow::ipc::RecordBatchFileReader::Open(f.file, options));
+    take_features(f, f.ipc->schema()->metadata());
     return check_types(f, *f.ipc->schema());
   }
   ARROW_RETURN_NOT_OK(f.file->Seek(0));
   ARROW_ASSIGN_OR_RAISE(f.batches, arrow::ipc::RecordBatchStreamReader::Open(f.file, options));
+  take_features(f, f.batches->schema()->metadata());
   return check_types(f, *f.batches->schema());
 }
 
@@ -194,12 +204,14 @@ void tell_progress(const PlimsollColumns* f, int64_t* done, int64_t* total) {
   *done = at.ok() ? std::min(*at, *total) : 0;
 }
 
+const char* features_of(const PlimsollColumns* f) { return f->features.c_str(); }
+
 void close_columns(PlimsollColumns* f) { delete f; }
 
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const PlimsollColumnsModule* plimsoll_columns_module() {
   static const PlimsollColumnsModule module = {kPlimsollColumnsVersion, open_columns, next_rows,
-                                               tell_progress, close_columns};
+                                               tell_progress,           features_of,  close_columns};
   return &module;
 }

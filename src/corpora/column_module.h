@@ -9,7 +9,7 @@
 extern "C" {
 
 /// Raised when what follows changes.
-inline constexpr int kPlimsollColumnsVersion = 2;
+inline constexpr int kPlimsollColumnsVersion = 3;
 
 struct PlimsollColumns;  // a file that is open
 
@@ -26,6 +26,9 @@ struct PlimsollColumnsModule {
   int (*next)(PlimsollColumns* file, const char** text, size_t* size, char* error, size_t error_bytes);
   /// How much of the file has been read, of `total` that it has, both in any unit.
   void (*progress)(const PlimsollColumns* file, int64_t* done, int64_t* total);
+  /// What the schema says under "huggingface", where datasets describes the columns in JSON; empty: nothing.
+  /// The text is there until the file is closed.
+  const char* (*features)(const PlimsollColumns* file);
   void (*close)(PlimsollColumns* file);
 };
 

@@ -135,4 +135,16 @@ Result<std::unique_ptr<InputStream>> open_columns(const std::string& path, const
   return std::unique_ptr<InputStream>(std::move(stream));
 }
 
+std::string column_features(const std::string& path) {
+  if (module().functions == nullptr) return {};
+  int is_type = 0;
+  std::array<char, 512> error{};
+  PlimsollColumns* const columns = module().functions->open(
+      path.c_str(), std::begin(kOfLabels), std::size(kOfLabels), &is_type, error.data(), error.size());
+  if (columns == nullptr) return {};
+  std::string features = module().functions->features(columns);
+  module().functions->close(columns);
+  return features;
+}
+
 }  // namespace plimsoll::corpora

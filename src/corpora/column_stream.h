@@ -17,4 +17,8 @@ bool has_columns_by_name(const std::string& path);
 /// with the command that converts the file, where this program has no module for it; kIo.
 Result<std::unique_ptr<InputStream>> open_columns(const std::string& path, const std::string& text_key);
 
+/// What datasets wrote of a file's columns beside them, as JSON; empty where there is nothing, or the file
+/// cannot be read.
+std::string column_features(const std::string& path);
+
 }  // namespace plimsoll::corpora

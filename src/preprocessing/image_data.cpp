@@ -164,12 +164,19 @@ Status ImagePreparation::collect() {
   return Ok{};
 }
 
+Status ImagePreparation::name_classes() {
+  std::vector<corpora::ImageEntries*> all;
+  for (Source& source : sources_) all.push_back(&source.entries);
+  PLIMSOLL_ASSIGN(class_order_, name_image_ids(config_, model_, all, options_.train));
+  return Ok{};
+}
+
 /// Of what is trained on; else of what is evaluated.
 Result<io::Labels> ImagePreparation::labels() const {
   corpora::LabelSummary found;
   for (const Source& source : sources_)
     if (source.eval != options_.train) corpora::summarize(source.entries, found);
-  return image_labels(config_, model_, found, options_.train);
+  return image_labels(config_, model_, found, options_.train, class_order_);
 }
 
 std::string ImagePreparation::path_of(const Source& source) const {
@@ -294,6 +301,7 @@ Status ImagePreparation::check(const RunData& ready) const {
 Result<RunData> ImagePreparation::operator()() {
   PLIMSOLL_ASSIGN(images_, image_inputs(config_, model_, 0));
   PLIMSOLL_TRY(collect());
+  PLIMSOLL_TRY(name_classes());
   RunData ready;
   ready.buckets.lengths = {config_.data.sequence_length};
   PLIMSOLL_ASSIGN(ready.labels, labels());

@@ -41,6 +41,7 @@ class ImagePreparation {
   };
   Status collect();
   Status collect_train(datasets::SplitSide side, bool eval);
+  Status name_classes();
   Result<Source> collect(const std::vector<std::string>& entries, datasets::SplitSide side, bool eval) const;
   Result<io::Labels> labels() const;
   /// The list of a source, made where it is missing or damaged; empty where it is only looked for.
@@ -57,7 +58,8 @@ class ImagePreparation {
   const CacheLease* const lease_;
   tasks::ImageInputs images_;
   std::vector<Source> sources_;
-  bool lists_ = true;  ///< false: only looks what is there
+  std::vector<std::string> class_order_;  ///< of name_image_ids
+  bool lists_ = true;                     ///< false: only looks what is there
 };
 
 }  // namespace plimsoll::preprocessing

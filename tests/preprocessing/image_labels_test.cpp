@@ -82,6 +82,51 @@ TEST(ImageLabels, SettingsOverruleTheModelsHeadInATrainingAlone) {
   }
 }
 
+constexpr const char* kNameless =
+    R"({"model_type": "vit", "architectures": ["ViTForImageClassification"], "num_labels": 2})";
+
+/// The order that name_image_ids returns, and whether the labels have become names.
+std::pair<std::vector<std::string>, bool> named(const char* model, bool training,
+                                                const std::vector<std::string>& label_names = {},
+                                                std::vector<std::string> second = {"worm", "ant"}) {
+  settings::RunConfig run;
+  run.classification.label_names = label_names;
+  corpora::ImageEntries train, eval;
+  for (corpora::ImageEntries* entries : {&train, &eval}) {
+    entries->places = {"x.parquet"};
+    entries->images.push_back({.kind = corpora::RawLabelKind::kInteger, .value = 1});
+  }
+  train.id_names[0] = {"worm", "ant"};
+  eval.id_names[0] = std::move(second);
+  corpora::ImageEntries* const sources[] = {&train, &eval};
+  const auto order = name_image_ids(run, config_of(model), sources, training);
+  EXPECT_TRUE(order);
+  EXPECT_EQ(train.images[0].kind, eval.images[0].kind);
+  return {*order, train.images[0].kind == corpora::RawLabelKind::kName};
+}
+
+TEST(ImageLabels, IdsOfTheDataTakeItsNames) {
+  using Named = std::pair<std::vector<std::string>, bool>;
+  const Named by_name = {{"worm", "ant"}, true}, by_id = {{}, false};
+  EXPECT_EQ(named(kBare, true), by_name);
+  EXPECT_EQ(named(kWhole, true), by_name) << "the model's classes are others";
+  EXPECT_EQ(named(kWhole, false), by_name);
+  EXPECT_EQ(named(kNameless, true), by_id) << "the head was trained for these ids";
+  EXPECT_EQ(named(kNameless, false), by_id);
+  EXPECT_EQ(named(kBare, true, {"a", "b"}), by_id) << "the settings name them";
+  EXPECT_EQ(named(kBare, true, {}, {"ant", "worm"}), (Named{{}, true})) << "two orders are none";
+}
+
+TEST(ImageLabels, NewClassesKeepTheOrderOfTheirIds) {
+  settings::RunConfig run;
+  const std::vector<std::string> order = {"worm", "bee", "ant"};
+  const auto labels = image_labels(run, config_of(kBare), names({"ant", "worm"}), true, order);
+  ASSERT_TRUE(labels) << labels.error().message();
+  EXPECT_THAT(labels->names, ElementsAre("worm", "ant")) << "of those that there are";
+  EXPECT_THAT(image_labels(run, config_of(kBare), names({"ant", "worm", "fly"}), true, order)->names,
+              ElementsAre("ant", "fly", "worm"));
+}
+
 TEST(ImageLabels, AnotherProblemIsRefused) {
   settings::RunConfig run;
   run.classification.problem_type = "multi_label";

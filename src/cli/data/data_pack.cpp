@@ -138,7 +138,7 @@ Result<Packed> pack(const DataPackArguments& a) {
   PLIMSOLL_ASSIGN(const io::ReadFile file, io::ReadFile::open(a.output));
   return Packed{.images = indexed,
                 .bytes = file.size_bytes(),
-                .classes = static_cast<int64_t>(entries.names.size()),
+                .classes = std::ssize(entries.names) + std::ssize(corpora::names_of_ids(entries)),
                 .skipped = std::move(scanned.skipped),
                 .seconds = now_seconds() - start};
 }

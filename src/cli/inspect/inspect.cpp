@@ -111,9 +111,10 @@ Status inspect(const InspectArguments& arguments) {
 
 void add_inspect_options(Parser command, InspectArguments& a) {
   command
-      .add_option("path", a.path,
-                  "a safetensors file, a token shard, a pack index, a pack of images, a model's folder or a "
-                  "Hub id that is already cached, a run's folder (its final/), a checkpoint, an adapter's folder")
+      .add_option(
+          "path", a.path,
+          "a safetensors file, a token shard, a pack index, a pack of images, a model's folder or a "
+          "Hub id that is already cached, a run's folder (its final/), a checkpoint, an adapter's folder")
       .type_name("FILE|DIR");
   command.add_flag("--json", a.json,
                    "print one JSON object per line on stdout and nothing else, sizes exact");

@@ -5,9 +5,12 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "corpora/column_stream.h"
 #include "corpora/images/image_pack.h"
 #include "corpora/json_members.h"
 #include "corpora/json_scan.h"
@@ -16,6 +19,7 @@
 #include "images/image_info.h"
 #include "io/checksum.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "io/scratch_folder.h"
 
 namespace plimsoll::corpora {
@@ -25,6 +29,22 @@ constexpr std::string_view kColumnKeys[] = {"image", "label", "labels"};
 constexpr std::string_view kFeatureKeys[] = {"bytes", "path"};
 /// Of one image, escaped.
 constexpr int64_t kMostRowBytes = int64_t{512} << 20;
+
+/// The classes of datasets' ClassLabel feature, by id; none where labels have no such feature.
+std::vector<std::string> label_names(const std::string& table) {
+  const auto features = io::parse_json(column_features(table));
+  const io::Tree* found = features ? features->find("info") : nullptr;
+  found = found != nullptr ? found->find("features") : nullptr;
+  if (found == nullptr) return {};
+  const io::Tree* label = found->find("label");
+  if (label == nullptr) label = found->find("labels");
+  const io::Tree* names = label == nullptr ? nullptr : label->find("names");
+  std::vector<std::string> texts;
+  if (names != nullptr)
+    for (const io::Tree& name : names->items) texts.push_back(name.text);
+  std::set<std::string_view> different(texts.begin(), texts.end());
+  return different.size() == texts.size() ? texts : std::vector<std::string>();
+}
 
 /// An image as a row holds it.
 struct RowImage {
@@ -43,6 +63,7 @@ class Extraction {
     PLIMSOLL_ASSIGN(const auto reader, RecordReader::open(paths, reading));
     PLIMSOLL_TRY(io::create_writable_directory(io::folder_of(pack)));
     PLIMSOLL_ASSIGN(ImagePackWriter writer, ImagePackWriter::create(pack));
+    if (const std::vector<std::string> names = label_names(table_); !names.empty()) writer.name_ids(names);
     std::string row;
     for (Record record;;) {
       row.clear();
@@ -112,7 +133,7 @@ std::string pack_name(const std::string& path) {
   std::error_code code;
   const std::string absolute = std::filesystem::absolute(path, code).string();
   return fmt::format("images-{:016x}.pixels",
-                     io::checksum(fmt::format("columns 1 {} {} {} {}", absolute, info.st_size,
+                     io::checksum(fmt::format("columns 2 {} {} {} {}", absolute, info.st_size,
                                               info.st_mtim.tv_sec, info.st_mtim.tv_nsec)));
 }
 

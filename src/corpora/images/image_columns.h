@@ -1,5 +1,6 @@
 // Images within Parquet and Arrow files, in the columns of datasets' Image feature: {bytes, path}, or bytes
-// alone, and a label. Rows of such files cannot be read singly, so their images are written to a pack once.
+// alone, and a label, whose ids have the names of datasets' ClassLabel feature where the file has one. Rows
+// of such files cannot be read singly, so their images are written to a pack once.
 #pragma once
 
 #include <string>

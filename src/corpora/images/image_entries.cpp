@@ -1,7 +1,10 @@
 #include "corpora/images/image_entries.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "corpora/column_stream.h"
 #include "corpora/images/class_folders.h"
@@ -56,6 +59,35 @@ Status add_images(const std::string& entry, const ImageCollection& how, ImageEnt
     return Ok{};
   }
   return add_folder(entry, how.with_labels, entries);
+}
+
+std::vector<std::string> names_of_ids(const ImageEntries& entries) {
+  const std::vector<std::string>* names = nullptr;
+  std::optional<uint32_t> looked_at;  // images of a place follow each other
+  for (const ImageEntry& image : entries.images) {
+    if (image.kind != RawLabelKind::kInteger || looked_at == image.place) continue;
+    looked_at = image.place;
+    const auto own = entries.id_names.find(image.place);
+    if (own == entries.id_names.end() || (names != nullptr && *names != own->second)) return {};
+    names = &own->second;
+  }
+  return names == nullptr ? std::vector<std::string>() : *names;
+}
+
+Status name_ids(ImageEntries& entries) {
+  for (ImageEntry& image : entries.images) {
+    const auto names = entries.id_names.find(image.place);
+    if (image.kind != RawLabelKind::kInteger || names == entries.id_names.end()) continue;
+    const auto id = static_cast<int64_t>(image.value);
+    if (id < 0 || id >= std::ssize(names->second))
+      return Error{
+          ErrorCode::kBadData,
+          fmt::format("label {} is none of the {} classes that the file names", id, names->second.size()),
+          entries.place_of(image), "leave out rows without a class"};
+    image.value = static_cast<float>(entries.name_index(names->second[static_cast<size_t>(id)]));
+    image.kind = RawLabelKind::kName;
+  }
+  return Ok{};
 }
 
 void summarize(const ImageEntries& entries, LabelSummary& found) {

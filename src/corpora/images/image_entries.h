@@ -31,7 +31,9 @@ struct ImageEntries {
   std::vector<std::string> names = {};   ///< of labels, in the order in which they came
   std::vector<std::string> places = {};  ///< folders and tables that the images are from
   int64_t num_others = 0;                ///< files in the folders that are no images, by their names
-  SkipCounts skipped = {};               ///< rows of tables that cannot be used
+  /// Of the places whose labels are ids with names, by the place's index: the names by id.
+  std::map<uint32_t, std::vector<std::string>> id_names = {};
+  SkipCounts skipped = {};  ///< rows of tables that cannot be used
 
   /// The index of a label's name, which is added where it is new.
   uint32_t name_index(const std::string& name);
@@ -56,6 +58,11 @@ struct ImageCollection {
 /// (image_pack.h), or a Parquet or Arrow file (image_columns.h). A folder that holds metadata.csv or
 /// metadata.jsonl is that table, one that datasets' save_to_disk wrote its Arrow files. Errors: as there.
 Status add_images(const std::string& entry, const ImageCollection& how, ImageEntries& entries);
+
+/// The names of the labels that are ids; none where ids of some places have others or none.
+std::vector<std::string> names_of_ids(const ImageEntries& entries);
+/// Labels that are ids with names become these names. Errors: kBadData with the place for an id without one.
+Status name_ids(ImageEntries& entries);
 
 /// Adds what is seen of the labels, for resolve_labels.
 void summarize(const ImageEntries& entries, LabelSummary& found);

@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kPackMagic = "plmipack";
 constexpr uint64_t kPackVersion = 1;
 constexpr int64_t kPackHeaderBytes = 64, kAlignment = 64;
-constexpr std::string_view kIndexKeys[] = {"image", "offset", "bytes", "label"};
+constexpr std::string_view kIndexKeys[] = {"image", "offset", "bytes", "label", "classes"};
 
 struct PackHeader {
   uint64_t version = 0, images = 0, index = 0, file_bytes = 0, index_checksum = 0;
@@ -66,6 +66,14 @@ Result<std::string> read_index(const io::ReadFile& file, const PackHeader& heade
   return index;
 }
 
+std::vector<std::string> texts_of(std::string_view list) {
+  std::vector<std::string> texts;
+  ListItems items(list);
+  for (std::string_view item; items.next(item);)
+    if (is_string(item)) texts.push_back(unescaped(item));
+  return texts;
+}
+
 int64_t whole_number(std::string_view json) {
   int64_t value = -1;
   const auto [end, code] = std::from_chars(json.data(), json.data() + json.size(), value);
@@ -83,6 +91,15 @@ Result<ImagePackWriter> ImagePackWriter::create(const std::string& path) {
 
 int64_t ImagePackWriter::place(int64_t bytes) {
   return std::exchange(end_, end_ + round_up(bytes, kAlignment));
+}
+
+void ImagePackWriter::name_ids(const std::vector<std::string>& names) {
+  index_ = "{\"classes\": [";
+  for (const std::string& name : names) {
+    if (&name != &names.front()) index_ += ", ";
+    append_quoted(name, index_);
+  }
+  index_ += "]}\n";
 }
 
 void ImagePackWriter::add(std::string_view name, int64_t offset, int64_t bytes, std::string_view label) {
@@ -129,8 +146,12 @@ Status add_image_pack(const std::string& path, const std::string& shown, const I
   for (std::string_view rest = index; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    ImageEntry image{.path = path, .place = place, .line = ++row};
     const Members members = members_of(line, kIndexKeys);
+    if (const std::string_view classes = find(members, "classes"); row == 0 && is_list(classes)) {
+      entries.id_names[place] = texts_of(classes);
+      continue;
+    }
+    ImageEntry image{.path = path, .place = place, .line = ++row};
     const std::string_view name = find(members, "image");
     if (is_string(name)) image.name = unescaped(name);
     image.offset = whole_number(find(members, "offset"));

@@ -1,8 +1,9 @@
 // A file that holds many images: the bytes of their files, or decoded pixels (images/stored_pixels.h), and
 // behind them an index, a line of JSON for each:
 //
-//   header 64 | images, one behind the other | {"image": name, "offset": n, "bytes": n, "label": name or id}
-//   …
+//   header 64 | images, one behind the other | {"classes": [name, …]}, where ids have names
+//                                            | {"image": name, "offset": n, "bytes": n, "label": name or id}
+//                                            | …
 //
 //   header: "plmipack" | version u64 | images u64 | offset of the index u64 | bytes of the file u64 |
 //           checksum of the index u64 | 0 u64 | checksum of the header up to here u64
@@ -12,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "corpora/images/image_entries.h"
@@ -30,6 +32,8 @@ class ImagePackWriter {
   Status reserve() { return file_.reserve(end_); }
   /// At a place; from any thread, each image from one. Errors: kIo.
   Status write(int64_t offset, std::span<const std::byte> bytes) { return file_.write_at(offset, bytes); }
+  /// Before any image: the names of the labels that are ids.
+  void name_ids(const std::vector<std::string>& names);
   /// Adds a line to the index. `label`: as JSON; empty: none.
   void add(std::string_view name, int64_t offset, int64_t bytes, std::string_view label);
   /// Writes the index and the header; before, there is no such file. Errors: kIo.

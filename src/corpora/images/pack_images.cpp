@@ -22,10 +22,16 @@ namespace {
 
 constexpr size_t kPackedAtOnce = 16;
 
-std::string label_json(const ImageEntries& entries, const ImageEntry& image) {
+/// `spells_ids`: an id becomes the name that its place gives it.
+std::string label_json(const ImageEntries& entries, const ImageEntry& image, bool spells_ids) {
   std::string text;
-  if (image.kind == RawLabelKind::kInteger) text = fmt::format("{}", static_cast<int64_t>(image.value));
   if (image.kind == RawLabelKind::kName) append_quoted(entries.names[static_cast<size_t>(image.value)], text);
+  if (image.kind != RawLabelKind::kInteger) return text;
+  const auto id = static_cast<int64_t>(image.value);
+  const auto names = entries.id_names.find(image.place);
+  const bool has_name = names != entries.id_names.end() && id >= 0 && id < std::ssize(names->second);
+  if (!spells_ids || !has_name) return std::to_string(id);
+  append_quoted(names->second[static_cast<size_t>(id)], text);
   return text;
 }
 
@@ -137,6 +143,8 @@ Result<int64_t> pack_images(const std::string& path, const PackImages& how,
                             const images::Augmentations* augmentations, ImageEntries& entries,
                             ScannedImages& scanned) {
   PLIMSOLL_ASSIGN(ImagePackWriter writer, ImagePackWriter::create(path));
+  const std::vector<std::string> names = names_of_ids(entries);
+  if (!names.empty()) writer.name_ids(names);
   Packing packing(writer, how, entries, scanned);
   std::vector<int64_t> places;
   for (size_t i = 0; i < entries.images.size(); ++i) places.push_back(writer.place(packing.bytes_of(i)));
@@ -149,7 +157,7 @@ Result<int64_t> pack_images(const std::string& path, const PackImages& how,
       continue;
     }
     writer.add(entries.images[i].name, places[i], packing.bytes_of(i),
-               label_json(entries, entries.images[i]));
+               label_json(entries, entries.images[i], names.empty()));
     ++indexed;
   }
   PLIMSOLL_TRY(writer.finish());

@@ -69,5 +69,11 @@ write_stream(here / "unread.arrow", pa.table({"text": ["a"], "tools": pa.array(
 pictures = here.parent.parent / "images" / "pictures"
 images = [{"bytes": (pictures / "rgb.png").read_bytes(), "path": "a.png"}, {"bytes": (pictures / "lossless.webp").read_bytes(), "path": None},
           {"bytes": None, "path": "../../images/pictures/usual.jpg"}, None]
-pq.write_table(pa.table({"id": pa.array([1, 2, 3, 4]), "image": pa.array(images, pa.struct([("bytes", pa.binary()), ("path", pa.string())])),
-                         "label": pa.array([1, 0, 2, 0])}), here / "images.parquet")
+table = pa.table({"id": pa.array([1, 2, 3, 4]), "image": pa.array(images, pa.struct([("bytes", pa.binary()), ("path", pa.string())])),
+                  "label": pa.array([1, 0, 2, 0])})
+pq.write_table(table, here / "images.parquet")
+# As datasets describes its features.
+features = {"info": {"features": {"image": {"_type": "Image"}, "label": {"names": ["worm", "ant", "bee"], "_type": "ClassLabel"}}}}
+named = table.slice(0, 3).replace_schema_metadata({"huggingface": json.dumps(features)})
+pq.write_table(named, here / "named_images.parquet")
+write_stream(here / "named_images.arrow", named)

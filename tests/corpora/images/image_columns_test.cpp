@@ -49,6 +49,26 @@ TEST_F(ImageColumnsTest, HoldsBytesOrNamesFiles) {
   EXPECT_EQ(again.images[2].offset, entries.images[2].offset);
 }
 
+TEST_F(ImageColumnsTest, IdsHaveTheNamesOfTheirFeature) {
+  for (const char* file : {"named_images.parquet", "named_images.arrow"}) {
+    const std::string path = io::folder_of(path_) + "/" + file;
+    const ImageCollection how{.packs_folder = folder_.path(file)};
+    for (const char* way : {"extracted", "from the pack that was made"}) {
+      ImageEntries entries;
+      const Status status = add_images(path, how, entries);
+      ASSERT_TRUE(status) << status.error().message();
+      EXPECT_THAT(names_of_ids(entries), testing::ElementsAre("worm", "ant", "bee")) << way;
+      ASSERT_EQ(entries.images.size(), 3U);
+      ASSERT_TRUE(name_ids(entries));
+      EXPECT_EQ(entries.label_of(entries.images[0]).name, "ant");
+      EXPECT_EQ(entries.label_of(entries.images[2]).name, "bee");
+    }
+  }
+  ImageEntries nameless;
+  ASSERT_TRUE(add_images(path_, {.on_error = OnError::kSkip, .packs_folder = folder_.path("c")}, nameless));
+  EXPECT_TRUE(nameless.id_names.empty());
+}
+
 TEST_F(ImageColumnsTest, WithoutAFolderItWritesNothing) {
   ImageEntries entries;
   ASSERT_TRUE(add_images(

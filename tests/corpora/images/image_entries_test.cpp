@@ -39,6 +39,23 @@ TEST(ImageEntries, NamesHaveOneIndexEach) {
   EXPECT_THAT(found.all_names, ElementsAre("a", "b"));
 }
 
+TEST(ImageEntries, IdsBecomeTheNamesOfTheirPlace) {
+  ImageEntries entries;
+  entries.places = {"a.parquet", "b.csv"};
+  entries.id_names[0] = {"cat", "dog"};
+  entries.images.push_back({.kind = RawLabelKind::kInteger, .value = 1, .place = 0, .line = 1});
+  EXPECT_THAT(names_of_ids(entries), ElementsAre("cat", "dog"));
+  entries.images.push_back({.kind = RawLabelKind::kInteger, .value = 1, .place = 1, .line = 1});
+  EXPECT_TRUE(names_of_ids(entries).empty()) << "the other place has no names";
+  ASSERT_TRUE(name_ids(entries));
+  EXPECT_EQ(entries.label_of(entries.images[0]).name, "dog");
+  EXPECT_EQ(entries.images[1].kind, RawLabelKind::kInteger);
+  entries.images.push_back({.kind = RawLabelKind::kInteger, .value = 2, .place = 0, .line = 7});
+  const Status refused = name_ids(entries);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("a.parquet: line 7"));
+}
+
 TEST(ClassNames, AreSortedByBytesAndNumbersByValue) {
   std::vector<std::string> words = {"b", "10", "B", "2"}, numbers = {"10", "2", "0", "1"},
                            padded = {"10", "02"};

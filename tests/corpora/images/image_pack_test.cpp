@@ -51,6 +51,21 @@ TEST_F(ImagePackTest, HoldsImagesWithNamesAndLabels) {
   EXPECT_THAT(add_image_pack(path_, path_, {}, all).error().message(), HasSubstr("x.pack: line 3"));
 }
 
+TEST_F(ImagePackTest, IdsMayHaveNames) {
+  auto writer = ImagePackWriter::create(path_);
+  ASSERT_TRUE(writer);
+  writer->name_ids({"cat \"x\"", "dog"});
+  const int64_t place = writer->place(4);
+  ASSERT_TRUE(writer->write(place, std::as_bytes(std::span("1234", 4))));
+  writer->add("a.png", place, 4, "1");
+  ASSERT_TRUE(writer->finish());
+  ImageEntries entries;
+  ASSERT_TRUE(add_image_pack(path_, path_, {}, entries));
+  ASSERT_EQ(entries.images.size(), 1U);
+  EXPECT_EQ(entries.images[0].line, 1);
+  EXPECT_THAT(names_of_ids(entries), testing::ElementsAre("cat \"x\"", "dog"));
+}
+
 TEST_F(ImagePackTest, DamageIsFound) {
   const std::string intact = io::read_all(path_);
   for (size_t at : {size_t{0}, size_t{9}, size_t{30}, intact.size() - 5}) {

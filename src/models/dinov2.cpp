@@ -6,6 +6,26 @@
 namespace plimsoll::models {
 namespace {
 
+/// The names of timm.
+constexpr Renaming kDinov2InTimm[] = {
+    {"dinov2.embeddings.cls_token", "cls_token"},
+    {"dinov2.embeddings.position_embeddings", "pos_embed"},
+    {"dinov2.embeddings.patch_embeddings.projection.", "patch_embed.proj."},
+    {"dinov2.encoder.layer.#.norm1.", "blocks.#.norm1."},
+    {"dinov2.encoder.layer.#.attention.attention.query.", "blocks.#.attn.qkv."},
+    {"dinov2.encoder.layer.#.attention.attention.key.", "blocks.#.attn.qkv."},
+    {"dinov2.encoder.layer.#.attention.attention.value.", "blocks.#.attn.qkv."},
+    {"dinov2.encoder.layer.#.attention.output.dense.", "blocks.#.attn.proj."},
+    {"dinov2.encoder.layer.#.layer_scale1.lambda1", "blocks.#.ls1.gamma"},
+    {"dinov2.encoder.layer.#.norm2.", "blocks.#.norm2."},
+    {"dinov2.encoder.layer.#.mlp.fc1.", "blocks.#.mlp.fc1."},
+    {"dinov2.encoder.layer.#.mlp.fc2.", "blocks.#.mlp.fc2."},
+    {"dinov2.encoder.layer.#.mlp.weights_in.", "blocks.#.mlp.fc1."},
+    {"dinov2.encoder.layer.#.mlp.weights_out.", "blocks.#.mlp.fc2."},
+    {"dinov2.encoder.layer.#.layer_scale2.lambda1", "blocks.#.ls2.gamma"},
+    {"dinov2.layernorm.", "norm."},
+};
+
 /// Columns of the MLP, of the gated one of each half: the ratio's, two thirds of them in whole eights.
 int64_t dinov2_inner(double ratio, const VisionTransformerConfig& c) {
   const auto inner = static_cast<int64_t>(static_cast<double>(c.hidden) * ratio);
@@ -27,6 +47,7 @@ Result<std::unique_ptr<Model>> make_dinov2(const io::ConfigJson& config) {
   if (c.interpolates = c.rows() == c.columns(); !c.interpolates)
     return config.error("image_size", "a square of patches, as positions are resampled from one");
   c.mean_of_patches = true;
+  c.in_timm = kDinov2InTimm;
   c.ignored = {"dinov2.embeddings.mask_token"};
   config.ignore({"use_mask_token"});
   c.unknown_fields = finish_image_config(config);

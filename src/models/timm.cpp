@@ -18,6 +18,7 @@ namespace {
 struct TimmArchitecture {
   std::string_view name, class_name, config;
   std::string_view pool = "avg";  ///< what the head reads
+  bool has_head = true;           ///< a head as the family's here; else none is read or written
 };
 
 constexpr TimmArchitecture kTimmArchitectures[] = {
@@ -116,7 +117,35 @@ constexpr TimmArchitecture kTimmArchitectures[] = {
      R"({"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
       "intermediate_size": 3072, "image_size": 224, "patch_size": 16, "layer_norm_eps": 1e-06})",
      "token"},
+    {"vit_small_patch14_dinov2", "Dinov2",
+     R"({"model_type": "dinov2", "hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6,
+      "mlp_ratio": 4, "use_swiglu_ffn": false, "image_size": 518, "patch_size": 14,
+      "layer_norm_eps": 1e-06})",
+     "token", false},
+    {"vit_base_patch14_dinov2", "Dinov2",
+     R"({"model_type": "dinov2", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+      "mlp_ratio": 4, "use_swiglu_ffn": false, "image_size": 518, "patch_size": 14,
+      "layer_norm_eps": 1e-06})",
+     "token", false},
+    {"vit_large_patch14_dinov2", "Dinov2",
+     R"({"model_type": "dinov2", "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16,
+      "mlp_ratio": 4, "use_swiglu_ffn": false, "image_size": 518, "patch_size": 14,
+      "layer_norm_eps": 1e-06})",
+     "token", false},
+    {"vit_giant_patch14_dinov2", "Dinov2",
+     R"({"model_type": "dinov2", "hidden_size": 1536, "num_hidden_layers": 40, "num_attention_heads": 24,
+      "mlp_ratio": 4, "use_swiglu_ffn": true, "image_size": 518, "patch_size": 14,
+      "layer_norm_eps": 1e-06})",
+     "token", false},
 };
+
+/// What an architecture's config does not say, because all have it: another value is another architecture.
+constexpr std::pair<std::string_view, std::string_view> kTimmHas[] = {
+    {"num_channels", "3"}, {"downsample_in_bottleneck", "false"},
+    {"qkv_bias", "true"},  {"downsample_in_first_stage", "false"},
+    {"patch_size", "4"},   {"interpolate_pos_encoding", "false"}};
+/// What changes no shape: the rounding of a norm, or how the model is trained.
+constexpr std::string_view kTimmLeavesOpen[] = {"model_type", "layer_norm_eps"};
 
 std::string timm_names() {
   std::string names;
@@ -161,6 +190,36 @@ std::optional<Begun> begins_with(std::string_view name, std::string_view pattern
   return begun;
 }
 
+bool is_same(const io::Tree& a, const io::Tree& b) {
+  const auto value = [](const io::Tree& t) {
+    return t.kind == io::Tree::Kind::kInteger ? static_cast<double>(t.integer) : t.number;
+  };
+  const auto is_number = [](const io::Tree& t) {
+    return t.kind == io::Tree::Kind::kInteger || t.kind == io::Tree::Kind::kNumber;
+  };
+  if (is_number(a) && is_number(b)) return value(a) == value(b);
+  return io::to_json(a) == io::to_json(b);
+}
+
+/// Fields of `config` that make it another network than timm's.
+std::vector<std::string> differing_fields(const io::ConfigJson& config, const io::ConfigJson& timms) {
+  std::vector<std::string> fields;
+  for (const auto& [name, value] : timms.fields().members) {
+    if (std::ranges::find(kTimmLeavesOpen, name) != std::end(kTimmLeavesOpen)) continue;
+    const io::Tree* own = config.fields().find(name);
+    if (own == nullptr || !is_same(*own, value)) fields.push_back(name);
+  }
+  for (const auto& [name, value] : kTimmHas) {
+    const io::Tree* own = config.fields().find(name);
+    if (own != nullptr && timms.fields().find(name) == nullptr && io::to_json(*own) != value)
+      fields.emplace_back(name);
+  }
+  const std::string_view act = timms.fields().find("model_type")->text == "resnet" ? "relu" : "gelu";
+  const io::Tree* own = config.fields().find("hidden_act");
+  if (own != nullptr && own->text != act) fields.emplace_back("hidden_act");
+  return fields;
+}
+
 }  // namespace
 
 std::string renamed(std::span<const Renaming> rows, std::string_view name) {
@@ -195,6 +254,9 @@ Result<io::ConfigJson> from_timm(io::ConfigJson config) {
   PLIMSOLL_ASSIGN(const std::string pool, config.string("global_pool", expected));
   if (pool != expected) return config.error("global_pool", expected, "other pooling is not supported");
   PLIMSOLL_ASSIGN(const int64_t classes, config.integer("num_classes", {0, io::kMaxLabels}, 1000));
+  if (classes > 0 && !known->has_head)
+    return config.error("num_classes", "0",
+                        "its head reads the class token alone; without it a run gets one");
   PLIMSOLL_ASSIGN(io::ConfigJson own, io::parse_config_json(known->config, config.source()));
   // How its images are prepared.
   if (const io::Tree* prepared = config.fields().find("pretrained_cfg"); prepared != nullptr)
@@ -206,6 +268,25 @@ Result<io::ConfigJson> from_timm(io::ConfigJson config) {
     io::set_labels(own, class_name + "ForImageClassification",
                    {io::ProblemType::kSingleLabel, timm_labels(config, classes)});
   return own;
+}
+
+Result<TimmName> timm_architecture(const io::ConfigJson& config) {
+  PLIMSOLL_ASSIGN(const std::string type, config.model_type());
+  std::string nearest;  // the field that differs, where all else is the same
+  for (const TimmArchitecture& known : kTimmArchitectures) {
+    PLIMSOLL_ASSIGN(const io::ConfigJson own, io::parse_config_json(known.config, "timm"));
+    if (own.fields().find("model_type")->text != type) continue;
+    if (!known.has_head && io::is_image_classifier(config))
+      return config.error("architectures", "a model without a head",
+                          "timm's head of this family reads the class token alone");
+    const std::vector<std::string> other = differing_fields(config, own);
+    if (other.empty()) return TimmName{std::string(known.name), std::string(known.pool)};
+    if (other.size() == 1) nearest = other.front();
+  }
+  const std::string known = "the sizes of one of " + timm_names();
+  if (!nearest.empty()) return config.error(nearest, "timm's value", "timm has " + known);
+  return Error{ErrorCode::kInvalidArgument, "timm has no architecture of this config", config.source(),
+               "export a model with " + known};
 }
 
 Result<io::ConfigJson> read_model_config(const std::string& path) {

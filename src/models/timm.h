@@ -15,6 +15,15 @@ namespace plimsoll::models {
 /// Model::other_name. Errors: kBadData for an architecture that is not known, or arguments that change it.
 Result<io::ConfigJson> from_timm(io::ConfigJson config);
 
+/// An architecture of timm, and what its head reads: "token" or "avg".
+struct TimmName {
+  std::string architecture, pool;
+};
+/// The architecture that timm has for a config.json in transformers' form. The epsilon of norms may be
+/// another: timm has 1e-6. Errors: kBadData naming the field that is not timm's; kInvalidArgument for a
+/// family or sizes that timm has no architecture for.
+Result<TimmName> timm_architecture(const io::ConfigJson& config);
+
 /// A model's config.json in transformers' form, whichever form the file has. Errors: as above, kIo.
 Result<io::ConfigJson> read_model_config(const std::string& path);
 

@@ -65,11 +65,49 @@ TEST(Timm, ReadsVisionTransformers) {
   }
 }
 
-TEST(Timm, HasNoNamesForDinov2) {
-  const auto model = image_model_of(std::string(dinov2_family().sample));
-  const char* query = "dinov2.encoder.layer.0.attention.attention.query.weight";
-  EXPECT_EQ(model->other_name(query), "");
-  EXPECT_EQ(model->other_part(query).count, 1);
+TEST(Timm, ReadsDinov2WithoutItsHead) {
+  const auto config = timm_config(R"({"architecture": "vit_giant_patch14_dinov2", "num_classes": 0,
+      "global_pool": "token"})");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(*config->model_type(), "dinov2");
+  const auto model = make_model(*config);
+  ASSERT_TRUE(model) << model.error().message();
+  for (const auto& [ours, theirs] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"dinov2.embeddings.position_embeddings", "pos_embed"},
+           {"dinov2.encoder.layer.39.attention.attention.key.bias", "blocks.39.attn.qkv.bias"},
+           {"dinov2.encoder.layer.0.layer_scale1.lambda1", "blocks.0.ls1.gamma"},
+           {"dinov2.encoder.layer.1.mlp.weights_in.weight", "blocks.1.mlp.fc1.weight"},
+           {"dinov2.encoder.layer.1.mlp.fc2.weight", "blocks.1.mlp.fc2.weight"},
+           {"dinov2.layernorm.weight", "norm.weight"}})
+    EXPECT_EQ((*model)->other_name(ours), theirs);
+  const auto head = timm_config(R"({"architecture": "vit_small_patch14_dinov2", "num_classes": 10,
+      "global_pool": "token"})");
+  ASSERT_FALSE(head);
+  EXPECT_THAT(head.error().message(), HasSubstr("num_classes is 10, expected 0"));
+}
+
+TEST(Timm, KnowsItsArchitectures) {
+  const auto architecture = [](const char* text) {
+    const auto config = timm_config(text);
+    EXPECT_TRUE(config);
+    return timm_architecture(*config);
+  };
+  for (const char* name :
+       {"resnet18", "resnet50", "convnext_tiny", "vit_tiny_patch16_384", "vit_base_patch16_224"}) {
+    const std::string pool = std::string_view(name).starts_with("vit") ? "token" : "avg";
+    const auto found = architecture((R"({"architecture": ")" + std::string(name) +
+                                     R"(", "num_classes": 3, "global_pool": ")" + pool + "\"}")
+                                        .c_str());
+    ASSERT_TRUE(found) << found.error().message();
+    EXPECT_EQ(found->architecture, name);
+    EXPECT_EQ(found->pool, pool);
+  }
+  const auto other = architecture(R"({"model_type": "resnet", "embedding_size": 64, "layer_type": "basic",
+      "hidden_sizes": [64, 128, 256, 512], "depths": [2, 2, 2, 2], "downsample_in_first_stage": true})");
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message(), HasSubstr("downsample_in_first_stage"));
+  EXPECT_FALSE(architecture(R"({"model_type": "vit", "hidden_size": 60})"));
+  EXPECT_FALSE(architecture(R"({"model_type": "gpt2"})"));
 }
 
 TEST(Timm, LeavesOtherConfigsAlone) {

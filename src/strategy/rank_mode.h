@@ -11,7 +11,7 @@
 
 namespace plimsoll::strategy {
 
-/// The run with the first of ddp, zero1, zero2 and zero3 that fits, or with the last of them that it can have
+/// The run with the first of ddp, zero1, zero2 and zero3 that fits, or with that which needs least memory
 /// where none does. All of them give the same bits, so zero2 and zero3 are tried where a step is one
 /// micro-batch alone. `note` is told what was chosen in place of ddp. A run that says its mode, has one rank
 /// or does not train is what it was. Errors: as prepare.

@@ -32,6 +32,7 @@
 #include "passes/recompute/recompute_cheap.h"
 #include "passes/recompute/second_backward.h"
 #include "passes/training/fp8_activations.h"
+#include "passes/training/fp8_weights.h"
 #include "passes/training/keep_operands.h"
 #include "passes/training/optimizer_in_backward.h"
 
@@ -103,6 +104,14 @@ Status run_fp8_activations(PassState& s) {
   if (!s.options.fp8.quantised_activations) return Ok{};
   PLIMSOLL_ASSIGN(Fp8ActivationsReport report,
                   fp8_activations(s.graph, {.keep = s.keep, .last_forward_op = s.last_forward_op}));
+  follow(s.keep, report.replaced);
+  for (Fp8Product& copy : report.copies) s.fp8.products.push_back(std::move(copy));
+  return Ok{};
+}
+
+Status run_fp8_weights(PassState& s) {
+  PLIMSOLL_ASSIGN(Fp8WeightsReport report,
+                  fp8_weights(s.graph, {.keep = s.keep, .copies = s.options.fp8.weights}));
   follow(s.keep, report.replaced);
   for (Fp8Product& copy : report.copies) s.fp8.products.push_back(std::move(copy));
   return Ok{};
@@ -234,6 +243,9 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      "Backward reads inputs of norms and activations from FP8 copies; before recompute, which makes them "
      "again.",
      nullptr, run_fp8_activations},
+    {"fp8-weights", kTidy,
+     "Programs of a step share quantised weights; before recompute, which finds them kept.", nullptr,
+     run_fp8_weights},
     {"fuse-linear-adds", kTidy, "An adapter's part of a gradient is added to the base's in place.",
      &Options::fuse_linear_adds, run_fusion<fuse_linear_adds>},
     {"fuse-pointwise-2", kTidy, "Derivatives of neighbours are joined as their ops were.",

@@ -13,6 +13,7 @@
 #include "strategy/offload_search.h"
 #include "strategy/split_choices.h"
 #include "strategy/split_search.h"
+#include "strategy/step_options.h"
 
 namespace plimsoll::strategy {
 namespace {
@@ -62,6 +63,7 @@ class PlanSearch {
     }
     bound_offload();
     if (!choices_.places.empty()) PLIMSOLL_TRY(search_offload());
+    if (best_ && best_->report.fits && may_keep_fp8_weights(scope_)) keep_fp8_weights();
     PLIMSOLL_ASSIGN(PlannedStep step, finished(std::move(*best_)));
     std::vector<planner::Alternative> considered = resident_.considered();
     if (offloaded_) considered.push_back(*offloaded_);
@@ -122,6 +124,17 @@ class PlanSearch {
       offloaded_ = planner::alternative_of(best_->report);
     }
     return Ok{};
+  }
+
+  /// Takes what memory is left for quantised weights: a byte for anything else, such as a layer that is not
+  /// recomputed, saves far more time.
+  void keep_fp8_weights() {
+    Strategy strategy = best_->strategy;
+    strategy.keeps_fp8_weights = true;
+    best_->programs = {};  // several plans at once would be memory that none of them counts
+    auto kept = planner_.plan(strategy);
+    if (kept && kept->report.fits && kept->report.seconds_estimated < best_->report.seconds_estimated)
+      best_ = std::move(*kept);
   }
 
   /// With programs where they are wanted: the cache keeps no programs. What is only compared

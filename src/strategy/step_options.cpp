@@ -79,6 +79,15 @@ optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config
   return options;
 }
 
+bool may_keep_fp8_weights(const RunScope& scope) {
+  const settings::RunConfig& config = scope.config;
+  const bool quantises = scope.options.purpose == Purpose::kTrain &&
+                         config.computes_in(settings::Precision::kFp8) &&
+                         config.training.fp8.recipe != "mxfp8";
+  return quantises && !config.is_embedded && !settings::shares_parameters(config.distributed) &&
+         !(dumps_steps(config) && config.dumps("quantized"));
+}
+
 settings::RecomputeSettings recompute_of(const settings::RunConfig& config, const Strategy& strategy) {
   settings::RecomputeSettings recompute = config.memory.recompute;
   if (strategy.recompute_all) recompute.mode = settings::RecomputeMode::kFull;
@@ -95,6 +104,7 @@ planner::StepOptions step_options(const RunScope& scope, const Strategy& strateg
                                 scope.options.more_bytes -
                                 parameter_bytes(*scope.prepared.model, config.distributed);
   options.optimizer_in_backward = strategy.optimizer_in_backward;
+  options.keeps_fp8_weights = strategy.keeps_fp8_weights;
   options.second_backward = strategy.optimizer_in_backward && config.clip_norm();
   if (strategy.tolerance > 0) options.memory.tolerance = strategy.tolerance;
   settings::set_recompute(recompute_of(config, strategy), options.pipeline);

@@ -15,6 +15,11 @@ settings::RecomputeSettings recompute_of(const settings::RunConfig& config, cons
 /// The optimizer of the run, as its program has it.
 optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config);
 
+/// Whether quantised weights may lie in memory for a whole step: not those of mxfp8, whose two copies forward
+/// and backward do not share, nor where ranks share the parameters or the run's caller may change weights
+/// within a step.
+bool may_keep_fp8_weights(const RunScope& scope);
+
 /// Whether a step's tensors are dumped.
 bool dumps_steps(const settings::RunConfig& config);
 

@@ -35,7 +35,7 @@ ClassBytes resting(const passes::SessionPlan& session) {
   ClassBytes bytes{};
   for (const passes::SessionState& s : session.states)
     if (s.decl.space == ir::MemorySpace::kDevice)
-      bytes[static_cast<size_t>(planner::class_of(s.decl.state_class))] += s.decl.type.bytes().count;
+      bytes[static_cast<size_t>(planner::class_of(s.decl))] += s.decl.type.bytes().count;
   bytes[static_cast<size_t>(planner::MemoryClass::kPadding)] +=
       session.device().persistent - planner::total(bytes);
   return bytes;

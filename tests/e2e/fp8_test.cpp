@@ -51,6 +51,31 @@ TEST_P(Fp8Run, HasTheSameBitsHoweverItIsRun) {
   EXPECT_NE(whole.events, bf16.events) << "it was in FP8";
 }
 
+/// Weights are quantised once a step where the memory is there; where it is not, once for each product, as
+/// with mxfp8.
+TEST_P(Fp8Run, HasTheSameBitsWhateverIsKeptOfQuantisedWeights) {
+  const Folder folder;
+  prepare_fp8(folder);
+  for (const std::string split : {"training.micro_batch_size=1", "training.micro_batch_size=4"}) {
+    const bool gains = GetParam() != "mxfp8";
+    for (const char* how : {" memory.recompute=none", " memory.recompute=full debug.poison=true"}) {
+      const std::string run = split + how + recipe();
+      const Outcome roomy = folder.run("plan run.yaml --json " + run);
+      ASSERT_EQ(roomy.exit_code, 0) << roomy.err;
+      EXPECT_EQ(roomy.out.find("\"fp8_weights\"") != std::string::npos, gains) << run;
+      if (!gains) continue;
+      const std::string less =
+          " memory.budget=" + std::to_string(number(roomy.out, "process_peak_bytes") - 1);
+      const Outcome narrow = folder.run("plan run.yaml --json " + run + less);
+      ASSERT_EQ(narrow.exit_code, 0) << narrow.err;
+      EXPECT_EQ(narrow.out.find("\"fp8_weights\""), std::string::npos) << run;
+      const Result kept = train_fp8(run), own = train_fp8(run + less);
+      EXPECT_EQ(kept.events, own.events) << run;
+      EXPECT_TRUE(kept.model == own.model) << run;
+    }
+  }
+}
+
 /// Operands of each product, as they entered it.
 TEST_P(Fp8Run, DumpsOperands) {
   const Folder folder;

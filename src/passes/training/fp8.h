@@ -11,6 +11,7 @@
 // into the history's first row at the program's end (ops/fp8_scaling.h); recomputed ones record nothing.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -21,6 +22,13 @@
 #include "passes/rewriter.h"
 
 namespace plimsoll::passes {
+
+/// Whose quantised weights a program multiplies with (fp8_weights.h).
+enum class Fp8WeightCopies : uint8_t {
+  kOwn,   ///< each product quantises its weight
+  kKeep,  ///< quantises each weight once, and keeps it in states for the step's other programs
+  kRead   ///< reads them from there
+};
 
 /// What runs in FP8, and how.
 struct Fp8Settings {
@@ -38,6 +46,7 @@ struct Fp8Settings {
   std::function<std::string_view(const ir::OpTypes&)> computed_in = {};
   /// Backward reads the inputs of norms and activations from copies in FP8 (fp8_activations.h).
   bool quantised_activations = false;
+  Fp8WeightCopies weights = Fp8WeightCopies::kOwn;
   bool dumps_operands = false;  ///< see keep_operands.h; in any precision
 };
 

@@ -24,6 +24,7 @@ struct GradientStates {
 struct BeginningKey {
   passes::ProgramId id;
   int64_t micro_batch_size = 0, length = 0, chunk_tokens = 0;
+  bool keeps_fp8_weights = false;
   bool operator==(const BeginningKey&) const = default;
 };
 
@@ -36,7 +37,8 @@ struct ProgramBeginning {
 };
 
 /// Owned by whoever searches. Its programs belong to one run: they may differ in micro-batch and length, in
-/// what is recomputed, in chunks, in what is offloaded and in where updates stand, and in nothing else.
+/// what is recomputed, in chunks, in what is offloaded, in where updates stand and in whether quantised
+/// weights are kept, and in nothing else.
 class ProgramCache {
  public:
   /// A search goes from one micro-batch to the next, and each has two programs and a few sizes of chunks.

@@ -43,6 +43,13 @@ ValueId loss_scale(Builder& b) {
   return ops::split(b, b.state(optimizers::scaler_state()), {1, ops::kScalerFields - 1})[ops::kScale];
 }
 
+/// Programs without gradients run between steps.
+passes::Fp8WeightCopies weight_copies(ProgramRole role) {
+  using enum passes::Fp8WeightCopies;
+  if (role == ProgramRole::kMicroNext) return kRead;
+  return role == ProgramRole::kStep || role == ProgramRole::kMicroFirst ? kKeep : kOwn;
+}
+
 }  // namespace
 
 CostModel costs_of(const StepOptions& options, const runtime::Target& target) {
@@ -76,6 +83,7 @@ passes::Pipeline StepGraphs::pipeline(const ProgramId& id, const Graph& graph,
   options.frozen = frozen_;
   options.sharding = sharding(id.role);
   options.fp8.ends_step = id.role == ProgramRole::kStep;
+  if (options_.keeps_fp8_weights) options.fp8.weights = weight_copies(id.role);
   if (options_.finds_gains && length_of(id) == options_.sequence_length)
     options.look_at_blocks = [this](const passes::RecomputeAnalysis& program) {
       if (!result_.gains.empty()) return;
@@ -207,7 +215,7 @@ Status StepGraphs::accumulate(const ProgramId& id, Written& written) {
 }
 
 BeginningKey StepGraphs::key_of(const ProgramId& id) const {
-  return {id, options_.micro_batch_size, length_of(id), chunk_tokens(id)};
+  return {id, options_.micro_batch_size, length_of(id), chunk_tokens(id), options_.keeps_fp8_weights};
 }
 
 const ProgramBeginning* StepGraphs::find_beginning(const ProgramId& id) const {

@@ -133,7 +133,7 @@ class Snapshot {
   }
 
   void state_frames(const passes::SessionState& s) {
-    frames({{s.decl.name, name(class_of(s.decl.state_class)), 0}, {"states", "session", 0}});
+    frames({{s.decl.name, name(class_of(s.decl)), 0}, {"states", "session", 0}});
   }
 
   void persistent_segment() {
@@ -188,7 +188,7 @@ class Snapshot {
     for (const passes::SessionState* s : states()) {
       begin_entry("alloc", kBase + s->offset, s->decl.type.bytes().count);
       state_frames(*s);
-      out_.entry("category", name(class_of(s->decl.state_class)));
+      out_.entry("category", name(class_of(s->decl)));
       out_.end();
     }
     for (const ProgramRun& run : runs) {

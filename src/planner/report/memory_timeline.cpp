@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "ir/op_def.h"
 #include "optimizers/optimizer.h"
+#include "passes/training/fp8_weights.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -122,8 +123,7 @@ std::vector<TimelineTensor> alive_at(const passes::SessionPlan& session, const p
   std::vector<TimelineTensor> alive;
   for (const passes::SessionState& s : session.states)
     if (s.decl.space == MemorySpace::kDevice)
-      alive.push_back(
-          {s.decl.name, ir::to_string(s.decl.type), class_of(s.decl.state_class), s.decl.type.bytes().count});
+      alive.push_back({s.decl.name, ir::to_string(s.decl.type), class_of(s.decl), s.decl.type.bytes().count});
   const std::vector<std::string> types = types_of(program), gradients = gradient_names(program);
   for (size_t i = 0; i < program.binding.storages.size(); ++i) {
     const passes::Storage& s = program.binding.storages[i];
@@ -153,15 +153,17 @@ void add_phases(const MemoryTimeline& timeline, std::vector<TimelinePhase>& phas
 
 std::string_view name(MemoryClass c) {
   static constexpr std::array<std::string_view, kNumMemoryClasses> kNames = {
-      "parameters", "master_weights", "optimizer_state", "kv_cache",           "inputs",      "outputs",
-      "scalars",    "scaler",         "constants",       "gradients",          "activations", "workspace",
-      "padding",    "fragmentation",  "buffers",         "gathered_parameters"};
+      "parameters", "master_weights", "optimizer_state", "kv_cache",
+      "inputs",     "outputs",        "scalars",         "scaler",
+      "constants",  "gradients",      "activations",     "workspace",
+      "padding",    "fragmentation",  "buffers",         "gathered_parameters",
+      "fp8_weights"};
   return kNames[static_cast<size_t>(c)];
 }
 
-MemoryClass class_of(ir::StateClass c) {
+MemoryClass class_of(const ir::StateDecl& state) {
   using enum ir::StateClass;
-  switch (c) {
+  switch (state.state_class) {
     case kParameter:
       return MemoryClass::kParameters;
     case kMasterWeight:
@@ -181,7 +183,7 @@ MemoryClass class_of(ir::StateClass c) {
     case kConstant:
       return MemoryClass::kConstants;
     case kCache:
-      return MemoryClass::kCache;
+      return passes::is_fp8_weight(state) ? MemoryClass::kFp8Weights : MemoryClass::kCache;
     case kBuffer:
       return MemoryClass::kBuffers;
   }
@@ -207,8 +209,7 @@ std::string_view name(StepPhase phase) {
 ClassBytes state_bytes(const passes::SessionPlan& session) {
   ClassBytes bytes{};
   for (const passes::SessionState& s : session.states)
-    if (s.decl.space == MemorySpace::kDevice)
-      add(bytes, class_of(s.decl.state_class), s.decl.type.bytes().count);
+    if (s.decl.space == MemorySpace::kDevice) add(bytes, class_of(s.decl), s.decl.type.bytes().count);
   add(bytes, MemoryClass::kPadding, session.device().persistent - total(bytes));
   return bytes;
 }

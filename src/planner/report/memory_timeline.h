@@ -35,14 +35,15 @@ enum class MemoryClass : uint8_t {
   kActivations,
   kWorkspace,
   kPadding,
-  kFragmentation,      ///< what the placement costs above the most that is alive: the same at each op
-  kBuffers,            ///< from here on: files of earlier versions have the classes before them
-  kGatheredParameters  ///< made whole for the ops that read them, where ranks share the parameters
+  kFragmentation,       ///< what the placement costs above the most that is alive: the same at each op
+  kBuffers,             ///< from here on: files of earlier versions have the classes before them
+  kGatheredParameters,  ///< made whole for the ops that read them, where ranks share the parameters
+  kFp8Weights           ///< quantised once a step
 };
-inline constexpr size_t kNumMemoryClasses = 16;
+inline constexpr size_t kNumMemoryClasses = 17;
 /// "parameters", "optimizer_state", …: as in the `plan` event.
 std::string_view name(MemoryClass c);
-MemoryClass class_of(ir::StateClass c);
+MemoryClass class_of(const ir::StateDecl& state);
 MemoryClass class_of(passes::Category c);
 
 using ClassBytes = std::array<int64_t, kNumMemoryClasses>;

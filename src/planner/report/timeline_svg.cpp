@@ -19,8 +19,8 @@ constexpr size_t kColumns = 828;  // one a pixel
 
 /// Mid tones, which stand apart from each other and from white and black pages; in the order of the classes.
 constexpr std::array<const char*, kNumMemoryClasses> kColours = {
-    "#4477aa", "#66aacc", "#7e6bb0", "#999944", "#8c8c8c", "#a0a0a0", "#777777", "#666666",
-    "#b0b0b0", "#cc6677", "#e0a030", "#44a080", "#9a9aa8", "#c4bcb0", "#5b8f8f", "#335588"};
+    "#4477aa", "#66aacc", "#7e6bb0", "#999944", "#8c8c8c", "#a0a0a0", "#777777", "#666666", "#b0b0b0",
+    "#cc6677", "#e0a030", "#44a080", "#9a9aa8", "#c4bcb0", "#5b8f8f", "#335588", "#b07aa1"};
 
 constexpr std::string_view kStyle =
     ".grid{stroke:#8886;stroke-width:1}.mark{stroke:#24292f;stroke-width:1.2;fill:none}"

@@ -165,6 +165,8 @@ const Case kCases[] = {
      1e-1},
     {"Lion", model("llama"), "training.optimizer=lion training.learning_rate=1.0e-4"},
     {"Adamw8bit", model("llama"), "training.optimizer=adamw_8bit"},
+    {"MomentsOfFp8Lm", model("llama"), "training.state.moments=fp8_lm"},
+    {"MomentsOfCoat", model("llama"), "training.state.moments=coat"},
     {"Adafactor", model("llama"), "training.optimizer=adafactor training.weight_decay=0"},
     {"AdafactorWithAMoment", model("llama"),
      "training.optimizer=adafactor training.weight_decay=0 training.adafactor.beta1=0.9"},

@@ -2,16 +2,11 @@
 
 #include "backends/cuda/kernel.h"
 #include "backends/cuda/kernels/gemm/coded_product.h"
-#include "ops/tensor_rules.h"
 
 namespace plimsoll::cuda {
 namespace {
 
 Error no_kernel(std::string_view op) {
-  if (op == ops::fp8_rule_name(false) || op == ops::fp8_rule_name(true))
-    return {ErrorCode::kInvalidArgument, "AdamW with moments in FP8 has no kernel on a CUDA card",
-            "training.state.moments",
-            "set training.state.moments=bf16, training.optimizer=adamw_8bit, or runtime.device=cpu"};
   return {ErrorCode::kInvalidArgument, "the op " + std::string(op) + " has no kernel on a CUDA card",
           "runtime.device", "set runtime.device=cpu and runtime.profile=auto"};
 }

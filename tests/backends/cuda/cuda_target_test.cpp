@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "backends/cpu/kernel.h"
 #include "backends/cuda/kernel.h"
 
@@ -31,14 +29,11 @@ TEST(CudaTarget, IsWhatItIsMadeOf) {
   EXPECT_FALSE(CudaTarget(75, 1_GiB, 1).has_matrix_units(DType::kBf16)) << "Turing";
 }
 
-/// What a plan for the CPU has kernels for, a plan for a card has too; but moments in FP8, which are refused
-/// by name.
+/// What a plan for the CPU has kernels for, a plan for a card has too.
 TEST(CudaTarget, HasAKernelForEveryOpOfTheCpu) {
   std::vector<std::string_view> ops, of_cpu;
   for (const Kernel& kernel : all_kernels()) ops.push_back(kernel.op);
-  const std::set<std::string_view> refused = {"adamw_fp8_lm", "adamw_coat"};
-  for (const cpu::Kernel& kernel : cpu::all_kernels())
-    if (!refused.contains(kernel.op)) of_cpu.push_back(kernel.op);
+  for (const cpu::Kernel& kernel : cpu::all_kernels()) of_cpu.push_back(kernel.op);
   EXPECT_THAT(ops, testing::UnorderedElementsAreArray(of_cpu));
 }
 
@@ -60,11 +55,6 @@ TEST(CudaTarget, RefusesExpressionsBeyondALaunch) {
 TEST(CudaTarget, WhatHasNoKernelIsRefused) {
   const CudaTarget target(90, 1_GiB, 1);
   const ir::Attrs none;
-  for (const char* op : {"adamw_fp8_lm", "adamw_coat"}) {
-    const Status moments = target.accepts({op, {}, {}, none});
-    ASSERT_FALSE(moments);
-    EXPECT_EQ(moments.error().where, "training.state.moments");
-  }
   const Status status = target.accepts({"no_such_op", {}, {}, none});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);

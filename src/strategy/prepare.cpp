@@ -139,8 +139,8 @@ Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepa
   PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));
   const double link = config.runtime.discrete.copy_bandwidth.bytes_per_second;
   const planner::MachineProfile linked = link > 0 ? planner::with_link(profile, link) : profile;
-  prepared.costs =
-      std::make_shared<planner::CostModel>(linked, options.num_threads, network_of(config.distributed));
+  prepared.costs = std::make_shared<planner::CostModel>(linked, options.num_threads,
+                                                        network_of(config.distributed), &target);
   if (profile.rates == "calibrated") prepared.profile_identity = planner::profile_identity(profile);
   prepared.is_cpu = target.name() == "cpu";
   PLIMSOLL_ASSIGN(ChosenPlan chosen, choose_plan({config, prepared, target, options}, cache));

@@ -79,8 +79,9 @@ void StepSeconds::add(const StepSeconds& other, double times) {
   }
 }
 
-CostModel::CostModel(const MachineProfile& profile, int num_threads, const Network& network)
-    : profile_(profile), network_(network) {
+CostModel::CostModel(const MachineProfile& profile, int num_threads, const Network& network,
+                     const runtime::Target* target)
+    : target_(target), profile_(profile), network_(network) {
   const bool is_card = profile.memory_bytes > 0;
   if (!is_card && num_threads >= 1) {
     const ThreadShares share = thread_shares(profile, num_threads);
@@ -140,12 +141,20 @@ double CostModel::factor_of(const OpWork& of) const {
   return at == profile_.factors.end() ? 1 : at->factor;
 }
 
+double CostModel::code_rate(const ir::OpTypes& t) const {
+  if (target_ == nullptr || t.attrs.find("a_scheme") == nullptr) return 0;
+  const std::string_view word = target_->computes_codes_in(t);
+  return word == "fp8" ? profile_.fp8_flops : word == "fp4" ? profile_.fp4_flops : 0;
+}
+
 double CostModel::arithmetic_seconds(Part part, const OpWork& of, const ir::OpTypes& t,
                                      const ir::Cost& cost) const {
   const auto type = static_cast<size_t>(of.type);
   const double half = profile_.half_extent;
-  const double products = profile_.product_flops[type] * extent(of.extents[0], half) *
-                          extent(of.extents[1], half) * extent(of.extents[2], half);
+  const double on_codes = part == Part::kProducts ? code_rate(t) : 0;
+  const double products = (on_codes > 0 ? on_codes : profile_.product_flops[type]) *
+                          extent(of.extents[0], half) * extent(of.extents[1], half) *
+                          extent(of.extents[2], half);
   if (part == Part::kProducts) return cost.flops / products;
   if (part == Part::kAttention) {
     const double blocks = of.extents[0] * std::ceil(of.extents[1] / 64);
@@ -169,7 +178,7 @@ CostModel::Time CostModel::time_of(Part part, const ir::OpDef& def, const ir::Op
   Time time{arithmetic_seconds(part, of, t, cost), cost.bytes / bandwidth};
   if (part == Part::kCopies)  // one side of the link
     time.memory = cost.bytes / 2 / std::max(1.0, profile_.copy_in_bandwidth);
-  if (const double rate = measured_rate(of); rate > 0) {
+  if (const double rate = measured_rate(of); rate > 0 && code_rate(t) == 0) {
     double& bound = of.extents[1] == 1 && time.memory > time.arithmetic ? time.memory : time.arithmetic;
     if (of.extents[1] == 1) time = {};
     bound = of.work / rate;

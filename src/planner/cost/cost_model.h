@@ -11,6 +11,7 @@
 #include "planner/cost/machine_profile.h"
 #include "planner/cost/network.h"
 #include "planner/cost/op_work.h"
+#include "runtime/target.h"
 
 namespace plimsoll::planner {
 
@@ -45,7 +46,10 @@ HostRates host_rates(const MachineProfile& profile);
 class CostModel {
  public:
   /// A CPU's rates go with `num_threads` (thread_shares); a card's do not. `network`: between ranks.
-  CostModel(const MachineProfile& profile, int num_threads, const Network& network = {});
+  /// `target`: says which products of FP8 and FP4 operands run on units for these formats, and outlives this;
+  /// null: none.
+  CostModel(const MachineProfile& profile, int num_threads, const Network& network = {},
+            const runtime::Target* target = nullptr);
 
   /// Of a kernel that the host runs (ir::Queue::kHost).
   [[nodiscard]] double host_seconds(const ir::Graph& graph, const ir::Op& op) const;
@@ -69,6 +73,8 @@ class CostModel {
   [[nodiscard]] double factor_of(const OpWork& of) const;
   [[nodiscard]] double network_seconds(const ir::OpDef& def, const ir::OpTypes& types,
                                        const ir::Cost& cost) const;
+  /// Of a product on units for the codes of its operands; 0: it is another op, or no such rate is known.
+  [[nodiscard]] double code_rate(const ir::OpTypes& types) const;
 
   /// What was measured of one kind in one type.
   struct Known {
@@ -82,6 +88,7 @@ class CostModel {
   };
   [[nodiscard]] const Known* known(const OpWork& of) const;
 
+  const runtime::Target* target_;
   MachineProfile profile_;  ///< with the rates of all threads
   Network network_;         ///< with a rate within the machine
   std::vector<Known> known_;

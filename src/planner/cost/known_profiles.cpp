@@ -20,36 +20,37 @@ struct Card {
   int multiprocessors;
   double driver_gib, memory_gb_per_second;
   double f32, tf32, bf16, f16;
+  double fp8, fp4;            ///< with sums in fp32; 0: no units that this program uses
   double link_gb_per_second;  ///< in each direction
   double cache_mib;
   std::string_view source;
 };
 
 constexpr Card kCards[] = {
-    {"t4", "T4", 75, 40, 14.5, 320, 8.1, 8.1, 8.1, 65, 15.75, 4,
+    {"t4", "T4", 75, 40, 14.5, 320, 8.1, 8.1, 8.1, 65, 0, 0, 15.75, 4,
      "NVIDIA T4 Tensor Core GPU datasheet; no bf16, no tf32 units"},
-    {"l4", "L4", 89, 58, 22, 300, 30.3, 60, 121, 121, 32, 48,
+    {"l4", "L4", 89, 58, 22, 300, 30.3, 60, 121, 121, 242, 0, 32, 48,
      "NVIDIA L4 Tensor Core GPU datasheet, half the sparse rates"},
-    {"a10g", "A10G", 86, 80, 22, 600, 31.5, 35, 70, 70, 32, 6, "NVIDIA A10G Tensor Core GPU datasheet"},
-    {"a100-40", "A100", 80, 108, 39.3, 1555, 19.5, 156, 312, 312, 32, 40,
+    {"a10g", "A10G", 86, 80, 22, 600, 31.5, 35, 70, 70, 0, 0, 32, 6, "NVIDIA A10G Tensor Core GPU datasheet"},
+    {"a100-40", "A100", 80, 108, 39.3, 1555, 19.5, 156, 312, 312, 0, 0, 32, 40,
      "NVIDIA A100 Tensor Core GPU datasheet, 40GB"},
-    {"a100-80", "A100", 80, 108, 79.1, 2039, 19.5, 156, 312, 312, 32, 40,
+    {"a100-80", "A100", 80, 108, 79.1, 2039, 19.5, 156, 312, 312, 0, 0, 32, 40,
      "NVIDIA A100 Tensor Core GPU datasheet, 80GB SXM"},
-    {"h100", "H100", 90, 132, 79.1, 3350, 67, 494.5, 989.5, 989.5, 64, 50,
+    {"h100", "H100", 90, 132, 79.1, 3350, 67, 494.5, 989.5, 989.5, 1979, 0, 64, 50,
      "NVIDIA H100 Tensor Core GPU datasheet, SXM, half the sparse rates"},
-    {"h200", "H200", 90, 132, 139.7, 4800, 67, 494.5, 989.5, 989.5, 64, 50,
+    {"h200", "H200", 90, 132, 139.7, 4800, 67, 494.5, 989.5, 989.5, 1979, 0, 64, 50,
      "NVIDIA H200 Tensor Core GPU datasheet, SXM, half the sparse rates"},
-    {"b200", "B200", 100, 148, 178.3, 8000, 75, 1125, 2250, 2250, 64, 126,
+    {"b200", "B200", 100, 148, 178.3, 8000, 75, 1125, 2250, 2250, 4500, 9000, 64, 126,
      "NVIDIA HGX B200 datasheet, an eighth of the board, half the sparse rates"},
-    {"rtx3090", "RTX 3090", 86, 82, 23.5, 936, 35.6, 35.6, 71, 71, 32, 6,
+    {"rtx3090", "RTX 3090", 86, 82, 23.5, 936, 35.6, 35.6, 71, 71, 0, 0, 32, 6,
      "NVIDIA Ampere GA102 GPU architecture whitepaper, fp32 accumulation"},
-    {"rtx4090", "RTX 4090", 89, 128, 23.5, 1008, 82.6, 82.6, 165.2, 165.2, 32, 72,
+    {"rtx4090", "RTX 4090", 89, 128, 23.5, 1008, 82.6, 82.6, 165.2, 165.2, 330.3, 0, 32, 72,
      "NVIDIA Ada GPU architecture whitepaper, fp32 accumulation"},
-    {"rtx5090", "RTX 5090", 120, 170, 31.3, 1792, 104.8, 104.8, 209.5, 209.5, 64, 96,
+    {"rtx5090", "RTX 5090", 120, 170, 31.3, 1792, 104.8, 104.8, 209.5, 209.5, 419, 1676, 64, 96,
      "NVIDIA RTX Blackwell GPU architecture whitepaper, fp32 accumulation"},
-    {"rtx-pro-6000", "RTX PRO 6000", 120, 188, 94.9, 1792, 125, 251.9, 503.8, 503.8, 64, 128,
+    {"rtx-pro-6000", "RTX PRO 6000", 120, 188, 94.9, 1792, 125, 251.9, 503.8, 503.8, 1007.6, 2015.2, 64, 128,
      "NVIDIA RTX PRO Blackwell GPU architecture whitepaper, workstation edition"},
-    {"mi300x", "MI300X", 0, 304, 191.5, 5300, 163.4, 653.7, 1307.4, 1307.4, 64, 256,
+    {"mi300x", "MI300X", 0, 304, 191.5, 5300, 163.4, 653.7, 1307.4, 1307.4, 0, 0, 64, 256,
      "AMD Instinct MI300X data sheet"},
 };
 
@@ -69,6 +70,10 @@ constexpr double kFmaAttentionPart = 0.27;
 double matrix_attention_part(int capability) {
   return capability >= 100 && capability < 120 ? 0.06 : capability == 90 ? 0.13 : 0.4;
 }
+/// Products of FP8 and FP4 operands. **Expected, not measured on any card yet**: less than bf16's 0.75, since
+/// a product that reads half the bytes waits for memory sooner; DeepGEMM publishes 0.78 of an H800's peak for
+/// the largest shapes.
+constexpr double kCodeProductPart = 0.65;
 /// Fewer blocks than it has room for leave a card idle: SmolLM's 36 heads of 512 tokens reach half of that. A
 /// multiprocessor holds two blocks of its 82 KiB of shared memory, on cards with 100 KiB one.
 double blocks_at_once(int capability, int multiprocessors) {
@@ -93,6 +98,8 @@ MachineProfile profile_of(const Card& card) {
   if (card.capability > 0) p.instruction_set = "sm_" + std::to_string(card.capability);
   for (size_t i = 0; const double rate : {card.f32, card.tf32, card.bf16, card.f16})
     p.product_flops[i++] = kDataSheetProductPart * rate * 1e12;
+  p.fp8_flops = kCodeProductPart * card.fp8 * 1e12;
+  p.fp4_flops = kCodeProductPart * card.fp4 * 1e12;
   p.attention_flops.fill(kFmaAttentionPart * card.f32 * 1e12);
   if (card.capability >= 80)
     for (const auto& [type, rate] : {std::pair(ProductType::kBf16, card.bf16), {ProductType::kF16, card.f16}})

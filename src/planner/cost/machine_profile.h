@@ -53,6 +53,9 @@ struct MachineProfile {
   int64_t threads = 1;
   std::array<double, kNumProductTypes> product_flops = {};    ///< of large products, by ProductType
   std::array<double, kNumProductTypes> attention_flops = {};  ///< forward and backward
+  /// Of large products of FP8 and of FP4 operands on units for these formats: of a card in the list; 0: not
+  /// known, and estimated as bf16's. No part of a file.
+  double fp8_flops = 0, fp4_flops = 0;
   double half_extent = 0;  ///< an extent at which a product has half its rate, where no point says
   /// Blocks of 64 tokens of a head at which attention has half its rate, because fewer leave multiprocessors
   /// idle: of a card in the list; 0: it has its rate always. No part of a file.

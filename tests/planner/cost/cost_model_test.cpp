@@ -34,6 +34,63 @@ TEST(CostModel, ProductsGainByThreadsAndByShortTypesWithUnits) {
   EXPECT_LT(plain_f32, 1.1 * of_linear(plain, 512, ir::DType::kBf16).total()) << "no units, no gain";
 }
 
+/// A machine with units for FP8 operands, or without.
+class UnitsTarget final : public runtime::Target {
+ public:
+  explicit UnitsTarget(bool has_units) : has_units_(has_units) {}
+  [[nodiscard]] std::string_view name() const override { return "units"; }
+  [[nodiscard]] int64_t workspace_bytes(const ir::OpTypes&) const override { return 0; }
+  [[nodiscard]] bool accepts_strided(std::string_view, size_t) const override { return false; }
+  [[nodiscard]] Status accepts(const ir::OpTypes&) const override { return Ok{}; }
+  [[nodiscard]] bool reaches(ir::MemorySpace) const override { return true; }
+  [[nodiscard]] bool shares_host_memory() const override { return true; }
+  [[nodiscard]] int64_t memory_bytes() const override { return 0; }
+  [[nodiscard]] int num_threads() const override { return 1; }
+  [[nodiscard]] std::string_view instruction_set() const override { return "units"; }
+  [[nodiscard]] bool has_matrix_units(ir::DType) const override { return true; }
+  [[nodiscard]] std::string_view computes_codes_in(const ir::OpTypes& types) const override {
+    EXPECT_EQ(types.op, "scaled_matmul");
+    return has_units_ ? "fp8" : "bf16";
+  }
+
+ private:
+  bool has_units_;
+};
+
+/// Of a product of x [4096, 4096] with a weight of that shape, both as codes.
+double of_codes(const MachineProfile& profile, const runtime::Target* target) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  const auto codes = [&](const char* name) {
+    return b.state({name, {ir::DType::kU8, {4096, 4096}}, ir::StateClass::kInput});
+  };
+  const auto scale = [&](const char* name) {
+    return b.state({name, {ir::DType::kF32, {1}}, ir::StateClass::kInput});
+  };
+  b.op("scaled_matmul", {codes("a"), scale("a_scale"), codes("b"), scale("b_scale")},
+       {{"a_scheme", std::string("e4m3")},
+        {"b_scheme", std::string("e4m3")},
+        {"inner", int64_t{4096}},
+        {"columns", int64_t{4096}},
+        {"precision", std::string("bf16")}});
+  EXPECT_TRUE(b.status().ok());
+  const CostModel model(profile, 1, {}, target);
+  StepSeconds seconds;
+  for (const ir::OpId id : graph.order()) model.add(graph, graph.op(id), seconds);
+  return seconds.total();
+}
+
+/// Products of codes go by their own rate where the target has units for them and the card's rate is known.
+TEST(CostModel, ProductsOfCodesGainByUnits) {
+  const UnitsTarget with(true), without(false);
+  const MachineProfile h100 = *find_card("h100");
+  EXPECT_GT(of_codes(h100, &without), 1.5 * of_codes(h100, &with));
+  EXPECT_EQ(of_codes(h100, &without), of_codes(h100, nullptr));
+  MachineProfile measured = h100;
+  measured.fp8_flops = 0;
+  EXPECT_EQ(of_codes(measured, &with), of_codes(measured, &without)) << "not known: as bf16";
+}
+
 TEST(CostModel, AProductOfFewRowsWaitsForMemory) {
   MachineProfile p = generic_cpu("avx512");
   p.half_extent = 0;

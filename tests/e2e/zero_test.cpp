@@ -126,10 +126,24 @@ TEST_F(Zero, GivesThemInEveryPrecision) {
     expect_same(2, precision);
 }
 
+/// Blocks are the rank's own, so what a rank quantises depends on its sequences alone.
+TEST_F(Zero, GivesThemInFp8) {
+  for (const char* recipe : {"block", "mxfp8"})
+    for (const char* mode : {"zero1", "zero2"})
+      expect_same(2, std::string("training.precision=fp8 training.fp8.recipe=") + recipe, mode);
+  for (const char* mode : {"zero1", "zero2"})
+    expect_same(2, "training.precision=fp8 training.fp8.recipe=block training.fp8.quantized_activations=true",
+                mode);
+}
+
 TEST_F(Zero, GivesThemWithEveryOptimizer) {
   // The matrices of this model are small: they have owners from 16,384 elements on.
   for (const char* optimizer : {"adamw_8bit", "muon", "adafactor", "lion", "sgd training.momentum=0.9"})
     expect_same(2, std::string("model.config.intermediate_size=300 training.optimizer=") + optimizer);
+  for (const char* moments : {"fp8_lm", "coat"})
+    for (const char* mode : {"zero1", "zero2"})
+      expect_same(2, std::string("model.config.intermediate_size=300 training.state.moments=") + moments,
+                  mode);
 }
 
 TEST_F(Zero, GivesThemHoweverAStepIsCarriedOut) {

@@ -35,6 +35,8 @@ OpGroup layer_norm_ops();
 OpGroup layer_scale_ops();
 OpGroup linear_ops();
 OpGroup dequantize_operand_ops();
+OpGroup fused_quantize_ops();
+OpGroup quantize_operand_ops();
 OpGroup scaled_matmul_ops();
 OpGroup dora_ops();
 OpGroup embedding_adapters_ops();
@@ -71,6 +73,8 @@ std::vector<const ir::OpDef*> collect() {
                               rms_norm_ops(),
                               layer_norm_ops(),
                               linear_ops(),
+                              quantize_operand_ops(),
+                              fused_quantize_ops(),
                               scaled_matmul_ops(),
                               dequantize_operand_ops(),
                               fp8_scaling_ops(),

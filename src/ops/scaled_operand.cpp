@@ -25,6 +25,13 @@ Scheme scheme_of(const ir::Attrs& attrs, std::string_view attr) {
   return *scheme;
 }
 
+bool names_codes(const ir::Attrs& attrs, std::string_view attr) {
+  using enum Format;
+  const auto scheme = numerics::find_scheme(attrs.str(attr));
+  const Format codes = scheme ? numerics::info(*scheme).codes : kFp32;
+  return codes == kE4m3 || codes == kE5m2 || codes == kE2m1;
+}
+
 int64_t segment_of(const ir::Attrs& attrs) {
   return attrs.find("segment") == nullptr ? 0 : attrs.i64("segment");
 }

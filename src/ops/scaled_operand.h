@@ -19,9 +19,10 @@
 
 namespace plimsoll::ops {
 
-/// Op `quantize_operand`(x, scales?, random?) {scheme, transposed, hadamard, stochastic, slot?, key?,
+/// Op `quantize_operand`(x, scales?, random?) {scheme, transposed, both, hadamard, stochastic, slot?, key?,
 /// precision?} -> codes u8, scales, and with schemes that have a scale of the tensor amax f32[1].
-///   x [..., cols], as a matrix of rows; `transposed`: its transpose [cols, rows] is quantised.
+///   x [..., cols], as a matrix of rows; `transposed`: its transpose [cols, rows] is quantised; `both`: codes
+///   and scales of the transpose are results behind the others, of schemes with blocks of one row alone.
 ///   codes [..., cols] (4 bits: [..., ceil(cols / 2)]), transposed [cols, rows];
 ///   scales f32 of fp8-block-*, else u8: [..., ceil(cols / block)], tiles [ceil(rows / 16), ceil(cols / 16)],
 ///   of e4m3 and e5m2 f32[1], the inverse of the scale.
@@ -48,6 +49,8 @@ namespace plimsoll::ops {
 /// Attributes of quantize_operand, as its kernels read them.
 numerics::OperandForm form_of(const ir::Attrs& attrs);
 numerics::Scheme scheme_of(const ir::Attrs& attrs, std::string_view attr);
+/// Whether the attribute names a scheme of FP8 or FP4.
+bool names_codes(const ir::Attrs& attrs, std::string_view attr);
 /// Of scaled_matmul; 0: its terms are one segment.
 int64_t segment_of(const ir::Attrs& attrs);
 

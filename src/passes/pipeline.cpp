@@ -24,6 +24,7 @@
 #include "passes/fusion/fuse_norms.h"
 #include "passes/fusion/fuse_optimizer.h"
 #include "passes/fusion/fuse_pointwise.h"
+#include "passes/fusion/fuse_quantize.h"
 #include "passes/fusion/small_m.h"
 #include "passes/offload/chunked_update.h"
 #include "passes/offload/offload_knowledge.h"
@@ -167,6 +168,12 @@ Status run_optimizer_in_backward(PassState& s) {
   return Ok{};
 }
 
+Status run_fuse_quantize(PassState& s) {
+  PLIMSOLL_ASSIGN(const auto report,
+                  fuse_quantize(s.graph, {.keep = s.keep, .last_forward_op = s.last_forward_op}));
+  return follow_report(s, report.replaced);
+}
+
 Status run_schedule(PassState& s) {
   PLIMSOLL_TRY(schedule(s.graph, {.keep = s.keep,
                                   .in_place = s.options.in_place,
@@ -278,6 +285,9 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
     {"fuse-conv-norms", kBackward,
      "A convolution's result is normalised while it lies in the caches; behind recompute, which clones it.",
      &Options::fuse_norms, run_fusion<fuse_conv_norms>},
+    {"fuse-quantize", kBackward,
+     "Ops quantise what they compute for FP8 products alone; behind recompute, which clones each of both.",
+     &Options::fuse_quantize, run_fuse_quantize},
     {"schedule", kSchedule, "Reorders so that less is alive at once; the last word on order.",
      &Options::schedule, run_schedule},
     {"unshard", kSchedule,

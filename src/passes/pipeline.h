@@ -36,6 +36,7 @@ struct PipelineOptions {
   bool fuse_head_loss = true;
   bool fuse_linear_adds = true;
   bool fuse_pointwise = true;
+  bool fuse_quantize = true;
   bool fuse_norm_grads = true;
   bool fuse_embedding_grads = true;
   bool fuse_optimizer = true;

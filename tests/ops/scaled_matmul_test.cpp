@@ -1,4 +1,4 @@
-// What the two ops refuse, and that a product of quantised operands is near that of the operands.
+// What the op refuses, and that a product of quantised operands is near that of the operands.
 #include <gtest/gtest.h>
 
 #include "ops/op_testing.h"
@@ -57,29 +57,6 @@ TEST(ScaledMatmul, SaysWhatDoesNotFit) {
             std::string::npos);
   EXPECT_NE(refused(attrs, {codes, {DType::kU8, {2, 2}}, codes, scales}).find("scales are not"),
             std::string::npos);
-}
-
-TEST(QuantizeOperand, SaysWhatDoesNotFit) {
-  const auto refused = [&](const Attrs& with, std::vector<TensorType> inputs) {
-    const ir::OpDef* def = ops::find_op("quantize_operand");
-    const auto types = def->infer({"quantize_operand", std::move(inputs), {}, with});
-    return types ? std::string() : types.error().what;
-  };
-  const TensorType x{DType::kF32, {4, 24}};
-  EXPECT_NE(refused({{"scheme", std::string("nf4")}}, {x}).find("scheme of FP8"), std::string::npos);
-  EXPECT_NE(refused({{"scheme", std::string("nvfp4")}, {"hadamard", true}}, {x}).find("runs of 16"),
-            std::string::npos);
-  EXPECT_NE(refused({{"scheme", std::string("nvfp4")}, {"stochastic", true}}, {x}).find("random"),
-            std::string::npos);
-  const Attrs drawn{
-      {"scheme", std::string("nvfp4")}, {"transposed", true}, {"stochastic", true}, {"key", int64_t{5}}};
-  const TensorType none, random{DType::kI32, {4}};  // a block of 16 terms has one scale
-  EXPECT_NE(refused(drawn, {{DType::kF32, {2, 24, 4}}, none, random}).find("runs of 16"), std::string::npos);
-  EXPECT_EQ(refused(drawn, {{DType::kF32, {2, 32, 4}}, none, random}), "");
-  EXPECT_EQ(refused(drawn, {{DType::kF32, {1, 24, 4}}, none, random}), "");
-  EXPECT_NE(
-      refused({{"scheme", std::string("mxfp8")}, {"slot", int64_t{0}}}, {x, {DType::kF32, {3}}}).find("slot"),
-      std::string::npos);
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ std::span<const Kernel> norm_kernels();
 std::span<const Kernel> optimizer_kernels();
 std::span<const Kernel> positions_kernels();
 std::span<const Kernel> qk_norm_kernels();
+std::span<const Kernel> fused_quantize_kernels();
 std::span<const Kernel> quantize_operand_kernels();
 std::span<const Kernel> random_kernels();
 std::span<const Kernel> reduce_kernels();
@@ -66,6 +67,7 @@ std::span<const Kernel> all_kernels() {
                                                                         conv_norm_kernels(),
                                                                         cross_entropy_kernels(),
                                                                         dequantize_operand_kernels(),
+                                                                        fused_quantize_kernels(),
                                                                         dora_kernels(),
                                                                         elementwise_kernels(),
                                                                         embedding_adapters_kernels(),

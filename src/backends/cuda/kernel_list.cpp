@@ -33,6 +33,7 @@ std::span<const Kernel> optimizer_kernels();
 std::span<const Kernel> pointwise_kernels();
 std::span<const Kernel> pooling_kernels();
 std::span<const Kernel> qk_norm_kernels();
+std::span<const Kernel> fused_quantize_kernels();
 std::span<const Kernel> quantize_operand_kernels();
 std::span<const Kernel> random_kernels();
 std::span<const Kernel> rank_kernels();
@@ -46,21 +47,48 @@ std::span<const Kernel> strided_kernels();
 std::span<const Kernel> sum_kernels();
 
 std::span<const Kernel> all_kernels() {
-  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>(
-      {accumulate_kernels(),    activation_kernels(),  adafactor_kernels(),
-       adamw_8bit_kernels(),    attention_kernels(),   batched_matmul_kernels(),
-       conv2d_kernels(),        conv_norm_kernels(),   dora_kernels(),
-       elementwise_kernels(),   embedding_kernels(),   embedding_adapter_kernels(),
-       grad_norm_kernels(),     head_loss_kernels(),   kv_cache_kernels(),
-       label_loss_kernels(),    linear_kernels(),      loss_kernels(),
-       muon_kernels(),          norm_kernels(),        optimizer_kernels(),
-       pointwise_kernels(),     qk_norm_kernels(),     random_kernels(),
-       rank_kernels(),          reduce_axes_kernels(), rope_kernels(),
-       row_kernels(),           softmax_kernels(),     strided_kernels(),
-       sum_kernels(),           batch_norm_kernels(),  pooling_kernels(),
-       group_norm_kernels(),    layer_scale_kernels(), normalize_pixels_kernels(),
-       soft_loss_kernels(),     fp8_scaling_kernels(), quantize_operand_kernels(),
-       scaled_matmul_kernels(), adamw_fp8_kernels()});
+  static const std::vector<Kernel> all = runtime::join_kernels<Kernel>({accumulate_kernels(),
+                                                                        activation_kernels(),
+                                                                        adafactor_kernels(),
+                                                                        adamw_8bit_kernels(),
+                                                                        attention_kernels(),
+                                                                        batched_matmul_kernels(),
+                                                                        conv2d_kernels(),
+                                                                        conv_norm_kernels(),
+                                                                        dora_kernels(),
+                                                                        elementwise_kernels(),
+                                                                        embedding_kernels(),
+                                                                        embedding_adapter_kernels(),
+                                                                        grad_norm_kernels(),
+                                                                        head_loss_kernels(),
+                                                                        kv_cache_kernels(),
+                                                                        label_loss_kernels(),
+                                                                        linear_kernels(),
+                                                                        loss_kernels(),
+                                                                        muon_kernels(),
+                                                                        norm_kernels(),
+                                                                        optimizer_kernels(),
+                                                                        pointwise_kernels(),
+                                                                        qk_norm_kernels(),
+                                                                        random_kernels(),
+                                                                        rank_kernels(),
+                                                                        reduce_axes_kernels(),
+                                                                        rope_kernels(),
+                                                                        row_kernels(),
+                                                                        softmax_kernels(),
+                                                                        strided_kernels(),
+                                                                        sum_kernels(),
+                                                                        batch_norm_kernels(),
+                                                                        pooling_kernels(),
+                                                                        group_norm_kernels(),
+                                                                        layer_scale_kernels(),
+                                                                        normalize_pixels_kernels(),
+                                                                        soft_loss_kernels(),
+                                                                        fp8_scaling_kernels(),
+                                                                        fused_quantize_kernels(),
+                                                                        quantize_operand_kernels(),
+                                                                        scaled_matmul_kernels(),
+                                                                        adamw_fp8_kernels()});
   return all;
 }
 

@@ -1,48 +1,22 @@
 // Codes and scales of an operand, tile by tile: a tile's numbers become f32 in a thread's scratch, as they
 // lie or turned, and are quantised there row by row, or as one matrix where blocks span rows. A scale of the
 // tensor wants the largest magnitude first, and so another walk.
+#include "backends/cpu/kernels/gemm/quantize_operand.h"
+
 #include <atomic>
 #include <bit>
 #include <cstring>
 
 #include "backends/cpu/kernels/elementwise/cast.h"
-#include "backends/cpu/kernels/gemm/linear.h"
 #include "backends/cpu/kernels/random_operand.h"
 #include "base/at.h"
-#include "ops/scaled_operand.h"
 
 namespace plimsoll::cpu {
 namespace {
 
 using numerics::Scheme;
 
-/// Whole blocks of every scheme: 128 rows or columns at most.
-constexpr int64_t kTileRows = 32, kTileCols = 512;
-
-struct QuantizedOperand {
-  ir::Shape shape;  ///< of x
-  numerics::OperandForm form;
-  bool transposed = false, rounded = false;
-  int64_t rows = 0, cols = 0;  ///< of the quantised matrix
-  int64_t tile_rows = kTileRows;
-
-  QuantizedOperand(const ir::Shape& x, const ir::Attrs& attrs)
-      : shape(x),
-        form(ops::form_of(attrs)),
-        transposed(attrs.flag("transposed")),
-        rounded(attrs.find("precision") != nullptr) {
-    const ir::Shape matrix = ops::quantized_matrix(x, transposed);
-    rows = matrix.num_rows();
-    cols = matrix.dim(-1);
-    tile_rows = std::max(kTileRows, block_rows());
-  }
-  [[nodiscard]] int64_t block_rows() const { return numerics::info(form.scheme).block_rows; }
-  [[nodiscard]] int64_t col_tiles() const { return ceil_div(cols, kTileCols); }
-  [[nodiscard]] int64_t tiles() const { return ceil_div(rows, tile_rows) * col_tiles(); }
-  /// A thread's: the numbers, a row of x, and codes and scales of a tile of blocks that span rows.
-  [[nodiscard]] int64_t numbers() const { return tile_rows * kTileCols; }
-  [[nodiscard]] int64_t thread_bytes() const { return 4 * numbers() + 4 * kTileCols + 2 * numbers(); }
-};
+constexpr int64_t kTileCols = QuantizedOperand::kTileCols;
 
 struct OperandTile {
   int64_t row, col, rows, cols;
@@ -61,49 +35,41 @@ void load_numbers(const StoredRows& x, int64_t row, int64_t first, int64_t n, bo
   widen(low, ir::DType::kBf16, to, n);
 }
 
-void load_tile(const QuantizedOperand& operand, const StoredRows& x, const OperandTile& tile) {
+void load_tile(const QuantizedOperand& operand, const OperandBand& band, const OperandTile& tile) {
+  const StoredRows& x = band.x;
   if (!operand.transposed) {
     for (int64_t r = 0; r < tile.rows; ++r)
-      load_numbers(x, tile.row + r, tile.col, tile.cols, operand.rounded, tile.numbers + r * tile.cols);
+      load_numbers(x, tile.row + r - band.first, tile.col, tile.cols, operand.rounded,
+                   tile.numbers + r * tile.cols);
     return;
   }
   auto* const line = reinterpret_cast<float*>(tile.scratch);
   for (int64_t c = 0; c < tile.cols; ++c) {
-    load_numbers(x, tile.col + c, tile.row, tile.rows, operand.rounded, line);
+    load_numbers(x, tile.col + c - band.first, tile.row, tile.rows, operand.rounded, line);
     for (int64_t r = 0; r < tile.rows; ++r) tile.numbers[r * tile.cols + c] = line[r];
   }
 }
 
-/// body(tile, numbers loaded) for all tiles.
+/// body(tile, numbers loaded) for all tiles of the band.
 template <class Body>
-void for_tiles(const QuantizedOperand& operand, const KernelCall& call, ThreadPool& pool, Body&& body) {
-  const StoredRows x = stored_rows(call.inputs[0]);
-  pool.run(operand.tiles(), [&](int64_t index, int thread) {
-    std::byte* const own = call.workspace.data() + thread * operand.thread_bytes();
-    OperandTile tile{index / operand.col_tiles() * operand.tile_rows,
-                     index % operand.col_tiles() * kTileCols,
-                     0,
-                     0,
-                     reinterpret_cast<float*>(own),
-                     own + 4 * operand.numbers()};
-    tile.rows = std::min(operand.tile_rows, operand.rows - tile.row);
-    tile.cols = std::min(kTileCols, operand.cols - tile.col);
-    load_tile(operand, x, tile);
+void for_tiles(const QuantizedOperand& operand, const OperandBand& band, std::span<std::byte> workspace,
+               ThreadPool& pool, Body&& body) {
+  const bool turned = operand.transposed;
+  const int64_t first_row = turned ? 0 : band.first, first_col = turned ? band.first : 0;
+  const int64_t rows = turned ? operand.rows : band.x.rows, cols = turned ? band.x.rows : operand.cols;
+  const int64_t wide = ceil_div(cols, kTileCols);
+  pool.run(ceil_div(rows, operand.tile_rows) * wide, [&](int64_t index, int thread) {
+    std::byte* const own = workspace.data() + thread * operand.thread_bytes();
+    const int64_t row = index / wide * operand.tile_rows, col = index % wide * kTileCols;
+    const OperandTile tile{first_row + row,
+                           first_col + col,
+                           std::min(operand.tile_rows, rows - row),
+                           std::min(kTileCols, cols - col),
+                           reinterpret_cast<float*>(own),
+                           own + 4 * operand.numbers()};
+    load_tile(operand, band, tile);
     body(tile);
   });
-}
-
-float largest_operand(const QuantizedOperand& operand, const KernelCall& call, ThreadPool& pool) {
-  std::atomic<uint32_t> most{0};  // magnitudes are ordered as their bits are
-  for_tiles(operand, call, pool, [&](const OperandTile& tile) {
-    const std::span numbers(tile.numbers, at(tile.rows * tile.cols));
-    if (operand.form.hadamard) numerics::random_hadamard(numbers);
-    const auto bits = std::bit_cast<uint32_t>(numerics::largest_magnitude(numbers));
-    uint32_t known = most.load();
-    while (known < bits && !most.compare_exchange_weak(known, bits)) {
-    }
-  });
-  return std::bit_cast<float>(most.load());
 }
 
 /// Where a row's codes and scales of columns from `col` on lie.
@@ -139,6 +105,40 @@ void quantize_tile(const OperandPlace& to, const numerics::TensorScale& tensor, 
                 scales + r * scale_bytes, at(scale_bytes));
 }
 
+}  // namespace
+
+float largest_of_band(const QuantizedOperand& operand, const OperandBand& band,
+                      std::span<std::byte> workspace, ThreadPool& pool) {
+  std::atomic<uint32_t> most{0};  // magnitudes are ordered as their bits are
+  for_tiles(operand, band, workspace, pool, [&](const OperandTile& tile) {
+    const std::span numbers(tile.numbers, at(tile.rows * tile.cols));
+    if (operand.form.hadamard) numerics::random_hadamard(numbers);
+    const auto bits = std::bit_cast<uint32_t>(numerics::largest_magnitude(numbers));
+    uint32_t known = most.load();
+    while (known < bits && !most.compare_exchange_weak(known, bits)) {
+    }
+  });
+  return std::bit_cast<float>(most.load());
+}
+
+void quantize_band(const QuantizedOperand& operand, const OperandBand& band, const QuantizedBand& quantized,
+                   std::span<std::byte> workspace, ThreadPool& pool) {
+  const OperandPlace to{operand.form.scheme, quantized.codes, quantized.scales, operand.cols};
+  for_tiles(operand, band, workspace, pool, [&](const OperandTile& tile) {
+    if (operand.block_rows() > 1) return quantize_tile(to, quantized.tensor, tile);
+    const auto code_bytes = at(numerics::code_row_bytes(to.scheme, tile.cols));
+    const auto scale_bytes =
+        at(numerics::scale_cols(to.scheme, tile.cols) * numerics::scale_bytes(to.scheme));
+    for (int64_t r = 0; r < tile.rows; ++r)
+      ops::quantize_run(operand.form, quantized.tensor, {tile.numbers + r * tile.cols, at(tile.cols)},
+                        {to.codes_at(tile.row + r, tile.col), code_bytes},
+                        {to.scales_at(tile.row + r, tile.col), scale_bytes}, quantized.draws, tile.row + r,
+                        tile.col);
+  });
+}
+
+namespace {
+
 ops::OperandDraws draws_of(const KernelCall& call, const QuantizedOperand& operand) {
   if (!operand.form.stochastic) return {};
   return {operand.shape, operand.transposed, stream_of(call.inputs[2], call.op->attrs)};
@@ -146,7 +146,7 @@ ops::OperandDraws draws_of(const KernelCall& call, const QuantizedOperand& opera
 
 numerics::TensorScale scale_of(const QuantizedOperand& operand, const KernelCall& call, ThreadPool& pool) {
   if (!numerics::info(operand.form.scheme).has_tensor_scale) return {};
-  const float amax = largest_operand(operand, call, pool);
+  const float amax = largest_of_band(operand, {stored_rows(call.inputs[0])}, call.workspace, pool);
   *call.outputs[2].as<float>() = amax;
   const TensorRef scales = input_or_none(call, 1);
   if (!scales) return numerics::tensor_scale(operand.form.scheme, amax);
@@ -154,25 +154,20 @@ numerics::TensorScale scale_of(const QuantizedOperand& operand, const KernelCall
 }
 
 int64_t quantize_workspace_bytes(const ir::OpTypes& types, int num_threads) {
-  return num_threads * QuantizedOperand(types.inputs[0].shape, types.attrs).thread_bytes();
+  return num_threads * QuantizedOperand(types.inputs[0].shape, types.attrs, false).thread_bytes();
 }
 
 void quantize_operand(const KernelCall& call, ThreadPool& pool) {
-  const QuantizedOperand operand(call.inputs[0].shape(), call.op->attrs);
+  const ir::Attrs& attrs = call.op->attrs;
+  const OperandBand all{stored_rows(call.inputs[0])};
+  const QuantizedOperand operand(call.inputs[0].shape(), attrs, attrs.flag("transposed"));
   const numerics::TensorScale tensor = scale_of(operand, call, pool);
-  const ops::OperandDraws draws = draws_of(call, operand);
-  const OperandPlace to{operand.form.scheme, call.outputs[0].data, call.outputs[1].data, operand.cols};
-  for_tiles(operand, call, pool, [&](const OperandTile& tile) {
-    if (operand.block_rows() > 1) return quantize_tile(to, tensor, tile);
-    const auto code_bytes = at(numerics::code_row_bytes(to.scheme, tile.cols));
-    const auto scale_bytes =
-        at(numerics::scale_cols(to.scheme, tile.cols) * numerics::scale_bytes(to.scheme));
-    for (int64_t r = 0; r < tile.rows; ++r)
-      ops::quantize_run(operand.form, tensor, {tile.numbers + r * tile.cols, at(tile.cols)},
-                        {to.codes_at(tile.row + r, tile.col), code_bytes},
-                        {to.scales_at(tile.row + r, tile.col), scale_bytes}, draws, tile.row + r, tile.col);
-  });
+  quantize_band(operand, all, {tensor, draws_of(call, operand), call.outputs[0].data, call.outputs[1].data},
+                call.workspace, pool);
   if (operand.block_rows() == 0) *call.outputs[1].as<float>() = tensor.decode;
+  if (!attrs.flag("both")) return;
+  quantize_band(QuantizedOperand(call.inputs[0].shape(), attrs, /*is_transposed=*/true), all,
+                {.codes = call.outputs[2].data, .scales = call.outputs[3].data}, call.workspace, pool);
 }
 
 }  // namespace

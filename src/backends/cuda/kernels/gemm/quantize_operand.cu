@@ -54,7 +54,7 @@ __device__ __forceinline__ BlockScale scale_of_block(const QuantizeOperand& a,
 }
 __device__ __forceinline__ void store_scale(const QuantizeOperand& a, i64 row, i64 col,
                                             const BlockScale& scale) {
-  const i64 of_row = (a.source.cols + a.scheme.block_cols - 1) / a.scheme.block_cols;
+  const i64 of_row = (a.pitch + a.scheme.block_cols - 1) / a.scheme.block_cols;
   const i64 at = row / a.scheme.block_rows * of_row + col / a.scheme.block_cols;
   if (a.scheme.scales == BlockScales::kPowerOfTwo)
     ((float*)a.scales)[at] = scale.value;
@@ -95,11 +95,11 @@ __device__ __forceinline__ void store_codes(const QuantizeOperand& a, i64 row, i
   if (a.scheme.format != CodeFormat::kE2m1) {
 #pragma unroll
     for (int e = 0; e < 8; ++e) bytes |= (u64)codes[e] << 8 * e;
-    return store_bytes(a.codes + row * a.source.cols + col, bytes, n);
+    return store_bytes(a.codes + row * a.pitch + col, bytes, n);
   }
 #pragma unroll
   for (int e = 0; e < 8; ++e) bytes |= (u64)(e < n ? codes[e] : 0) << 4 * e;
-  store_bytes(a.codes + row * ((a.source.cols + 1) / 2) + col / 2, bytes, (n + 1) / 2);
+  store_bytes(a.codes + row * ((a.pitch + 1) / 2) + col / 2, bytes, (n + 1) / 2);
 }
 
 template <class M>

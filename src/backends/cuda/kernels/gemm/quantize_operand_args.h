@@ -43,6 +43,7 @@ struct QuantizeOperand {
   const DeviceTensorScale* tensor = nullptr;  ///< null: the scheme has none
   unsigned char* codes = nullptr;
   void* scales = nullptr;  ///< of blocks
+  i64 pitch = 0;           ///< elements of a row of codes: more than the columns where these are some of them
   /// Codes are rounded stochastically where `random` is given: `key` and the token's place in its sequence
   /// of `tokens` say which word each draws (ops/scaled_operand.h).
   const u32* random = nullptr;

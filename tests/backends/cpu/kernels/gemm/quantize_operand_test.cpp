@@ -23,6 +23,15 @@ TEST(QuantizeOperand, BlocksThatSpanRows) {
       expect_op({"quantize_operand", {normal(shape, 3)}, in_scheme(name)}, 0);
 }
 
+TEST(QuantizeOperand, BothCopiesAtOnce) {
+  for (const Shape& shape : {Shape{3, 5}, Shape{2, 33, 70}, Shape{140, 520}, Shape{600, 17}})
+    for (const char* name : {"fp8-block-1x128", "mxfp8"}) {
+      Attrs both = in_scheme(name);
+      both.set("both", true);
+      expect_op({"quantize_operand", {bf16(normal(shape, 2))}, both}, 0);
+    }
+}
+
 TEST(QuantizeOperand, RoundsToBf16Before) {
   Attrs attrs = in_scheme("mxfp8");
   attrs.set("precision", std::string("bf16"));

@@ -41,6 +41,32 @@ class Conv2d : public Module {
   Conv2dOptions options_;
 };
 
+/// x [batch, in, length] -> [batch, out, ...]. `weight` [out, in / groups, kernel] and `bias` [out] begin
+/// uniformly within ±1/√(inputs of an output).
+class Conv1d : public Module {
+ public:
+  Conv1d(Module& parent, std::string_view name, int64_t in, int64_t out, int64_t kernel,
+         const Conv1dOptions& options = {})
+      : Module(parent, name),
+        weight(*this, "weight", {out, in / options.groups, kernel}, begin(in, kernel, options)),
+        options_(options) {
+    if (options.bias) bias.emplace(*this, "bias", Shape{out}, begin(in, kernel, options));
+  }
+  Value operator()(Value x) const {
+    const Scope scope = Scope::of_module(x.trace(), path());
+    return conv1d(x, weight, bias ? Value(*bias) : Value(), options_);
+  }
+
+  Parameter weight;
+  std::optional<Parameter> bias;
+
+ private:
+  static Init begin(int64_t in, int64_t kernel, const Conv1dOptions& options) {
+    return Init::uniform(1 / std::sqrt(static_cast<double>(in / options.groups * kernel)));
+  }
+  Conv1dOptions options_;
+};
+
 /// Each channel with mean 0 and variance 1 over the batch and its pixels, then `weight` and `bias`, which
 /// begin as ones and zeros. See batch_norm for the running values.
 class BatchNorm2d : public Module {
@@ -51,6 +77,7 @@ class BatchNorm2d : public Module {
         bias(*this, "bias", {channels}, Init::zeros()),
         running_mean(*this, "running_mean", {channels}, Init::zeros()),
         running_var(*this, "running_var", {channels}, Init::ones()),
+        num_batches_tracked(*this),
         options_(options) {}
   Value operator()(Value x) const {
     const Scope scope = Scope::of_module(x.trace(), path());
@@ -59,6 +86,7 @@ class BatchNorm2d : public Module {
 
   Parameter weight, bias;
   Buffer running_mean, running_var;
+  BatchCount num_batches_tracked;
 
  private:
   BatchNormOptions options_;

@@ -41,6 +41,27 @@ inline Value conv2d(Value x, Value weight, Value bias = {}, const Conv2dOptions&
                         : detail::op("conv2d", {x, weight, bias}, attributes);
 }
 
+struct Conv1dOptions {
+  int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+  bool bias = true;  ///< of the layer
+};
+/// x [batch, in, length], weight [out, in / groups, kernel], bias [out] or none -> [batch, out, ...]: conv2d
+/// of images of one row.
+inline Value conv1d(Value x, Value weight, Value bias = {}, const Conv1dOptions& options = {}) {
+  const auto in_one_row = [](Value value) {
+    Shape shape = value.shape();
+    if (shape.size() == 3) shape.insert(shape.begin() + 2, 1);  // other shapes are refused by conv2d
+    return reshape(value, shape);
+  };
+  const Value y = conv2d(in_one_row(x), in_one_row(weight), bias,
+                         {.stride = {1, options.stride},
+                          .padding = {0, options.padding},
+                          .dilation = {1, options.dilation},
+                          .groups = options.groups});
+  const Shape shape = y.shape();
+  return shape.size() == 4 ? reshape(y, {shape[0], shape[1], shape[3]}) : y;
+}
+
 struct PoolOptions {
   std::optional<Pair> stride = {};  ///< none: the kernel's size
   Pair padding = 0;

@@ -98,7 +98,7 @@ class Module {
 class Parameter {
  public:
   /// `kind`: "embedding" for a table of rows, which Muon leaves to AdamW; "filters" for a convolution's [out,
-  /// in / groups, height, width]; "buffer": see Buffer; none: by its axes.
+  /// in / groups, height, width]; "buffer" and "count": see Buffer and BatchCount; none: by its axes.
   Parameter(Module& module, std::string_view name, Shape shape, const Init& init = {},
             const char* kind = nullptr)
       : module_(&module), name_(name), shape_(std::move(shape)), init_(init), kind_(kind) {
@@ -142,7 +142,8 @@ class Parameter {
         return pls_parameter(trace.builder.get(), path.c_str(), shape_.data(),
                              static_cast<int>(shape_.size()), options.text().c_str(), &value, error);
       }));
-      const bool is_buffer = kind_ != nullptr && std::string_view(kind_) == "buffer";
+      const bool is_buffer =
+          kind_ != nullptr && (std::string_view(kind_) == "buffer" || std::string_view(kind_) == "count");
       trace.declared.push_back({path, shape_, is_trained_ && !is_buffer, is_buffer});
     }
     trace.parameters[this] = value;
@@ -162,6 +163,13 @@ class Buffer : public Parameter {
  public:
   Buffer(Module& module, std::string_view name, Shape shape, const Init& init = {})
       : Parameter(module, name, std::move(shape), init, "buffer") {}
+};
+
+/// The number of batches that the running values of its module have followed, "num_batches_tracked" of
+/// PyTorch: one number, which no function reads.
+class BatchCount : public Parameter {
+ public:
+  explicit BatchCount(Module& module) : Parameter(module, "num_batches_tracked", {}, {}, "count") {}
 };
 
 inline void Module::requires_grad(bool is_trained) {

@@ -10,7 +10,7 @@
 #include "plimsoll/data_loader.h"   // DataLoader: batches of your own data
 #include "plimsoll/error.h"         // Error and its kinds
 #include "plimsoll/functional.h"    // functions of values
-#include "plimsoll/image_layers.h"  // Conv2d, BatchNorm2d, GroupNorm
+#include "plimsoll/image_layers.h"  // Conv1d, Conv2d, BatchNorm2d, GroupNorm
 #include "plimsoll/images.h"        // functions of images
 #include "plimsoll/layers.h"        // Linear, Embedding, RMSNorm, LayerNorm, Dropout
 #include "plimsoll/make_plan.h"     // plan()

@@ -110,8 +110,10 @@ PLS_API int pls_input(pls_builder* builder, const char* name, const char* dtype,
  *    "kind": "linear" | "embedding" | "vector"   default: by rank, one axis is a vector; Muon and groups ask
  *                                                 for it
  *          | "filters"    a convolution's [out, in / groups, height, width]; stored with its channels last
- *          | "buffer"}    no parameter: a running value of batch_norm, zeros, ones or constant. It is read,
+ *          | "buffer"     no parameter: a running value of batch_norm, zeros, ones or constant. It is read,
  *                         written, saved and loaded by its name as parameters are
+ *          | "count"}     a buffer of one number, an int64 in files: the batches that running values have
+ *                         followed, "x.num_batches_tracked" beside "x.running_mean". `value` becomes PLS_NONE
  * A draw depends on the session's seed, the name and the element alone, not on the order of calls. */
 PLS_API int pls_parameter(pls_builder* builder, const char* name, const int64_t* shape, int rank,
                           const char* options, pls_value* value, pls_error** error);
@@ -223,8 +225,8 @@ PLS_API int64_t pls_plan_peak_bytes(const pls_plan* plan);
  * (the smallest budget that fits; null if the plan fits), "budget_bytes", "seconds" (of a step,
  * estimated), "classes": {"parameters", "optimizer_state", "gradients", "activations", …: bytes}, "pools":
  * {"device", …: bytes}, "recomputed": [scopes], "offload": text, "num_parameters"}. A plan of a builder
- * also has "inputs": [{"name", "dtype", "shape"}], "parameters": [{"name", "shape", "trained"}] and
- * "buffers": [{"name", "shape"}]. */
+ * also has "inputs": [{"name", "dtype", "shape"}], "parameters": [{"name", "shape", "trained", "stored"}:
+ * filters are stored as [out, height, width, in / groups]] and "buffers": [{"name", "dtype", "shape"}]. */
 PLS_API const char* pls_plan_json(const pls_plan* plan);
 /* `what`: "table" (the report as text) or "timeline" (an SVG of the live bytes at each op). */
 PLS_API int pls_plan_text(pls_plan* plan, const char* what, const char** text, pls_error** error);
@@ -295,8 +297,8 @@ PLS_API int pls_session_write(pls_session* session, const char* name, const floa
                               pls_error** error);
 
 /* The address of a parameter: float32, dense, `*count` elements, valid until pls_session_free. Steps
- * change the elements. Errors: PLS_INVALID_ARGUMENT if the host cannot read it there, it is not kept in
- * float32, or it is filters. */
+ * change the elements. Filters lie there in the shape "stored" of pls_plan_json. Errors: PLS_INVALID_ARGUMENT
+ * if the host cannot read it there, or it is not kept in float32. */
 PLS_API int pls_session_view(pls_session* session, const char* name, const float** data, int64_t* count,
                              pls_error** error);
 

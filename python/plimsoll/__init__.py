@@ -25,12 +25,12 @@ from ._module import Buffer, Module, ModuleList, Parameter, Sequential
 from ._values import Value
 from .errors import (DataError, Diverged, DoesNotFit, InternalError, PlimsollError, SettingError, UnsupportedOp)
 from .functional import (abs, adaptive_avg_pool2d, add, arange, attention, avg_pool2d, batch_norm,
-                         binary_cross_entropy_with_logits, cast, cat, chunk, clamp, conv2d, cross_entropy, detach, div, dropout,
+                         binary_cross_entropy_with_logits, cast, cat, chunk, clamp, conv1d, conv2d, cross_entropy, detach, div, dropout,
                          embedding, eq, exp, expand, flatten, flip, full, gather, ge, gelu, group_norm, gt, index_select,
                          layer_norm, le, log, log_softmax, lt, matmul, max, max_pool2d, maximum, mean, minimum, mse, mul, ne, neg,
                          ones, permute, pow, relu, reshape, rms_norm, rsqrt, sigmoid, silu, softmax, split, sqrt, square,
                          squeeze, stack, sub, sum, tanh, transpose, unsqueeze, value, where, zeros)
-from .image_layers import (AdaptiveAvgPool2d, AvgPool2d, BatchNorm1d, BatchNorm2d, Conv2d, Flatten, GroupNorm, MaxPool2d)
+from .image_layers import (AdaptiveAvgPool2d, AvgPool2d, BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, Flatten, GroupNorm, MaxPool2d)
 from .layers import Dropout, Embedding, LayerNorm, Linear, RMSNorm
 from .optimizers import SGD, Adafactor, Adam, AdamW, AdamW8bit, Lion, Muon, Optimizer
 from .planning import Plan, plan
@@ -52,9 +52,9 @@ _MODULES = ("callbacks", "nn", "schedules", "torch")
 
 __all__ = [
     "Module", "ModuleList", "Sequential", "Parameter", "Buffer", "Value", "Linear", "Embedding", "RMSNorm", "LayerNorm", "Dropout",
-    "Conv2d", "BatchNorm1d", "BatchNorm2d", "GroupNorm", "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d", "Flatten",
+    "Conv1d", "Conv2d", "BatchNorm1d", "BatchNorm2d", "GroupNorm", "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d", "Flatten",
     "abs", "adaptive_avg_pool2d", "add", "arange", "attention", "avg_pool2d", "batch_norm", "binary_cross_entropy_with_logits", "cast",
-    "cat", "chunk", "clamp", "conv2d", "cross_entropy", "detach", "div", "dropout", "embedding", "eq", "exp", "expand", "flatten",
+    "cat", "chunk", "clamp", "conv1d", "conv2d", "cross_entropy", "detach", "div", "dropout", "embedding", "eq", "exp", "expand", "flatten",
     "flip", "full", "gather", "ge", "gelu", "group_norm", "gt", "index_select", "layer_norm", "le", "log", "log_softmax", "lt",
     "matmul", "max", "max_pool2d", "maximum", "mean", "minimum", "mse",
     "mul", "ne", "neg", "ones", "permute", "pow", "relu", "reshape", "rms_norm", "rsqrt", "sigmoid", "silu", "softmax",

@@ -23,6 +23,14 @@ def pair(what: str, name: str, given: Any) -> Tuple[int, int]:
     return int(items[0]), int(items[1])
 
 
+def single(what: str, name: str, given: Any) -> int:
+    """One number, or a sequence of one. Errors: SettingError."""
+    items = list(given) if isinstance(given, (tuple, list)) else [given]
+    if len(items) != 1 or isinstance(items[0], bool) or not hasattr(items[0], "__index__"):
+        raise SettingError(f"{what}: {name} is {given!r}", "an integer")
+    return int(items[0])
+
+
 def padding_of(what: str, padding: Any, kernel: Sequence[int], stride: Any, dilation: Any) -> Tuple[int, int]:
     """Numbers for "valid" and "same". Errors: SettingError."""
     if not isinstance(padding, str):
@@ -49,6 +57,20 @@ def conv2d(x: Any, weight: Any, bias: Any = None, stride: Pair = 1, padding: Uni
     around = padding_of("conv2d", padding, kernel, stride, dilation)
     return append("conv2d", [x, weight, bias], stride=pair("conv2d", "stride", stride), padding=around,
                   dilation=pair("conv2d", "dilation", dilation), groups=_size("conv2d", "groups", groups))
+
+
+def conv1d(x: Any, weight: Any, bias: Any = None, stride: Pair = 1, padding: Union[Pair, str] = 0, dilation: Pair = 1,
+           groups: int = 1) -> Value:
+    """x [batch, in, length], weight [out, in / groups, kernel], bias [out] → [batch, out, …], as
+    ``torch.nn.functional.conv1d``. It is a ``conv2d`` of images of one row."""
+    x, weight = operand(x), operand(weight)
+    if x.ndim != 3 or weight.ndim != 3:
+        raise SettingError(f"conv1d: x is {list(x.shape)}, and the weight is {list(weight.shape)}",
+                           "[batch, channels, length], and [out, in / groups, kernel]")
+    steps, spread = ((1, single("conv1d", name, given)) for name, given in (("stride", stride), ("dilation", dilation)))
+    around = padding if isinstance(padding, str) else (0, single("conv1d", "padding", padding))
+    y = conv2d(x.unsqueeze(2), weight.unsqueeze(2), bias, steps, around, spread, groups)
+    return append("reshape", [y], shape=[y.shape[0], y.shape[1], y.shape[3]])
 
 
 def _window(what: str, kernel_size: Pair, stride: Optional[Pair], padding: Pair) -> Dict[str, Any]:

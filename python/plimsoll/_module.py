@@ -81,6 +81,14 @@ class Buffer(Operand):
         return f"Buffer({list(self._shape)}, init={self.init!r})"
 
 
+class BatchCount(Buffer):
+    """The number of batches that the running values beside it have followed, PyTorch's ``num_batches_tracked``: an integer that
+    a session counts, and that no function reads."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+
 class Module:
     """A part of a model: parameters and modules as attributes, in lists, tuples or dicts, and ``forward``.
 

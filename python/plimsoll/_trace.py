@@ -45,6 +45,12 @@ class Trace:
                      ctypes.byref(number))
         return self.typed(number.value)
 
+    def count(self, name: str) -> None:
+        """The number of batches that running values follow, which is no operand."""
+        number = ctypes.c_int32()
+        _native.call("pls_parameter", self.handle, name.encode(), _native.sizes(()), 0, _native.text({"kind": "count"}),
+                     ctypes.byref(number))
+
     def parameter(self, name: str, parameter: Union[Parameter, Buffer]) -> Value:
         """A parameter or a buffer of the model."""
         number = ctypes.c_int32()

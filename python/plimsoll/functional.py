@@ -11,7 +11,7 @@ import sys
 from typing import Any, List, Optional
 
 from . import _values
-from ._images import adaptive_avg_pool2d, avg_pool2d, batch_norm, conv2d, group_norm, max_pool2d
+from ._images import adaptive_avg_pool2d, avg_pool2d, batch_norm, conv1d, conv2d, group_norm, max_pool2d
 from ._shapes import (arange, axis_of, cat, chunk, expand, flatten, flip, full, gather, index, index_select, numpy_words, ones,
                       permute, reshape, split, squeeze, stack, transpose, unsqueeze, zeros)
 from ._trace import append, operand
@@ -19,7 +19,7 @@ from ._values import Axes, Value
 from .errors import SettingError
 
 __all__ = ["abs", "adaptive_avg_pool2d", "add", "arange", "attention", "avg_pool2d", "batch_norm",
-           "binary_cross_entropy_with_logits", "cast", "cat", "chunk", "clamp", "conv2d", "cross_entropy",
+           "binary_cross_entropy_with_logits", "cast", "cat", "chunk", "clamp", "conv1d", "conv2d", "cross_entropy",
            "detach", "div", "dropout", "embedding", "eq", "exp", "expand", "flatten", "flip", "full", "gather", "ge", "gelu",
            "group_norm", "gt", "index", "index_select", "layer_norm", "le", "linear", "log", "log_softmax", "lt", "matmul", "max", "max_pool2d", "maximum",
            "mean", "minimum", "mse", "mul", "ne", "neg", "ones", "permute", "pow", "relu", "reshape", "rms_norm", "rsqrt",

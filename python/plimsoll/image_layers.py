@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import Any, Optional, Union
 
 from . import functional as f
-from ._images import Pair, padding_of, pair
-from ._module import Buffer, Module, Parameter, _size, uniform_fan_in
+from ._images import Pair, padding_of, pair, single
+from ._module import BatchCount, Buffer, Module, Parameter, _size, uniform_fan_in
 from ._values import Value
 from .errors import SettingError
 
@@ -42,6 +42,38 @@ class Conv2d(Module):
         return f"Conv2d({self.in_channels}, {self.out_channels}, {self.kernel_size}, stride={self.stride})"
 
 
+class Conv1d(Module):
+    """Convolution over sequences, as ``torch.nn.Conv1d``.
+
+    Shapes: x [batch, in_channels, length] → [batch, out_channels, …]; weight [out_channels, in_channels / groups, kernel],
+    bias [out_channels]. Both are initialised uniformly within ±1/√(inputs of an output).
+
+    :param padding: zeros at both ends: a number, "valid" (none) or "same" (the sequence keeps its length).
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Union[Pair, str] = 0,
+                 dilation: Pair = 1, groups: int = 1, bias: bool = True) -> None:
+        inputs, self.groups = _size("Conv1d", "in_channels", in_channels), _size("Conv1d", "groups", groups)
+        self.in_channels, self.out_channels = inputs, _size("Conv1d", "out_channels", out_channels)
+        if inputs % self.groups or self.out_channels % self.groups:
+            raise SettingError(f"Conv1d: groups is {groups}, and there are {inputs} and {out_channels} channels",
+                               "groups divides both")
+        self.kernel_size = _size("Conv1d", "kernel_size", single("Conv1d", "kernel_size", kernel_size))
+        self.stride, self.dilation = single("Conv1d", "stride", stride), single("Conv1d", "dilation", dilation)
+        self.padding = padding_of("Conv1d", padding if isinstance(padding, str) else (0, single("Conv1d", "padding", padding)),
+                                  (1, self.kernel_size), (1, self.stride), (1, self.dilation))[1]
+        fan_in = inputs // self.groups * self.kernel_size
+        self.weight = uniform_fan_in((self.out_channels, inputs // self.groups, self.kernel_size), fan_in)
+        self.bias: Optional[Parameter] = uniform_fan_in((self.out_channels,), fan_in) if bias else None
+
+    def forward(self, x: Any) -> Value:
+        """x [batch, in_channels, length] → [batch, out_channels, …]."""
+        return f.conv1d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def __repr__(self) -> str:
+        return f"Conv1d({self.in_channels}, {self.out_channels}, {self.kernel_size}, stride={self.stride})"
+
+
 class _BatchNorm(Module):
     axes = (2, 4)  # the numbers of axes that x may have, from and to
 
@@ -55,6 +87,7 @@ class _BatchNorm(Module):
         self.bias: Optional[Parameter] = Parameter((self.num_features,), "zeros") if affine else None
         self.running_mean: Optional[Buffer] = Buffer((self.num_features,), "zeros") if track_running_stats else None
         self.running_var: Optional[Buffer] = Buffer((self.num_features,), "ones") if track_running_stats else None
+        self.num_batches_tracked: Optional[BatchCount] = BatchCount() if track_running_stats else None
 
     def forward(self, x: Any) -> Value:
         """x [batch, num_features, …] → the same shape."""
@@ -80,8 +113,8 @@ class BatchNorm2d(_BatchNorm):
     """Each channel with mean 0 and variance 1 over the batch and its pixels, then weight and bias; as ``torch.nn.BatchNorm2d``.
 
     Shapes: x [batch, num_features, height, width]; weight [num_features] is initialised to ones, bias to zeros. The buffers
-    running_mean and running_var follow the statistics of each batch of a step; ``evaluate`` uses them, and after ``eval()``
-    steps do. The loss of a step depends on the whole batch, so that ``accumulate`` is not the same as a larger batch.
+    running_mean and running_var follow the statistics of each batch of a step, which num_batches_tracked counts; ``evaluate``
+    uses them, and after ``eval()`` steps do. The loss of a step depends on the whole batch, so that ``accumulate`` is not the same as a larger batch.
     """
 
     axes = (4, 4)

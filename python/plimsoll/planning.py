@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Unio
 
 from . import _native, _trace
 from ._handles import Handle
-from ._module import Module, buffers_by_name, parameters_by_name
+from ._module import BatchCount, Module, buffers_by_name, parameters_by_name
 from ._values import Operand
 from .errors import SettingError, nearest
 from .optimizers import AdamW, Optimizer
@@ -67,7 +67,7 @@ class Plan:
 
     @property
     def buffers(self) -> Dict[str, Tuple[int, ...]]:
-        """The shape of each buffer by name: BatchNorm's running values."""
+        """The shape of each buffer by name: BatchNorm's running values and numbers of batches."""
         return {b["name"]: tuple(b["shape"]) for b in self._report.get("buffers", [])}
 
     @property
@@ -133,7 +133,10 @@ def plan(module: Union[Module, str, "os.PathLike[str]"], inputs: Optional[Inputs
         for name, parameter in parameters.items():
             trace.parameter(name, parameter)
         for name, buffer in buffers_by_name(module).items():
-            trace.parameter(name, buffer)
+            if isinstance(buffer, BatchCount):
+                trace.count(name)
+            else:
+                trace.parameter(name, buffer)
         loss = _forward(module, values)
         run = run_settings(optimizer, parameters, clip_norm=clip_norm, memory_budget=memory_budget, device=device,
                            loss_scale=loss_scale, recompute=recompute, offload=offload, budget_scope=budget_scope,

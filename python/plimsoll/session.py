@@ -67,6 +67,8 @@ class Session:
         #: the plan that this session runs
         self.plan = plan
         self._shapes = {**plan.parameters, **plan.buffers}
+        self._counts = {b["name"] for b in plan._report.get("buffers", []) if b.get("dtype") == "int64"}
+        self._stored = {p["name"]: tuple(p["stored"]) for p in plan._report.get("parameters", []) if "stored" in p}
         created = _native.create("pls_session_create", plan._handle.value, _native.text({"seed": int(seed)}))
         self._handle = Handle(created, "pls_session_free")
         self._lock = threading.RLock()
@@ -200,7 +202,8 @@ class Session:
         return len(self._shapes)
 
     def state_dict(self) -> "Dict[str, numpy.ndarray]":
-        """A copy of each parameter and buffer, float32, by name."""
+        """A copy of each parameter and buffer by name: float32, and int64 of num_batches_tracked. PyTorch's
+        ``load_state_dict`` takes it, as tensors."""
         return {name: self[name] for name in self._shapes}
 
     def write(self, name: str, array: Any) -> None:
@@ -211,11 +214,12 @@ class Session:
             _native.call("pls_session_write", handle, name.encode(), numbers.ctypes.data, numbers.size)
 
     def load_state_dict(self, arrays: Mapping[str, Any]) -> None:
-        """Sets all parameters and buffers. Names and shapes must be those of ``names()``."""
-        missing, unknown = self._shapes.keys() - arrays.keys(), arrays.keys() - self._shapes.keys()
+        """Sets all parameters and buffers. Names and shapes must be those of ``names()``; ``num_batches_tracked`` may be left
+        out."""
+        missing, unknown = self._shapes.keys() - arrays.keys() - self._counts, arrays.keys() - self._shapes.keys()
         if missing or unknown:
             raise SettingError(f"load_state_dict: missing {sorted(missing)}, unknown {sorted(unknown)}")
-        checked = {name: dense(name, arrays[name], shape) for name, shape in self._shapes.items()}
+        checked = {name: dense(name, arrays[name], shape) for name, shape in self._shapes.items() if name in arrays}
         for name, array in checked.items():
             self.write(name, array)
 
@@ -223,7 +227,7 @@ class Session:
     def view(self, name: str) -> "Iterator[numpy.ndarray]":
         """``with session.view(name) as array``: the parameter itself, without a copy and read-only. ``step`` is refused
         within the block. An array that is kept after it shows later values and keeps the session's memory alive. Filters
-        of convolutions are stored in another order and cannot be viewed."""
+        of convolutions are stored with their channels last: the view has PyTorch's shape and is not contiguous."""
         with self._used() as handle:
             self._check_name(name)
             array = self._viewed(handle, name)
@@ -245,7 +249,11 @@ class Session:
 
         memory = Owned.from_address(pointer.value or 0)
         memory.owner = self._handle
-        array = numpy.frombuffer(memory, numpy.float32).reshape(self._shapes[name])
+        array = numpy.frombuffer(memory, numpy.float32)
+        if name in self._stored:
+            array = array.reshape(self._stored[name]).transpose(0, 3, 1, 2)
+        else:
+            array = array.reshape(self._shapes[name])
         array.flags.writeable = False
         return array
 
@@ -254,7 +262,7 @@ class Session:
 
         array = numpy.empty(self._shapes[name], numpy.float32)
         _native.call("pls_session_read", handle, what, name.encode(), array.ctypes.data, array.size)
-        return array
+        return array.astype(numpy.int64) if name in self._counts else array
 
     def _check_name(self, name: str) -> None:
         if name not in self._shapes:

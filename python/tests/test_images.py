@@ -72,11 +72,12 @@ class Shapes(unittest.TestCase):
     def test_what_does_not_fit_is_named(self):
         for layer, words in ((nn.Conv2d(3, 8, 3), "3 channels|4 channels"), (nn.Conv2d(4, 8, 11), "kernel reaches over 11"),
                              (nn.AdaptiveAvgPool2d(0), "size"), (nn.BatchNorm2d(5), "4 channels"),
-                             (nn.BatchNorm1d(4), "BatchNorm1d"), (nn.MaxPool2d(20), "window")):
+                             (nn.BatchNorm1d(4), "BatchNorm1d"), (nn.MaxPool2d(20), "window"), (nn.Conv1d(4, 8, 3), "batch, channels, length")):
             with self.subTest(layer=layer), self.assertRaisesRegex(pl.SettingError, words):
                 shape_of(layer, (2, 4, 7, 9))
         for make, words in ((lambda: nn.Conv2d(4, 6, 3, groups=4), "groups"), (lambda: nn.Conv2d(4, 6, 2, padding="same"), "same"),
                             (lambda: nn.Conv2d(4, 6, 3, padding="full"), "padding"), (lambda: nn.GroupNorm(3, 4), "groups"),
+                            (lambda: nn.Conv1d(4, 6, (3, 3)), "kernel_size"), (lambda: nn.Conv1d(4, 6, 3, 2, "same"), "stride"),
                             (lambda: nn.BatchNorm2d(4, momentum=None), "momentum"), (lambda: nn.Conv2d(4, 6, 3.5), "kernel_size")):
             with self.assertRaisesRegex(pl.SettingError, words):
                 make()
@@ -93,7 +94,7 @@ class Shapes(unittest.TestCase):
 class Running(unittest.TestCase):
     def test_names_files_and_what_leaves_them_alone(self):
         with pl.Session(plan(), seed=1) as session:
-            self.assertEqual(session.names()[-2:], ["norm.running_mean", "norm.running_var"])
+            self.assertEqual(session.names()[-3:], ["norm.running_mean", "norm.running_var", "norm.num_batches_tracked"])
             np.testing.assert_array_equal(session["norm.running_var"], np.ones(8, np.float32))
             session.evaluate(batch())
             session.gradients(batch(), accumulate=1)
@@ -104,8 +105,10 @@ class Running(unittest.TestCase):
             with self.assertRaises(pl.Diverged):
                 session.step(spoiled)
             np.testing.assert_array_equal(session["norm.running_mean"], np.zeros(8, np.float32))
+            self.assertEqual(session["norm.num_batches_tracked"], 0)
             session.step(batch())
             before = session.state_dict()
+            self.assertEqual((before["norm.num_batches_tracked"], before["norm.num_batches_tracked"].dtype), (1, np.int64))
             self.assertGreater(np.abs(before["norm.running_mean"]).max(), 0)
             with tempfile.TemporaryDirectory() as folder:
                 session.save(f"{folder}/run")
@@ -115,6 +118,14 @@ class Running(unittest.TestCase):
                     for name, array in before.items():
                         np.testing.assert_array_equal(other[name], array, name)
                     self.assertEqual((other.step(batch(1)).loss, other.evaluate(batch(2))), (later[0].loss, later[1]))
+                    self.assertEqual(other["norm.num_batches_tracked"], 2)
+                    other.step(batch(0, 24), accumulate=3)
+                    self.assertEqual(other["norm.num_batches_tracked"], 5)
+                    other.write("norm.num_batches_tracked", 40)
+                    other.step(batch())
+                    self.assertEqual(other["norm.num_batches_tracked"], 41)
+                    with self.assertRaisesRegex(pl.SettingError, "num_batches_tracked"):
+                        other.write("norm.num_batches_tracked", 0.5)
             session.write("norm.running_mean", np.full(8, 2))
             np.testing.assert_array_equal(session["norm.running_mean"], np.full(8, 2, np.float32))
 
@@ -123,8 +134,14 @@ class Running(unittest.TestCase):
             filters = np.arange(8 * 3 * 3 * 3, dtype=np.float32).reshape(8, 3, 3, 3)
             session.write("conv.weight", filters)
             np.testing.assert_array_equal(session["conv.weight"], filters)
-            with self.assertRaisesRegex(pl.SettingError, "channels last"), session.view("conv.weight"):
-                pass
+            with session.view("conv.weight") as view:
+                self.assertEqual(view.shape, (8, 3, 3, 3))
+                np.testing.assert_array_equal(view, filters)
+                with self.assertRaises(ValueError):
+                    view[0] = 0
+            session.step(batch())
+            with session.view("conv.weight") as view:
+                np.testing.assert_array_equal(view, session["conv.weight"])
 
     def test_evaluation_mode_freezes_them_and_drops_nothing(self):
         net = Small().eval()
@@ -133,6 +150,7 @@ class Running(unittest.TestCase):
             loss = session.evaluate(batch())
             self.assertAlmostEqual(session.step(batch()).loss, loss, delta=1e-6)
             np.testing.assert_array_equal(session["norm.running_mean"], np.zeros(8, np.float32))
+            self.assertEqual(session["norm.num_batches_tracked"], 0)
         self.assertTrue(net.train().drop.training)
 
     def test_a_layer_that_is_called_twice_follows_twice(self):
@@ -147,13 +165,16 @@ class Running(unittest.TestCase):
         a, b = (rng.normal(size=(8, 3)).astype(np.float32) for _ in range(2))
         with pl.Session(pl.plan(Twice(), inputs={n: ((8, 3), "float32") for n in "ab"})) as session:
             session.step({"a": a, "b": b})
+            self.assertEqual(session["norm.num_batches_tracked"], 2)
             np.testing.assert_allclose(session["norm.running_mean"], 0.9 * 0.1 * a.mean(0) + 0.1 * b.mean(0), atol=1e-6)
 
     def test_the_plan_says_what_the_batch_is_for(self):
         self.assertIn("statistics of the micro-batch", plan().table())
+        self.assertIn("eval() of the norms before plan()", plan().table())
+        self.assertNotIn("model.norm_statistics", plan().table())
         self.assertIn("running statistics", plan(Small().eval()).table())
         self.assertNotIn("BatchNorm", plan(Small(lambda channels: nn.GroupNorm(2, channels))).table())
-        self.assertEqual(plan().buffers, {"norm.running_mean": (8,), "norm.running_var": (8,)})
+        self.assertEqual(plan().buffers, {"norm.running_mean": (8,), "norm.running_var": (8,), "norm.num_batches_tracked": ()})
 
     def test_checkpoint_changes_no_bit(self):
         class Checkpointed(Small):
@@ -195,6 +216,11 @@ class AgainstTorch(unittest.TestCase):
             with self.subTest(options=options):
                 self.compare(nn.Conv2d(4, 8, 3, **options),
                              lambda x, w, b=None, called=called: F.conv2d(x, w, b, **called), (2, 4, 7, 9))
+            if not isinstance(options.get("padding", 0), tuple):
+                called = {name: value[1] if isinstance(value, tuple) else value for name, value in called.items()}
+                self.compare(nn.Conv1d(4, 8, 3, **called, bias="bias" not in options),
+                             lambda x, w, b=None, called=called: F.conv1d(x, w, b, **called), (2, 4, 9))
+        self.compare(nn.Conv1d(4, 8, 5, padding="same", dilation=2), lambda x, w, b: F.conv1d(x, w, b, padding=4, dilation=2), (2, 4, 9))
         self.compare(nn.Conv2d(4, 6, 1, 2), lambda x, w, b: F.conv2d(x, w, b, 2), (2, 4, 6, 8))
 
     def test_pooling_and_norms(self):
@@ -205,8 +231,8 @@ class AgainstTorch(unittest.TestCase):
         self.compare(nn.GroupNorm(2, 6), lambda x, w, b: F.group_norm(x, 2, w, b), (3, 6, 5, 4))
         self.compare(nn.GroupNorm(3, 6), lambda x, w, b: F.group_norm(x, 3, w, b), (3, 6, 7))
         for layer, shape in ((nn.BatchNorm2d(4), (3, 4, 5, 6)), (nn.BatchNorm1d(4), (9, 4)), (nn.BatchNorm1d(4), (3, 4, 7))):
-            self.compare(layer, lambda x, w, b, m, v: F.batch_norm(x, m.clone(), v.clone(), w, b, True), shape, 1e-4)
-            self.compare(layer.eval(), lambda x, w, b, m, v: F.batch_norm(x, m, v, w, b, False), shape)
+            self.compare(layer, lambda x, w, b, m, v, n: F.batch_norm(x, m.clone(), v.clone(), w, b, True), shape, 1e-4)
+            self.compare(layer.eval(), lambda x, w, b, m, v, n: F.batch_norm(x, m, v, w, b, False), shape)
 
     def test_filters_are_values_too(self):
         """Weight standardisation, and filters that a matrix product reads."""
@@ -233,9 +259,17 @@ class AgainstTorch(unittest.TestCase):
             for i in range(3):
                 session.step(example.batch(32, i))
             twin.load_state_dict({name: torch.from_numpy(array) for name, array in session.state_dict().items()}, strict=True)
+            counts = [value.item() for name, value in twin.named_buffers() if name.endswith("num_batches_tracked")]
+            self.assertEqual(set(counts), {3})
             shown = example.batch(32, 3)
             theirs = twin.eval()(torch.from_numpy(shown["images"]), torch.from_numpy(shown["labels"])).item()
             self.assertAlmostEqual(session.evaluate(shown), theirs, delta=1e-5)
+            with pl.Session(plan, seed=9) as other:
+                other.load_state_dict(twin.state_dict())
+                self.assertEqual(other.evaluate(shown), session.evaluate(shown))
+                count = next(name for name in other if name.endswith("num_batches_tracked"))
+                self.assertEqual(other[count], 3)
+                other.load_state_dict({name: array for name, array in twin.state_dict().items() if name != count})
 
     def test_elementwise_functions_between_layers(self):
         """Whatever stands between images, with channels first or last."""

@@ -234,6 +234,10 @@ class Images(unittest.TestCase):
             for name in ("norm.running_mean", "norm.running_var"):
                 theirs = module.get_buffer(name).numpy()
                 np.testing.assert_allclose(session[name], theirs, rtol=1e-5, atol=1e-6)
+            self.assertEqual(session["norm.num_batches_tracked"], 10)
+            session.step(example)
+            plt.copy_back(session, module)
+            self.assertEqual(module.norm.num_batches_tracked.item(), 11)
             module.eval()
             self.assertAlmostEqual(session.evaluate(example), module(**example).item(), delta=1e-4)
 

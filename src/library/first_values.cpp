@@ -54,6 +54,10 @@ Status write_first_values(const Trace& trace, int64_t seed, runtime::Session& se
     if (p.options.init == FirstValue::kUniform) PLIMSOLL_TRY(draw_uniform(p, seed, session));
     if (p.options.init == FirstValue::kConstant) PLIMSOLL_TRY(fill(p, session));
   }
+  for (const TracedBuffer& buffer : trace.buffers()) {
+    const int64_t none = 0;
+    if (buffer.options.is_count) PLIMSOLL_TRY(session.write(buffer.name, std::as_bytes(std::span(&none, 1))));
+  }
   for (const TracedConstant& constant : trace.constants())
     if (session.plan().find_state(constant.name) != nullptr)
       PLIMSOLL_TRY(session.write(constant.name, constant.data));

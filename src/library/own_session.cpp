@@ -56,7 +56,9 @@ Status OwnSession::open() {
   draws_ = programs.find_state(planner::kRandomState) != nullptr;
   if (draws_) states.push_back(planner::kRandomState);
   inputs_ = session_->make_block(states);
-  running_ = RunningValues(dynamic_cast<const TracedModel&>(*plan_->prepared().model).followed());
+  const auto& model = dynamic_cast<const TracedModel&>(*plan_->prepared().model);
+  running_ = RunningValues(model.followed());
+  counts_ = model.counts();
   PLIMSOLL_TRY(write_first_values(plan_->trace(), seed_, *session_));
   scaler_[ops::kScale] = static_cast<float>(config.training.loss_scale.first());
   return session_->write(optimizers::kScalerState, std::as_bytes(std::span(scaler_)));
@@ -69,6 +71,7 @@ Status OwnSession::read_scaler() {
 Status OwnSession::go_on(const StepCounters& counters, int64_t seed) {
   PLIMSOLL_TRY(read_scaler());
   counters_ = counters;
+  uncounted_ = 0;
   seed_ = seed;
   return Ok{};
 }
@@ -157,7 +160,10 @@ Result<OwnStep> OwnSession::step(const Batch& batch, std::optional<double> learn
     return diverged(step.loss, step.grad_norm);
   }
   ++counters_.steps;
-  if (step.skipped) ++counters_.skipped;
+  if (step.skipped)
+    ++counters_.skipped;
+  else
+    uncounted_ += count;
   step.seconds = now_seconds() - start;
   return step;
 }
@@ -189,7 +195,7 @@ Result<NamedTensor> OwnSession::find(std::string_view name, int64_t elements) co
     if (p->kind() == ir::ParameterKind::kFilters)
       tensor.order = {.positions = p->shape.dim(2) * p->shape.dim(3), .inputs = p->shape.dim(1)};
   } else if (const auto b = std::ranges::find(buffers, name, &TracedBuffer::name); b != buffers.end()) {
-    tensor = {b->name, b->shape, {}};
+    tensor = {b->name, b->shape, {}, b->options.is_count};
   } else {
     std::vector<std::string> names;
     for (const TracedParameter& parameter : parameters) names.push_back(parameter.name);
@@ -202,9 +208,32 @@ Result<NamedTensor> OwnSession::find(std::string_view name, int64_t elements) co
   return tensor;
 }
 
-Status OwnSession::read(std::string_view name, std::span<float> values) const {
+Status OwnSession::settle_counts() {
+  for (const auto& [name, per_part] : counts_) {
+    PLIMSOLL_ASSIGN(int64_t value, session_->value<int64_t>(name));
+    value += uncounted_ * per_part;
+    PLIMSOLL_TRY(session_->write(name, std::as_bytes(std::span(&value, 1))));
+  }
+  uncounted_ = 0;
+  return Ok{};
+}
+
+Status OwnSession::read(std::string_view name, std::span<float> values) {
   PLIMSOLL_ASSIGN(const NamedTensor tensor, find(name, std::ssize(values)));
-  return read_values(*session_, tensor, values);
+  if (!tensor.is_count) return read_values(*session_, tensor, values);
+  PLIMSOLL_TRY(settle_counts());
+  PLIMSOLL_ASSIGN(const int64_t batches, session_->value<int64_t>(tensor.name));
+  values[0] = static_cast<float>(batches);
+  return Ok{};
+}
+
+Status OwnSession::write_count(const NamedTensor& tensor, float value) {
+  constexpr float kMost = 1LL << 62;
+  if (!(value >= 0 && value < kMost && value == std::floor(value)))
+    return invalid(fmt::format("{} is {}, expected a whole number from 0 on", tensor.name, value));
+  PLIMSOLL_TRY(settle_counts());
+  const auto batches = static_cast<int64_t>(value);
+  return session_->write(tensor.name, std::as_bytes(std::span(&batches, 1)));
 }
 
 Status OwnSession::write(std::string_view name, std::span<const float> values) {
@@ -212,13 +241,11 @@ Status OwnSession::write(std::string_view name, std::span<const float> values) {
   const auto odd = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
   if (odd != values.end())
     return Error{ErrorCode::kBadData, fmt::format("{}: element {} is {}", name, odd - values.begin(), *odd)};
-  return write_values(*session_, tensor, values);
+  return tensor.is_count ? write_count(tensor, values[0]) : write_values(*session_, tensor, values);
 }
 
 Result<std::span<const float>> OwnSession::view(std::string_view name) const {
   PLIMSOLL_ASSIGN(const NamedTensor tensor, find(name, -1));
-  if (!tensor.order.is_stored())
-    return invalid(fmt::format("{} is stored with its channels last", name), "read a copy of it");
   const std::span<const std::byte> bytes = session_->host_bytes(tensor.name);
   if (bytes.empty() || session_->type(tensor.name).dtype != ir::DType::kF32)
     return invalid(fmt::format("{} does not lie in the host's memory as float32", name), "read a copy of it");

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,11 +52,13 @@ class OwnSession {
 
   // Parameters and buffers by the names of the trace, elements in its shapes. Errors: kInvalidArgument for an
   // unknown name, another number of elements, a value that is not finite, a gradient that is not there.
-  Status read(std::string_view name, std::span<float> values) const;
+  Status read(std::string_view name, std::span<float> values);
   Status write(std::string_view name, std::span<const float> values);
+  /// Into the states: the numbers of batches that running values have followed. Errors: of the device.
+  Status settle_counts();
   Status read_gradient(std::string_view name, std::span<float> values) const;
-  /// Where the parameter lies, as long as the session. Errors: kInvalidArgument where the host does not reach
-  /// it, or it is not kept in f32, or in another order.
+  /// Where the parameter lies, as long as the session; filters lie there as [out, height, width, in /
+  /// groups]. Errors: kInvalidArgument where the host does not reach it, or it is not kept in f32.
   Result<std::span<const float>> view(std::string_view name) const;
 
   [[nodiscard]] const OwnPlan& plan() const { return *plan_; }
@@ -74,6 +77,7 @@ class OwnSession {
   /// Runs backward of all parts and returns their mean loss.
   Result<double> backward(const BatchParts& parts, int64_t count, double learning_rate);
   Status read_scaler();
+  Status write_count(const NamedTensor& tensor, float value);
   [[nodiscard]] Result<NamedTensor> find(std::string_view name, int64_t elements) const;
   [[nodiscard]] Error diverged(double loss, double norm) const;
   [[nodiscard]] double rate_of(std::optional<double> given) const;
@@ -90,6 +94,8 @@ class OwnSession {
   std::array<float, ops::kScalerFields> scaler_{};
   StepCounters counters_;
   RunningValues running_;
+  std::map<std::string, int64_t> counts_;  ///< of TracedModel
+  int64_t uncounted_ = 0;                  ///< parts of steps since the last settle_counts()
   bool has_gradients_ = false;
 };
 

@@ -16,6 +16,7 @@ struct NamedTensor {
   std::string name;
   ir::Shape shape;                    ///< as callers see it
   checkpoints::FileOrder order = {};  ///< of its elements there
+  bool is_count = false;              ///< an int64, see TracedBuffer
 };
 
 /// Elements from `first` on in the order of the storage, to the state and to its master. Errors: of the

@@ -30,6 +30,15 @@ io::Tree shape_tree(const ir::Shape& shape) {
   return list;
 }
 
+io::Tree parameter_tree(const models::Parameter& parameter) {
+  const models::ParameterView& view = parameter.views.front();
+  io::Tree tree = io::Tree::map({{"name", io::Tree::of(parameter.name)},
+                                 {"shape", shape_tree(view.file_shape())},
+                                 {"trained", io::Tree::of(parameter.trained)}});
+  if (view.form == models::FileForm::kFilters) tree.set("stored", shape_tree(view.shape));
+  return tree;
+}
+
 }  // namespace
 
 io::Tree plan_tree(const OwnPlan& plan) {
@@ -48,14 +57,14 @@ io::Tree plan_tree(const OwnPlan& plan) {
                                           {"dtype", io::Tree::of(std::string(type_name(input.type.dtype)))},
                                           {"shape", shape_tree(input.type.shape)}}));
   for (const models::Parameter& parameter : plan.prepared().model->parameters())
-    parameters.items.push_back(io::Tree::map({{"name", io::Tree::of(parameter.name)},
-                                              {"shape", shape_tree(parameter.views.front().file_shape())},
-                                              {"trained", io::Tree::of(parameter.trained)}}));
+    parameters.items.push_back(parameter_tree(parameter));
   tree.set("inputs", std::move(inputs));
   io::Tree buffers = io::Tree::list();
   for (const TracedBuffer& buffer : plan.trace().buffers())
     buffers.items.push_back(
-        io::Tree::map({{"name", io::Tree::of(buffer.name)}, {"shape", shape_tree(buffer.shape)}}));
+        io::Tree::map({{"name", io::Tree::of(buffer.name)},
+                       {"dtype", io::Tree::of(std::string(buffer.options.is_count ? "int64" : "float32"))},
+                       {"shape", shape_tree(buffer.shape)}}));
   tree.set("parameters", std::move(parameters));
   tree.set("buffers", std::move(buffers));
   return tree;

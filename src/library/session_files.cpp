@@ -193,6 +193,7 @@ Status save_session(OwnSession& session, const std::string& folder, std::string_
     host = std::move(*parsed);
   }
   PLIMSOLL_TRY(check_place(folder));
+  PLIMSOLL_TRY(session.settle_counts());
   PLIMSOLL_ASSIGN(io::AtomicDirectory directory, io::AtomicDirectory::create(folder));
   io::Tree sums = io::Tree::map();
   for (const StateFile& file : files_of(session)) {

@@ -76,8 +76,10 @@ Result<ParameterOptions> parse_parameter_options(std::string_view json) {
   if (options.init == FirstValue::kNormal) options.number = given.number("std");
   options.trained = given.flag("trained");
   if (given.has("kind")) {
-    const std::string word = given.word("kind", {"vector", "linear", "embedding", "filters", "buffer"});
-    options.is_buffer = word == "buffer";
+    const std::string word =
+        given.word("kind", {"vector", "linear", "embedding", "filters", "buffer", "count"});
+    options.is_count = word == "count";
+    options.is_buffer = word == "buffer" || options.is_count;
     options.kind = word == "linear"      ? ir::ParameterKind::kLinear
                    : word == "embedding" ? ir::ParameterKind::kTable
                    : word == "filters"   ? ir::ParameterKind::kFilters

@@ -15,6 +15,7 @@
 #include "ir/builder.h"
 #include "ir/parameter_kind.h"
 #include "library/trace_scopes.h"
+#include "models/buffers.h"
 
 namespace plimsoll::library {
 
@@ -34,6 +35,7 @@ struct ParameterOptions {
   bool trained = true;
   std::optional<ir::ParameterKind> kind = {};  ///< nothing: by the number of axes
   bool is_buffer = false;                      ///< no parameter: training changes it without a gradient
+  bool is_count = false;                       ///< a buffer that counts batches: see TracedBuffer
   bool operator==(const ParameterOptions&) const = default;
 };
 /// JSON as pls_parameter takes it. Errors: kInvalidArgument.
@@ -51,7 +53,9 @@ struct TracedParameter {
   [[nodiscard]] ir::Shape stored_shape() const;
 };
 
-/// A tensor that training changes without a gradient: a running value of BatchNorm.
+/// A tensor that training changes without a gradient: a running value of BatchNorm, or the number of batches
+/// that running values have followed, "x.num_batches_tracked" beside "x.running_mean". The number is an int64
+/// without axes, which no op reads.
 struct TracedBuffer {
   std::string name;
   ir::Shape shape;
@@ -59,6 +63,8 @@ struct TracedBuffer {
   ir::ValueId value;
 
   [[nodiscard]] float first() const;  ///< of each element
+  /// As a session keeps it: a number of batches in the words of an int64.
+  [[nodiscard]] models::Buffer as_buffer() const;
 };
 
 /// A call of batch_norm with running values. In training with batch statistics the running values follow.

@@ -68,8 +68,7 @@ Result<std::vector<bool>> learning(const std::shared_ptr<const Trace>& trace) {
 TracedModel::TracedModel(const Trace& trace) {
   const std::vector<bool> needed = needed_ops(trace);
   add_norms(trace, needed);
-  for (const TracedBuffer& buffer : trace.buffers())
-    buffers_.push_back({buffer.name, buffer.shape, buffer.first(), buffer.name});
+  for (const TracedBuffer& buffer : trace.buffers()) buffers_.push_back(buffer.as_buffer());
   for (const std::string& name : followed_) {
     const auto& buffer = *std::ranges::find(trace.buffers(), name, &TracedBuffer::name);
     buffers_.push_back({kept_state(name), buffer.shape, 0, ""});
@@ -110,7 +109,18 @@ void TracedModel::add_norms(const Trace& trace, const std::vector<bool>& needed)
     layer->statistics = models::NormStatistics::kBatch;
     follow(norm.running_mean);
     follow(norm.running_variance);
+    count_call(trace, mean.name);
   }
+}
+
+/// The number of batches beside a running mean counts each call of a part.
+void TracedModel::count_call(const Trace& trace, const std::string& running_mean) {
+  if (!running_mean.ends_with(models::kRunningMean)) return;
+  const std::string name =
+      running_mean.substr(0, running_mean.size() - std::string_view(models::kRunningMean).size()) +
+      models::kUpdateCount;
+  const auto buffer = std::ranges::find(trace.buffers(), name, &TracedBuffer::name);
+  if (buffer != trace.buffers().end() && buffer->options.is_count) ++counts_[name];
 }
 
 TracedTask::TracedTask(std::shared_ptr<const Trace> trace)

@@ -2,6 +2,8 @@
 // caller's model is planned and trained like any other.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,11 +20,15 @@ class TracedModel final : public models::Model {
 
   /// Running values that training writes.
   [[nodiscard]] const std::vector<std::string>& followed() const { return followed_; }
+  /// By how much the numbers of batches grow with each part of a step, by name.
+  [[nodiscard]] const std::map<std::string, int64_t>& counts() const { return counts_; }
 
  private:
+  void count_call(const Trace& trace, const std::string& running_mean);
   void add_norms(const Trace& trace, const std::vector<bool>& needed);
 
   std::vector<std::string> followed_;
+  std::map<std::string, int64_t> counts_;
 };
 
 /// The state that keeps a running value while a step runs that may be taken back. It is in no file.

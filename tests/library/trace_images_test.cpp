@@ -129,6 +129,32 @@ TEST(TraceImages, RunningValuesFollowStepsAlone) {
   EXPECT_EQ(session.read("norm.running_mean", 2), (std::vector<float>{1.75F, 0}));
 }
 
+TEST(TraceImages, BatchesAreCountedWhereRunningValuesFollow) {
+  CBuilder builder;
+  const pls_value x = builder.input("x", "float32", {2, 2});
+  const pls_value w = builder.parameter("w", {2}, R"({"init": "ones"})");
+  const pls_value mean = builder.parameter("norm.running_mean", {2}, R"({"kind": "buffer"})");
+  const pls_value var = builder.parameter("norm.running_var", {2}, R"({"kind": "buffer", "init": "ones"})");
+  const char* const name = "norm.num_batches_tracked";
+  EXPECT_EQ(builder.parameter(name, {}, R"({"kind": "count"})"), PLS_NONE);
+  EXPECT_EQ(builder.parameter(name, {}, R"({"kind": "count"})"), PLS_NONE) << "it is the same";
+  builder.loss(builder.op(
+      "mean", {builder.op("square", {builder.op("batch_norm", {x, w, PLS_NONE, mean, var}, "{}")})}));
+  const CPlan plan(builder, "{}");
+  ASSERT_EQ(plan.failed.code, PLS_OK) << plan.failed.message;
+  EXPECT_NE(std::string(pls_plan_json(plan.get())).find(R"("dtype": "int64", "shape": []})"),
+            std::string::npos);
+  CSession session(plan);
+  CBatch batch;
+  batch.set("x", {2, 2}, std::vector<float>{1, 0, 3, 4});
+  session.gradients(batch);
+  session.evaluate(batch);
+  EXPECT_EQ(session.read(name, 1), std::vector<float>{0});
+  session.step(batch);
+  session.step(batch);
+  EXPECT_EQ(session.read(name, 1), std::vector<float>{2});
+}
+
 /// The buffers of two norms in one module.
 TEST(TraceImages, AllRunningValuesOfAModuleAreKept) {
   CBuilder builder;

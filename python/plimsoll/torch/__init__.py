@@ -51,7 +51,7 @@ def plan(module: torch.nn.Module, example: Mapping[str, Any], loss: Optional[Cal
         result = build(exported, trace, declared, precision)
         run = run_settings(optimizer, exported.parameters, clip_norm=clip_norm, memory_budget=memory_budget, device=device,
                            loss_scale=loss_scale, recompute=recompute, offload=offload, threads=threads, settings=settings)
-        return Plan(finish(trace, result, run), initial=lambda: _weights(module, [*exported.parameters, *exported.buffers]))
+        return Plan(finish(trace, result, run), initial=lambda: _weights(module, [*exported.parameters, *exported.buffers, *exported.counts]))
 
 
 def copy_back(session: Session, module: torch.nn.Module) -> None:
@@ -77,9 +77,9 @@ def _matched(session: Session, module: torch.nn.Module) -> Dict[str, Any]:
 def _weights(module: torch.nn.Module, names: Iterable[str]) -> Dict[str, Any]:
     """The module's parameters and buffers of these names, in the shapes that the plan has: a scalar is a vector of one."""
     parameters = named_tensors(module)
-    return {name: _numbers(parameters[name]) for name in names}
+    return {name: _numbers(parameters[name], name.endswith("num_batches_tracked")) for name in names}
 
 
-def _numbers(tensor: torch.Tensor) -> Any:
+def _numbers(tensor: torch.Tensor, is_count: bool) -> Any:
     plain = tensor.detach().to("cpu", torch.float32)
-    return plain.reshape(tuple(plain.shape) or (1,)).numpy()
+    return plain.numpy() if is_count else plain.reshape(tuple(plain.shape) or (1,)).numpy()

@@ -37,7 +37,8 @@ class _Loss(torch.nn.Module):
 class Exported:
     """The graph of a training step's forward pass.
 
-    `parameters`: those that the graph reads, by name; `buffers`: the running values of norms; `filters`: the parameters that
+    `parameters`: those that the graph reads, by name; `buffers`: the running values of norms; `counts`: the numbers of batches
+    beside them; `filters`: the parameters that
     are weights of convolutions alone; `values`: the meaning of each placeholder: ("parameter", name), ("buffer", name),
     ("input", name) or ("constant", tensor).
     """
@@ -48,6 +49,7 @@ class Exported:
         self.graph = program.graph
         self.parameters: Dict[str, Any] = {}
         self.buffers: Dict[str, Any] = {}
+        self.counts: List[str] = []
         self.filters: Set[str] = set()
         self.values: Dict[str, Any] = {}
         nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
@@ -78,6 +80,11 @@ class Exported:
                 self.values[placeholder] = ("buffer", name)
             else:
                 self.values[placeholder] = ("constant", held[spec.target])
+        held_by_module = named_tensors(module)
+        for name in self.buffers:
+            count = name.removesuffix("running_mean") + "num_batches_tracked"
+            if name.endswith("running_mean") and count in held_by_module:
+                self.counts.append(count)
         for node in nodes.values():
             if self.values[node.name][0] == "constant":
                 _refuse_writes(node, program.graph_signature.inputs_to_buffers.get(node.name, node.name))

@@ -51,11 +51,7 @@ def _patches(c: Context, x: Value, weight: Value, bias: Optional[Value]) -> Valu
 @op("conv1d")
 def _conv1d(c: Context, node: Any, x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
             groups: int = 1) -> Value:
-    x, weight = c.value(x), c.value(weight)
-    around = padding if isinstance(padding, str) else (0, _two(padding)[0])
-    y = f.conv2d(f.unsqueeze(x, 2), f.unsqueeze(weight, 2), None if bias is None else c.value(bias), (1, _two(stride)[0]), around,
-                 (1, _two(dilation)[0]), groups)
-    return f.squeeze(y, 2)
+    return f.conv1d(c.value(x), c.value(weight), None if bias is None else c.value(bias), stride, padding, dilation, groups)
 
 
 def _covers(size: int, kernel: int, stride: int, padding: int) -> bool:

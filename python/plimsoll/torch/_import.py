@@ -34,6 +34,8 @@ def build(exported: Exported, trace: Trace, declared: Mapping[str, Any], precisi
                                                        trainable=parameter.requires_grad, kind=kind))
     for name, buffer in exported.buffers.items():
         values[name] = trace.parameter(name, Buffer(tuple(buffer.shape)))
+    for name in exported.counts:
+        trace.count(name)
     with contextlib.ExitStack() as scopes:
         if precision != "fp32":
             scopes.enter_context(scope("autocast", precision))

@@ -380,17 +380,21 @@ io::Tree plan_event(const PlanReport& r) {
 /// nothing without such layers.
 std::string norm_lines(const PlanReport& r) {
   std::string out;
+  // A caller of the library writes calls and no settings.
+  const bool is_callers = r.model == "own model";
   if (r.batch_norms > 0)
     out += fmt::format(
         "BatchNorm: {} layer{} statistics of {} micro-batch. Its size, {}, is part of\n"
         "  what is trained: the planner does not split it. Recomputation, offload,\n"
-        "  training.precision=bf16, model.norm_statistics=frozen and models with GroupNorm\n"
+        "  {} and models with GroupNorm\n"
         "  or LayerNorm need less memory.\n",
         r.batch_norms, r.batch_norms == 1 ? " takes" : "s take",
         r.norms_synchronised ? "all ranks'"
         : r.ranks > 1        ? "each rank's own"
                              : "the",
-        r.micro_batch_size);
+        r.micro_batch_size,
+        is_callers ? "autocast to bf16, eval() of the norms before plan()"
+                   : "training.precision=bf16, model.norm_statistics=frozen");
   if (r.batch_norms > 0 && r.ranks > 1 && !r.norms_synchronised)
     out += "  After each step the running values are averaged over the ranks.\n";
   if (r.frozen_norms > 0)

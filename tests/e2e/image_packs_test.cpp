@@ -105,5 +105,27 @@ TEST(ImagePacks, BenchDataNamesWhatBoundsTheLoader) {
   }
 }
 
+TEST(ImagePacks, ProfileNamesDecodingAndTheCacheRemovesIt) {
+  const Folder folder;
+  write_run(folder);
+  // Images that take longer to decode than the model to compute.
+  for (const char* name : {"train/red/large.png", "train/blue/large.png"})
+    folder.write(name, corpora::png_of(1500, 1200, 200, 30, 30));
+  const auto verdict = [&](const std::string& more) {
+    const Outcome outcome = folder.run(
+        "profile run.yaml --json --active 4 --output profile data.num_workers=1 "
+        "data.prefetch_factor=1 runtime.threads=1 " +
+        more);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const size_t at = outcome.out.find("\"event\": \"verdict\"");
+    return at == std::string::npos ? "" : outcome.out.substr(at, outcome.out.find('\n', at) - at);
+  };
+  const char* const decoding = "waiting for data: decoding images";
+  EXPECT_THAT(verdict(""), HasSubstr(decoding));
+  EXPECT_EQ(verdict("data.images.cache=u8").find(decoding), std::string::npos);
+  ASSERT_EQ(folder.run("data pack --input train --output train.pack --format u8 --shortest 16").exit_code, 0);
+  EXPECT_EQ(verdict("data.train=train.pack").find(decoding), std::string::npos);
+}
+
 }  // namespace
 }  // namespace plimsoll::e2e

@@ -108,6 +108,9 @@ class Ladder {
     if (base.wait_share() > kWaits && !config_.data.train.empty()) {
       add({"data.num_workers=4"});
       add({"data.prefetch_factor=8"});
+      if (base.unit == "images")
+        for (const char* cache : {"jpeg", "u8"})
+          if (config_.data.images.cache != cache) add({std::string("data.images.cache=") + cache});
     }
     const auto computed = static_cast<double>(base.computed);
     if (static_cast<double>(base.units) < (1 - kPadding) * computed && !config_.data.train.empty()) {

@@ -151,8 +151,7 @@ int compile_for(const std::vector<int>& capabilities) {
     std::puts(compiler.error().message().c_str());
     return 1;
   }
-  std::vector<cuda::ModuleId> ids;
-  for (const std::string& name : cuda::module_names()) ids.push_back({name, ""});
+  const std::vector<cuda::ModuleId> ids = cuda::plain_modules();
   for (const int capability : capabilities) {
     const auto images = cuda::load_images(**compiler, ids, capability);
     if (!images) {

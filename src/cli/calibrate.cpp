@@ -1,7 +1,9 @@
-// plimsoll calibrate: measures what this machine's kernels do, for the plans to estimate with.
+// plimsoll calibrate: measures what the kernels of this machine or of its card do, for the plans to estimate
+// with.
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -15,36 +17,117 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "measuring/machine_rates.h"
+#include "planner/cost/known_profiles.h"
+#include "strategy/card_products.h"
 #include "strategy/machine_rates.h"
+#include "strategy/run_card.h"
+#include "strategy/run_device.h"
 
 namespace plimsoll::cli {
 namespace {
 
 struct CalibrateArguments {
   std::vector<std::string> from;
-  std::string output, disk = ".";
+  std::string output, disk = ".", device = "cpu", products;
   bool json = false;
 };
 
+/// A profile, and where plans look for it.
+struct Kept {
+  planner::MachineProfile profile;
+  std::string path;
+};
+
+/// Where the profile of that name lies: this machine's, or its card's.
+std::string path_of(const std::string& machine) {
+  if (machine == strategy::machine_name()) return strategy::calibrated_path();
+  const auto version = devices::product_library_version();
+  return version ? strategy::calibrated_card_path(machine, *version) : strategy::calibrated_path();
+}
+
 /// The profile in use, with what those runs took.
-Result<planner::MachineProfile> corrected(const std::vector<std::string>& folders) {
-  const std::string path = strategy::calibrated_path();
-  if (path.empty() || access(path.c_str(), F_OK) != 0)
-    return Error{ErrorCode::kInvalidArgument, "there is no profile that could be corrected", "--from",
-                 "run 'plimsoll calibrate' first, then the runs, then this"};
-  PLIMSOLL_ASSIGN(planner::MachineProfile profile, planner::load_profile(path));
+Result<Kept> corrected(const std::vector<std::string>& folders) {
+  std::string path;
+  planner::MachineProfile profile;
   std::vector<planner::StepTimes> runs;
   for (const std::string& folder : folders) {
-    PLIMSOLL_ASSIGN(planner::StepTimes times, read_measured_run(folder));
+    auto read = read_measured_run(folder);
+    if (runs.empty()) {
+      path = read ? path_of(read->machine) : strategy::calibrated_path();
+      if (path.empty() || access(path.c_str(), F_OK) != 0)
+        return Error{ErrorCode::kInvalidArgument, "there is no profile that could be corrected", "--from",
+                     "run 'plimsoll calibrate' first, then the runs, then this"};
+      PLIMSOLL_ASSIGN(profile, planner::load_profile(path));
+    }
+    if (!read) return std::move(read).error();
+    planner::StepTimes times = std::move(*read);
     const std::vector<planner::StepTimes> one = {times};
     if (const auto checked = planner::with_measured(profile, one); !checked)
       return Error{checked.error().code, checked.error().what, folder, checked.error().hint};
     runs.push_back(std::move(times));
   }
-  return planner::with_measured(std::move(profile), runs);
+  PLIMSOLL_ASSIGN(profile, planner::with_measured(std::move(profile), runs));
+  return Kept{std::move(profile), path};
 }
 
-Result<planner::MachineProfile> measured(const std::string& disk) {
+/// Of a card that is here.
+Result<Kept> measured_card(const std::string& device) {
+  settings::RunConfig config;
+  config.runtime.device = device;
+  const auto card = strategy::run_card(config);
+  if (!card)
+    return Error{ErrorCode::kInvalidArgument, "--device takes cpu, cuda, cuda:1, …", device,
+                 "use --device cuda for the first card"};
+  PLIMSOLL_TRY(strategy::check_card_is_here(config));
+  PLIMSOLL_ASSIGN(const int64_t version, devices::product_library_version());
+  planner::MachineProfile start = card->profile ? *card->profile : planner::card_of_no_known_rates();
+  start.name = card->name;
+  start.instruction_set = fmt::format("sm_{}", card->capability);
+  start.memory_bytes = card->bytes + card->context_bytes;
+  start.context_bytes = card->context_bytes;
+  Progress progress;
+  auto profile =
+      measuring::card_rates(strategy::device_spec(config, strategy::num_threads(config)), std::move(start),
+                            [&](double fraction, const std::string& what) { progress.show(fraction, what); });
+  progress.finish();
+  if (!profile) return std::move(profile).error();
+  profile->source += fmt::format(", cuBLASLt {}", version);
+  return Kept{std::move(*profile), strategy::calibrated_card_path(card->name, version)};
+}
+
+/// Another algorithm than the library's favourite for the products of that run that are quicker so.
+Status tune(const CalibrateArguments& arguments) {
+  PLIMSOLL_ASSIGN(settings::RunConfig config, settings::load_run_config(arguments.products, {}));
+  if (!config.runtime.device.starts_with("cuda"))
+    config.runtime.device = arguments.device == "cpu" ? "cuda" : arguments.device;
+  PLIMSOLL_TRY(strategy::check_card_is_here(config));
+  const int threads = strategy::num_threads(config);
+  PLIMSOLL_ASSIGN(const strategy::Prepared prepared,
+                  strategy::prepare(config, *strategy::make_target(config, threads), {threads, {}}));
+  if (!prepared.report.fits) return strategy::does_not_fit(prepared);
+  PLIMSOLL_ASSIGN(devices::DeviceSpec spec, strategy::device_spec(config, threads, prepared));
+  spec.cuda.products.clear();
+  PLIMSOLL_ASSIGN(const std::string text, devices::tune_products(spec));
+  PLIMSOLL_ASSIGN(const int64_t version, devices::product_library_version());
+  const std::string path = arguments.output.empty()
+                               ? strategy::card_products_path(strategy::run_card(config)->name, version)
+                               : arguments.output;
+  std::error_code ignored;
+  if (arguments.output.empty())
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  PLIMSOLL_TRY(io::write_file_atomically(path, text));
+  const auto chosen = std::ranges::count(text, '\n') - 3;  // title, library and checksum
+  if (arguments.json)
+    fmt::print("{}\n", io::to_json(io::Tree::map({{"event", io::Tree::of(std::string("products"))},
+                                                  {"path", io::Tree::of(path)},
+                                                  {"chosen", io::Tree::of(int64_t{chosen})}})));
+  else
+    print_text(fmt::format("{} product{} with another algorithm than the library's favourite\nKept in {}\n",
+                           chosen, chosen == 1 ? "" : "s", path));
+  return Ok{};
+}
+
+Result<Kept> measured(const std::string& disk) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::canonical(disk, error);
   if (error) return Error{ErrorCode::kInvalidArgument, error.message(), disk, "give --disk a folder"};
@@ -53,7 +136,12 @@ Result<planner::MachineProfile> measured(const std::string& disk) {
       folder, [&](double fraction, const std::string& what) { progress.show(fraction, what); }, note);
   progress.finish();
   profile.name = strategy::machine_name();
-  return profile;
+  return Kept{std::move(profile), strategy::calibrated_path()};
+}
+
+Result<Kept> made(const CalibrateArguments& arguments) {
+  if (!arguments.from.empty()) return corrected(arguments.from);
+  return arguments.device == "cpu" ? measured(arguments.disk) : measured_card(arguments.device);
 }
 
 std::string rates_text(const planner::MachineProfile& p) {
@@ -74,17 +162,14 @@ std::string rates_text(const planner::MachineProfile& p) {
 }
 
 Status calibrate(const CalibrateArguments& arguments) {
-  std::string path = arguments.output.empty() ? strategy::calibrated_path() : arguments.output;
-  if (path.empty())
+  if (arguments.output.empty() && strategy::calibrated_path().empty())
     return Error{ErrorCode::kIo, "there is no cache folder to keep the profile in", "",
                  "set XDG_CACHE_HOME or HOME, or give --output FILE"};
+  if (!arguments.products.empty()) return tune(arguments);
   const double start = now_seconds();
-  planner::MachineProfile profile;
-  if (arguments.from.empty()) {
-    PLIMSOLL_ASSIGN(profile, measured(arguments.disk));
-  } else {
-    PLIMSOLL_ASSIGN(profile, corrected(arguments.from));
-  }
+  PLIMSOLL_ASSIGN(const Kept kept, made(arguments));
+  const planner::MachineProfile& profile = kept.profile;
+  const std::string path = arguments.output.empty() ? kept.path : arguments.output;
   if (arguments.output.empty()) {
     std::error_code error;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
@@ -108,9 +193,9 @@ Status calibrate(const CalibrateArguments& arguments) {
     print_text(lines + fmt::format("Kept in {}\n", path));
     return Ok{};
   }
-  print_text(fmt::format("{}, {} threads, {}: measured in {:.0f} s\n{}Kept in {}\n", profile.name,
-                         profile.threads, profile.instruction_set, now_seconds() - start, rates_text(profile),
-                         path));
+  const std::string threads = profile.memory_bytes > 0 ? "" : fmt::format("{} threads, ", profile.threads);
+  print_text(fmt::format("{}, {}{}: measured in {:.0f} s\n{}Kept in {}\n", profile.name, threads,
+                         profile.instruction_set, now_seconds() - start, rates_text(profile), path));
   return Ok{};
 }
 
@@ -133,6 +218,14 @@ Command add_calibrate(Parser app) {
             .add_option("--disk", a.disk,
                         "measure the disk of this folder (for offload); default: the working folder")
             .type_name("DIR");
+        command
+            .add_option("--device", a.device,
+                        "measure this card instead of the CPU: cuda, or cuda:1 for the second")
+            .type_name("DEVICE");
+        command
+            .add_option("--products", a.products,
+                        "only time the card's algorithms for the matrix products of this run file")
+            .type_name("RUN.yaml");
         command.add_flag("--json", a.json, "print one JSON object on stdout and nothing else");
         command.footer(
             "Takes up to a minute, on a quiet machine. Without --output the profile is kept in\n"

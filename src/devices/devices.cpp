@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/cpu/cpu_device.h"
+#include "backends/cuda/api.h"
 #include "backends/cuda/cuda_device.h"
 #include "backends/cuda/host_collectives.h"
 #include "backends/cuda/nccl.h"
@@ -29,13 +30,14 @@ Result<std::unique_ptr<runtime::Device>> make_discrete(const DeviceSpec& spec) {
   return std::unique_ptr<runtime::Device>(std::move(device));
 }
 
-Result<std::unique_ptr<runtime::Device>> make_cuda(const DeviceSpec& spec) {
-  PLIMSOLL_ASSIGN(auto device, cuda::CudaDevice::create({.ordinal = spec.cuda.ordinal,
-                                                         .memory = spec.cuda.memory,
-                                                         .host_threads = spec.num_threads,
-                                                         .communicator = spec.communicator,
-                                                         .uses_nccl = spec.cuda.uses_nccl}));
-  return std::unique_ptr<runtime::Device>(std::move(device));
+Result<std::unique_ptr<cuda::CudaDevice>> make_cuda(const DeviceSpec& spec) {
+  return cuda::CudaDevice::create({.ordinal = spec.cuda.ordinal,
+                                   .memory = spec.cuda.memory,
+                                   .host_threads = spec.num_threads,
+                                   .programs = spec.programs,
+                                   .products = spec.cuda.products,
+                                   .communicator = spec.communicator,
+                                   .uses_nccl = spec.cuda.uses_nccl});
 }
 
 }  // namespace
@@ -58,6 +60,11 @@ int64_t exchange_bytes(DeviceKind kind, int64_t ranks) {
   return kind == DeviceKind::kCuda && ranks > 1 ? cuda::HostCollectives::staging_bytes(ranks) : 0;
 }
 
+Result<int64_t> product_library_version() {
+  PLIMSOLL_ASSIGN(const cuda::Blas* blas, cuda::load_blas());
+  return static_cast<int64_t>(blas->version());
+}
+
 std::unique_ptr<runtime::Target> make_target(const DeviceSpec& spec) {
   if (spec.kind == DeviceKind::kCuda)
     return std::make_unique<cuda::CudaTarget>(spec.cuda.capability, spec.cuda.memory, spec.num_threads);
@@ -66,8 +73,16 @@ std::unique_ptr<runtime::Target> make_target(const DeviceSpec& spec) {
   return std::make_unique<cpu::CpuTarget>(spec.num_threads);
 }
 
+Result<std::string> tune_products(const DeviceSpec& spec) {
+  PLIMSOLL_ASSIGN(const auto device, make_cuda(spec));
+  return device->tune_products(spec.programs);
+}
+
 Result<std::unique_ptr<runtime::Device>> make_device(const DeviceSpec& spec) {
-  if (spec.kind == DeviceKind::kCuda) return make_cuda(spec);
+  if (spec.kind == DeviceKind::kCuda) {
+    PLIMSOLL_ASSIGN(auto device, make_cuda(spec));
+    return std::unique_ptr<runtime::Device>(std::move(device));
+  }
   if (spec.kind == DeviceKind::kDiscrete || spec.has_queues) return make_discrete(spec);
   return std::unique_ptr<runtime::Device>(
       std::make_unique<cpu::CpuDevice>(spec.num_threads, spec.disk_folder, spec.communicator));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -51,12 +52,18 @@ struct NcclLibrary {
 /// That of this machine, which stays loaded. Errors: kIo where there is none, or too old a one.
 Result<NcclLibrary> nccl_library();
 
+/// Of cuBLASLt, which computes a card's products: 130100 of 13.1.0. Loads it. Errors: kIo where it is not
+/// there.
+Result<int64_t> product_library_version();
+
 /// Of kCuda.
 struct CudaSpec {
   int ordinal = 0;         ///< which card, as the driver counts
   int capability = 0;      ///< of the card that is planned for; 0: not known
   Bytes memory = {};       ///< what plans may take of it; 0: not known
   bool uses_nccl = false;  ///< between ranks
+  /// Algorithms of products, as tune_products found them; empty: the library's favourites.
+  std::string products = {};
 };
 
 struct DeviceSpec {
@@ -64,12 +71,18 @@ struct DeviceSpec {
   int num_threads = 1;  ///< that compute
   DiscreteSpec discrete = {};
   CudaSpec cuda = {};
+  /// What will run on it: a card has the kernels of these compiled before it begins; empty: all kernels.
+  std::vector<const ir::Graph*> programs = {};
   std::string disk_folder = {};  ///< of memory on the disk; empty: there is none
   /// What is moved goes beside what computes, by threads of its own: where programs use the disk.
   bool has_queues = false;
   runtime::Communicator* communicator =
       nullptr;  ///< of ops between ranks; outlives the device; null: it is alone
 };
+
+/// Times the algorithms that the card's library proposes for the products of spec.programs, and tells the
+/// fastest of each, for CudaSpec::products. Errors: as make_device.
+Result<std::string> tune_products(const DeviceSpec& spec);
 
 /// What planning asks: a pure function of the description. Starts no thread, takes no memory, asks no card.
 std::unique_ptr<runtime::Target> make_target(const DeviceSpec& spec);

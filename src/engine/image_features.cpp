@@ -51,8 +51,7 @@ class FeaturePass {
                     strategy::prepare_feature_pass(config_, *target, planning_, width_));
     prepared_.emplace(std::move(prepared));
     if (!prepared_->report.fits) return strategy::does_not_fit(*prepared_);
-    PLIMSOLL_ASSIGN(device_,
-                    strategy::make_device(config_, planning_.num_threads, prepared_->report.disk_bytes));
+    PLIMSOLL_ASSIGN(device_, strategy::make_device(config_, planning_.num_threads, *prepared_));
     PLIMSOLL_ASSIGN(session_, runtime::Session::create(*device_, std::move(prepared_->programs.session), {}));
     scratch_.resize(static_cast<size_t>(prepared_->host_scratch_bytes));
     PLIMSOLL_TRY(

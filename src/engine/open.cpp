@@ -21,7 +21,7 @@ Result<std::unique_ptr<OpenRun>> Engine::open(const settings::RunConfig& config,
     PLIMSOLL_ASSIGN(prepared, plan(kept, {threads, {}}));
     if (!prepared->report.fits) return strategy::does_not_fit(*prepared);
     events.plan(prepared->report, telemetry::PlanDetail::kShort);
-    PLIMSOLL_ASSIGN(run->device, strategy::make_device(kept, threads, prepared->report.disk_bytes));
+    PLIMSOLL_ASSIGN(run->device, strategy::make_device(kept, threads, *prepared));
   } else {
     PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(kept, {threads, {}}, loads_weights(kept, options.resume),
                                                options.data_progress, stop_, events));

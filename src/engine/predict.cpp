@@ -73,8 +73,7 @@ class Prediction {
     PLIMSOLL_ASSIGN(PredictionLines lines, PredictionLines::open(request_.output, sink_));
     PLIMSOLL_ASSIGN(const datasets::Shard shard, tokenized());
     PLIMSOLL_TRY(plan(shard));
-    PLIMSOLL_ASSIGN(device_, strategy::make_device(config_, strategy::num_threads(config_),
-                                                   prepared_->report.disk_bytes));
+    PLIMSOLL_ASSIGN(device_, strategy::make_device(config_, strategy::num_threads(config_), *prepared_));
     PLIMSOLL_ASSIGN(session_, runtime::Session::create(*device_, std::move(prepared_->programs.session), {}));
     PLIMSOLL_TRY(training::initialise(config_, *prepared_, *session_, /*pretrained=*/true,
                                       strategy::num_threads(config_)));

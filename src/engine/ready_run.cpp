@@ -15,6 +15,7 @@
 #include "engine/memory_at_start.h"
 #include "io/adapter_folder.h"
 #include "preprocessing/run_data.h"
+#include "strategy/card_products.h"
 #include "strategy/memory_budget.h"
 #include "strategy/run_card.h"
 #include "strategy/run_device.h"
@@ -132,8 +133,8 @@ Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::P
   }
   PLIMSOLL_TRY(
       check_memory_at_start(config, *target, planning, memory_now(prepared.report), prepared, events));
-  PLIMSOLL_ASSIGN(auto device, strategy::make_device(config, planning.num_threads, prepared.report.disk_bytes,
-                                                     communicator));
+  if (planning.purpose == strategy::Purpose::kTrain) PLIMSOLL_TRY(strategy::keep_card_products(config));
+  PLIMSOLL_ASSIGN(auto device, strategy::make_device(config, planning.num_threads, prepared, communicator));
   return ReadyRun{std::move(device), std::move(prepared), std::move(data), std::move(files)};
 }
 

@@ -217,8 +217,7 @@ class Run {
     PLIMSOLL_TRY(checkpoints::start_adapters(*opened_->model, *session_));
     if (!opened_->adapter.empty())
       PLIMSOLL_TRY(checkpoints::load_adapter(*opened_->model, opened_->adapter, *session_));
-    session_->enable_timing(request_.timings);
-    return Ok{};
+    return session_->enable_timing(request_.timings);
   }
 
   [[nodiscard]] GeneratorOptions generator_options() const {

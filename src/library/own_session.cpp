@@ -37,7 +37,7 @@ Result<std::unique_ptr<OwnSession>> OwnSession::create(std::shared_ptr<const Own
 
 Status OwnSession::open() {
   const settings::RunConfig& config = plan_->config();
-  PLIMSOLL_ASSIGN(device_, strategy::make_device(config, plan_->num_threads(), plan_->report().disk_bytes));
+  PLIMSOLL_ASSIGN(device_, strategy::make_device(config, plan_->num_threads(), plan_->prepared()));
   PLIMSOLL_ASSIGN(session_, runtime::Session::create(*device_, plan_->prepared().programs.session,
                                                      {.poison = config.debug.poison}));
   groups_ = settings::group_hypers(config.training);

@@ -71,19 +71,15 @@ std::array<Seen, ir::kNumQueues> seen_in(const std::vector<QueueWork>& log) {
 /// A device with queues, memory of its own on one side, and on the other the host's or the disk's.
 class CopyBench {
  public:
-  static Result<std::unique_ptr<CopyBench>> create(const std::string& folder, int64_t bytes, int64_t chunk,
-                                                   double seconds) {
-    std::unique_ptr<CopyBench> bench(new CopyBench(chunk, seconds));
-    const bool disk = !folder.empty();
-    PLIMSOLL_ASSIGN(bench->device_,
-                    devices::make_device(
-                        {.num_threads = num_available_cpus(), .disk_folder = folder, .has_queues = true}));
-    const auto space = disk ? ir::MemorySpace::kDisk : ir::MemorySpace::kHostPinned;
-    PLIMSOLL_ASSIGN(bench->away_, bench->device_->allocate(space, Bytes(bytes)));
+  static Result<std::unique_ptr<CopyBench>> create(runtime::Device& device, ir::MemorySpace away,
+                                                   int64_t bytes, int64_t chunk, double seconds) {
+    std::unique_ptr<CopyBench> bench(new CopyBench(device, chunk, seconds));
+    PLIMSOLL_ASSIGN(bench->away_, bench->device_->allocate(away, Bytes(bytes)));
     PLIMSOLL_ASSIGN(bench->here_, bench->device_->allocate(ir::MemorySpace::kDevice, Bytes(2 * chunk)));
     const std::vector<SampleGroup> samples = first_samples();
     bench->kernel_ = std::make_unique<OpTimer>(*bench->device_, samples.front().samples.front());
     bench->kernel_alone_ = bench->kernel_->typical_seconds(seconds / 4);
+    PLIMSOLL_TRY(Status(bench->kernel_->status()));
     return bench;
   }
 
@@ -116,6 +112,7 @@ class CopyBench {
     }
     for (const Queue queue : {Queue::kCompute, Queue::kCopyIn, Queue::kCopyOut})
       if (failed) failed = device_->synchronize(queue);
+    if (failed) failed = kernel_->status();
     const std::vector<QueueWork> log = device_->take_queue_log();
     device_->log_queues(false);
     PLIMSOLL_TRY(failed);
@@ -123,7 +120,8 @@ class CopyBench {
   }
 
  private:
-  CopyBench(int64_t chunk, double seconds) : chunk_(chunk), seconds_(seconds) {}
+  CopyBench(runtime::Device& device, int64_t chunk, double seconds)
+      : chunk_(chunk), seconds_(seconds), device_(&device) {}
 
   [[nodiscard]] int64_t num_chunks() const { return away_->size().count / chunk_; }
   static size_t works_in(double seconds, double seconds_each) {
@@ -151,13 +149,19 @@ class CopyBench {
 
   int64_t chunk_;
   double seconds_;
-  std::unique_ptr<runtime::Device> device_;
+  runtime::Device* device_;
   std::unique_ptr<runtime::Memory> away_, here_;
   std::unique_ptr<OpTimer> kernel_;
   double kernel_alone_ = 0;
   int64_t used_chunks_ = 0;  ///< 0 while it is being filled
   int64_t next_in_ = 0, next_out_ = 0;
 };
+
+/// The CPU's, with a disk where a folder is given.
+Result<std::unique_ptr<runtime::Device>> device_with_queues(const std::string& folder) {
+  return devices::make_device(
+      {.num_threads = num_available_cpus(), .disk_folder = folder, .has_queues = true});
+}
 
 /// What ways and combinations gave.
 struct Measured {
@@ -196,7 +200,14 @@ Result<Measured> measure(CopyBench& bench, const std::string& what, const Shown&
 }  // namespace
 
 Status measure_copies(const CopyPlan& plan, planner::MachineProfile& profile, const Shown& shown) {
-  PLIMSOLL_ASSIGN(const auto bench, CopyBench::create("", plan.memory_bytes, kMemoryChunk, plan.seconds));
+  PLIMSOLL_ASSIGN(const auto device, device_with_queues(""));
+  return measure_copies(plan, *device, profile, shown);
+}
+
+Status measure_copies(const CopyPlan& plan, runtime::Device& device, planner::MachineProfile& profile,
+                      const Shown& shown) {
+  PLIMSOLL_ASSIGN(const auto bench, CopyBench::create(device, ir::MemorySpace::kHostPinned, plan.memory_bytes,
+                                                      kMemoryChunk, plan.seconds));
   PLIMSOLL_ASSIGN(const Measured found, measure(*bench, "copies", shown));
   profile.copy_in_bandwidth = found.in;
   profile.copy_out_bandwidth = found.out;
@@ -210,7 +221,9 @@ Status measure_disk(const CopyPlan& plan, const std::string& folder, planner::Ma
                     const Shown& shown) {
   const int64_t room = io::free_space(folder).value_or(plan.disk_bytes * 4) / 4;
   const int64_t bytes = std::max(kLeastDiskChunks, std::min(room, plan.disk_bytes) / kDiskChunk) * kDiskChunk;
-  PLIMSOLL_ASSIGN(const auto bench, CopyBench::create(folder, bytes, kDiskChunk, plan.seconds));
+  PLIMSOLL_ASSIGN(const auto device, device_with_queues(folder));
+  PLIMSOLL_ASSIGN(const auto bench,
+                  CopyBench::create(*device, ir::MemorySpace::kDisk, bytes, kDiskChunk, plan.seconds));
   PLIMSOLL_ASSIGN(const Measured found, measure(*bench, "disk", shown));
   profile.disk_read_bandwidth = found.in;
   profile.disk_write_bandwidth = found.out;

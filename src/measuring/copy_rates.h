@@ -16,8 +16,11 @@ struct CopyPlan {
   int64_t memory_bytes = int64_t{64} << 20, disk_bytes = int64_t{256} << 20;
 };
 
-/// Copies of memory by queues' own threads, as `discrete` makes them: copy_* of the profile. Errors: kIo
-/// where there are no threads or no memory.
+/// Copies between the host's memory and that of `device`, which logs its queues: copy_* of the profile.
+/// Errors: of the device; kIo where there is no memory.
+Status measure_copies(const CopyPlan& plan, runtime::Device& device, planner::MachineProfile& profile,
+                      const Shown& shown);
+/// The same by queues' own threads, as `discrete` makes them. Errors: kIo, where there are no threads too.
 Status measure_copies(const CopyPlan& plan, planner::MachineProfile& profile, const Shown& shown);
 
 /// Reads and writes past the system's cache as offload makes them, in a file without a name in `folder`, then

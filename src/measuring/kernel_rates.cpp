@@ -53,21 +53,40 @@ std::array<OpSample, 4> typical_samples() {
 constexpr size_t kTypical = 4;
 constexpr bool kScales[kTypical] = {true, true, false, false};
 
-/// The rates of one machine: all that is measured as one list, gone through round after round.
+/// Of this machine's CPUs together, before anything is measured.
+MachineProfile built_in_rates() {
+  MachineProfile profile = planner::generic_cpu(cpu::isa_name(cpu::current_isa()));
+  profile.threads = num_available_cpus();
+  const auto times = static_cast<double>(profile.threads);
+  for (double& rate : profile.product_flops) rate *= times;
+  for (double& rate : profile.attention_flops) rate *= times;
+  profile.vector_flops *= times;
+  const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  profile.cache_bytes = static_cast<double>(l2 > 0 ? l2 : 1 << 20) * times;
+  return profile;
+}
+
+/// Whether the device computes it, within so many bytes.
+bool is_measurable(const OpSample& sample, const runtime::Target& target, int64_t most_bytes) {
+  ir::OpTypes types{sample.op, sample.inputs, {}, sample.attrs};
+  auto results = ops::find_op(sample.op)->infer(types);
+  if (!results) return false;
+  types.outputs = std::move(*results);
+  int64_t bytes = 0;
+  for (const auto* list : {&types.inputs, &types.outputs})
+    for (const ir::TensorType& type : *list) bytes += type.bytes().count;
+  return bytes <= most_bytes && target.accepts(types).ok();
+}
+
+/// The rates of one device: all that is measured as one list, gone through round after round.
 class KernelRates {
  public:
-  KernelRates(const KernelPlan& plan, const Shown& shown)
-      : plan_(plan), shown_(shown), device_(num_available_cpus()), memory_(device_) {
-    profile_ = planner::generic_cpu(cpu::isa_name(cpu::current_isa()));
-    profile_.threads = num_available_cpus();
-    const auto times = static_cast<double>(profile_.threads);
-    for (double& rate : profile_.product_flops) rate *= times;
-    for (double& rate : profile_.attention_flops) rate *= times;
-    profile_.vector_flops *= times;
-    const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    profile_.cache_bytes = static_cast<double>(l2 > 0 ? l2 : 1 << 20) * times;
+  KernelRates(const KernelPlan& plan, const Shown& shown, runtime::Device& device, MachineProfile start)
+      : plan_(plan), shown_(shown), device_(device), memory_(device_), profile_(std::move(start)) {
     list();
   }
+  /// The first error of the device.
+  [[nodiscard]] const Status& status() const { return status_; }
 
   MachineProfile run() {
     const auto parts = static_cast<double>(items_.size() * static_cast<size_t>(plan_.rounds));
@@ -109,7 +128,8 @@ class KernelRates {
     add("launches", sum_of(16));
     for (const SampleGroup& group : plan_.groups)
       for (const OpSample& sample : group.samples)
-        items_.push_back({group.what, sample, 0, plan_.spread_bytes});
+        if (is_measurable(sample, device_.target(), plan_.most_bytes))
+          items_.push_back({group.what, sample, 0, plan_.spread_bytes});
     first_of_threads_ = items_.size();
     if (!plan_.fewer_threads || profile_.threads < 2) return;
     for (const int64_t count : counts())
@@ -129,10 +149,14 @@ class KernelRates {
       OperandMemory memory(device);
       return OpTimer(device, item.sample, 0, &memory).runs_alone(kSecondsOfThreads);
     }
+    if (!status_) return {};
     OpTimer timer(device_, item.sample, item.spread_bytes, &memory_);
     item.work = planner::op_work(timer.def(), timer.types(), timer.cost());
     item.cost = timer.cost();
-    return timer.runs_alone(item.threads > 0 ? kSecondsOfThreads : plan_.seconds_per_op);
+    std::vector<double> seconds =
+        timer.runs_alone(item.threads > 0 ? kSecondsOfThreads : plan_.seconds_per_op);
+    if (!timer.status()) status_ = timer.status();
+    return seconds;
   }
 
   /// Of memory-bound ops that have no points. What time was too short for keeps the built-in rates.
@@ -187,18 +211,19 @@ class KernelRates {
         if (kind == ir::WorkKind::kProduct) best = std::max(best, p.rate);
         if (kind == ir::WorkKind::kAttention) logs += std::log(p.rate), ++count;
       }
+      const bool is_tf32 = type == static_cast<size_t>(ProductType::kTf32);
       if (best > 0) profile_.product_flops[type] = best;
       if (count > 0) profile_.attention_flops[type] = std::exp(logs / count);
+      if (best == 0 && is_tf32) profile_.product_flops[type] = profile_.product_flops[0];
+      if (count == 0 && is_tf32) profile_.attention_flops[type] = profile_.attention_flops[0];
     }
-    const auto tf32 = static_cast<size_t>(ProductType::kTf32);
-    profile_.product_flops[tf32] = profile_.product_flops[0];
-    profile_.attention_flops[tf32] = profile_.attention_flops[0];
   }
 
   const KernelPlan& plan_;
   const Shown& shown_;
-  cpu::CpuDevice device_;
+  runtime::Device& device_;
   OperandMemory memory_;
+  Status status_ = Ok{};
   std::vector<Item> items_;
   size_t first_of_threads_ = 0;
   MachineProfile profile_;
@@ -207,7 +232,48 @@ class KernelRates {
 }  // namespace
 
 MachineProfile measure_kernels(const KernelPlan& plan, const Shown& shown) {
-  return KernelRates(plan, shown).run();
+  cpu::CpuDevice device(num_available_cpus());
+  KernelRates rates(plan, shown, device, built_in_rates());
+  MachineProfile profile = rates.run();
+  PLIMSOLL_CHECK(rates.status().ok(), rates.status() ? "" : rates.status().error().message());
+  return profile;
+}
+
+namespace {
+
+/// Of one op in a captured program of many small ones, by the host's clock.
+Result<double> captured_op_seconds(runtime::Device& device) {
+  constexpr int kMany = 2000, kTimes = 5;
+  OpTimer timer(device, sum_of(16));
+  const auto program_seconds = [&](int ops) -> Result<double> {
+    PLIMSOLL_TRY(device.begin_capture());
+    for (int i = 0; i < ops; ++i) timer.launch();
+    auto graph = device.end_capture();
+    PLIMSOLL_TRY(Status(timer.status()));
+    if (!graph) return std::move(graph).error();
+    std::vector<double> seconds;
+    for (int i = 0; i < kTimes; ++i) {
+      const double start = now_seconds();
+      PLIMSOLL_TRY(device.replay(**graph));
+      PLIMSOLL_TRY(device.synchronize(ir::Queue::kCompute));
+      seconds.push_back(now_seconds() - start);
+    }
+    return median(seconds);
+  };
+  PLIMSOLL_ASSIGN(const double one, program_seconds(1));
+  PLIMSOLL_ASSIGN(const double many, program_seconds(kMany));
+  return std::max(0.0, many - one) / (kMany - 1);
+}
+
+}  // namespace
+
+Result<MachineProfile> measure_card_kernels(const KernelPlan& plan, runtime::Device& device,
+                                            MachineProfile profile, const Shown& shown) {
+  KernelRates rates(plan, shown, device, std::move(profile));
+  MachineProfile measured = rates.run();
+  PLIMSOLL_TRY(Status(rates.status()));
+  PLIMSOLL_ASSIGN(measured.launch_seconds, captured_op_seconds(device));
+  return measured;
 }
 
 }  // namespace plimsoll::measuring

@@ -1,4 +1,4 @@
-// Measures the rates of the CPU kernels, one op after the other.
+// Measures the rates of a device's kernels, one op after the other.
 #pragma once
 
 #include <functional>
@@ -27,6 +27,8 @@ struct KernelPlan {
   /// Of the ops that say what the memory gives: their operands are to be larger than all caches.
   int64_t memory_elements = int64_t{4} << 20;
   bool fewer_threads = false;
+  /// Samples that the device has no kernel for, or whose operands take more bytes than this, are left out.
+  int64_t most_bytes = int64_t{1} << 62;
 };
 
 /// Rates of this machine with all CPUs that the process may use, and the spread between rounds; name, source
@@ -34,5 +36,10 @@ struct KernelPlan {
 /// turns within each round: large memory-bound ops and what a launch costs, each sample, each number of
 /// threads.
 planner::MachineProfile measure_kernels(const KernelPlan& plan, const Shown& shown);
+
+/// `profile` with the rates of a card's kernels, by its own clock, and what an op of a captured program takes
+/// beside them. Errors: of the device.
+Result<planner::MachineProfile> measure_card_kernels(const KernelPlan& plan, runtime::Device& device,
+                                                     planner::MachineProfile profile, const Shown& shown);
 
 }  // namespace plimsoll::measuring

@@ -44,6 +44,24 @@ planner::MachineProfile calibrated_rates(const std::string& disk_folder, const S
   return profile;
 }
 
+Result<planner::MachineProfile> card_rates(const devices::DeviceSpec& card, planner::MachineProfile profile,
+                                           const Shown& shown) {
+  PLIMSOLL_ASSIGN(const auto device, devices::make_device(card));
+  const KernelPlan plan{.groups = card_samples(),
+                        .rounds = 2,
+                        .seconds_for_rounds = 20,
+                        .spread_bytes = int64_t{256} << 20,
+                        .memory_elements = int64_t{64} << 20,
+                        .most_bytes = card.cuda.memory.count / 4};
+  PLIMSOLL_ASSIGN(profile,
+                  measure_card_kernels(plan, *device, std::move(profile), part_of(shown, 0, kCopiesEnd)));
+  const CopyPlan copies{.memory_bytes = int64_t{256} << 20};
+  PLIMSOLL_TRY(measure_copies(copies, *device, profile, part_of(shown, kCopiesEnd, 1)));
+  profile.rates = "calibrated";
+  profile.source = "measured by plimsoll calibrate";
+  return profile;
+}
+
 planner::MachineProfile first_rates() {
   const Quiet quiet;
   const KernelPlan plan{.groups = first_samples(),

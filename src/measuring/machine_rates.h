@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "base/result.h"
+#include "devices/devices.h"
 #include "measuring/kernel_rates.h"
 #include "planner/cost/machine_profile.h"
 
@@ -16,6 +18,11 @@ namespace plimsoll::measuring {
 /// quiet.h.
 planner::MachineProfile calibrated_rates(const std::string& disk_folder, const Shown& shown,
                                          const std::function<void(const std::string&)>& note);
+
+/// `profile` with what that card's kernels and copies reach, by its own clock, within a minute. Errors: of
+/// the device.
+Result<planner::MachineProfile> card_rates(const devices::DeviceSpec& card, planner::MachineProfile profile,
+                                           const Shown& shown);
 
 /// Of what `first_rates` is given.
 inline constexpr int64_t kFirstRatesBytes = int64_t{100} << 20;

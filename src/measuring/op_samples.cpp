@@ -45,6 +45,19 @@ void add_product(DType type, int64_t rows, const Pair& weight, std::vector<OpSam
       {"linear_dw", {x, y}, with_out(with_precision({{"transposed", false}}, type), DType::kF32)});
 }
 
+/// The same of a card, whose weights are in the product's type. `precision`: "tf32", or the type's name.
+void add_card_product(DType type, const std::string& precision, int64_t rows, const Pair& weight,
+                      std::vector<OpSample>& samples) {
+  const auto [out, in] = weight;
+  const TensorType x{type, {1, rows, in}}, y{type, {1, rows, out}}, w{type, {out, in}};
+  const auto how = [&](bool transposed) {
+    return ir::Attrs{{"transposed", transposed}, {"precision", precision}};
+  };
+  samples.push_back({"linear", {x, w}, how(false)});
+  samples.push_back({"linear", {y, w}, how(true)});
+  samples.push_back({"linear_dw", {x, y}, with_out(how(false), DType::kF32)});
+}
+
 /// Small, narrow as adapters are, wide, deep.
 void add_products(DType type, std::vector<OpSample>& samples) {
   constexpr std::array<Pair, 8> kWeights = {
@@ -83,24 +96,32 @@ void add_convolutions(DType type, std::vector<OpSample>& samples) {
   }
 }
 
+/// Tokens, the head's size; how many heads ask, and are asked.
+constexpr Pair kCardAttentionShapes[] = {{512, 64}, {2048, 64}, {2048, 128}, {8192, 128}};
+struct Heads {
+  int64_t asking = 6, asked = 3;
+};
+
 constexpr Pair kAttentionShapes[] = {{32, 64},  {128, 64}, {256, 32},  {512, 32},
                                      {512, 48}, {512, 64}, {512, 128}, {2048, 64}};
 
-void add_attention(DType type, std::span<const Pair> shapes, std::vector<OpSample>& samples) {
-  constexpr int64_t kHeads = 6, kKvHeads = 3;
+void add_attention(DType type, std::span<const Pair> shapes, std::vector<OpSample>& samples,
+                   Heads heads = {}) {
   for (const auto& [tokens, head_dim] : shapes) {
-    const ir::Attrs how{{"heads", kHeads}, {"kv_heads", kKvHeads}, {"head_dim", head_dim},
-                        {"scale", 0.125},  {"causal", true},       {"window", int64_t{0}}};
-    const TensorType qkv{type, {1, tokens, (kHeads + 2 * kKvHeads) * head_dim}};
-    const TensorType x{type, {1, tokens, kHeads * head_dim}};
+    const ir::Attrs how{{"heads", heads.asking}, {"kv_heads", heads.asked}, {"head_dim", head_dim},
+                        {"scale", 0.125},        {"causal", true},          {"window", int64_t{0}}};
+    const TensorType qkv{type, {1, tokens, (heads.asking + 2 * heads.asked) * head_dim}};
+    const TensorType x{type, {1, tokens, heads.asking * head_dim}};
     samples.push_back({"attention_packed", {qkv}, how});
-    samples.push_back({"attention_packed_grad", {qkv, x, single({1, kHeads, tokens}), x}, how});
+    samples.push_back({"attention_packed_grad", {qkv, x, single({1, heads.asking, tokens}), x}, how});
   }
 }
 
 /// Rows, classes, width, and rows at a time: by fewer of them operands that are rounded are packed more
 /// often.
 using LossShape = std::array<int64_t, 4>;
+constexpr LossShape kCardLossShapes[] = {
+    {2048, 49152, 576, 2048}, {2048, 32000, 4096, 1024}, {8192, 151936, 2048, 2048}};
 constexpr LossShape kLossShapes[] = {{32, 8192, 512, 256},   {128, 1024, 128, 256},  {1024, 2048, 128, 256},
                                      {1024, 4096, 256, 256}, {128, 16384, 512, 256}, {1024, 8192, 512, 1024}};
 
@@ -217,6 +238,27 @@ std::vector<SampleGroup> calibration_samples() {
   add_updates({1 << 14, 1 << 18, 1 << 20}, groups.back().samples);
   add_8bit_updates({1 << 14, 1 << 18, 1 << 20}, groups.back().samples);
   return groups;
+}
+
+std::vector<SampleGroup> card_samples() {
+  constexpr Pair kWeights[] = {{576, 576},    {1536, 576},   {2048, 2048}, {4096, 4096},
+                               {11008, 4096}, {4096, 11008}, {16, 4096},   {4096, 16}};
+  constexpr Pair kMemoryBound[] = {{512, 576}, {2048, 2048}, {8192, 4096}};
+  const std::pair<DType, std::string> precisions[] = {
+      {DType::kF32, "fp32"}, {DType::kF32, "tf32"}, {DType::kBf16, "bf16"}, {DType::kF16, "f16"}};
+  SampleGroup products{"matrix products", {}}, attention{"attention", {}}, loss{"loss head", {}},
+      memory_bound{"memory-bound ops", {}}, updates{"updates", {}};
+  for (const auto& [type, precision] : precisions)
+    for (const int64_t rows : {512, 2048, 8192})
+      for (const Pair& weight : kWeights) add_card_product(type, precision, rows, weight, products.samples);
+  for (const DType type : kTypes) {
+    add_attention(type, kCardAttentionShapes, attention.samples, {.asking = 32, .asked = 8});
+    add_loss(type, kCardLossShapes, loss.samples);
+    if (type != DType::kF16) add_memory_bound(type, kMemoryBound, true, memory_bound.samples);
+  }
+  add_updates({1 << 18, 1 << 22, 1 << 24}, updates.samples);
+  add_8bit_updates({1 << 18, 1 << 22, 1 << 24}, updates.samples);
+  return {products, attention, loss, memory_bound, updates};
 }
 
 std::vector<SampleGroup> first_samples() {

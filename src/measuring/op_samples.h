@@ -17,6 +17,9 @@ struct SampleGroup {
 /// Products by shape class and type, attention, the loss head, memory-bound ops; large ones last in each
 /// group.
 std::vector<SampleGroup> calibration_samples();
+/// The same kinds in the shapes of a card's steps: thousands of tokens, wide layers, weights of the product's
+/// type, tf32 too.
+std::vector<SampleGroup> card_samples();
 /// The few of these that say most of a step, what counts most first: a shape or two of each kind. Operands
 /// and results of each take at most 16 MiB.
 std::vector<SampleGroup> first_samples();

@@ -19,7 +19,7 @@ class Recorder {
   Recorder(training::Trainer& trainer, bool memory, Profile& profile)
       : trainer_(trainer), session_(trainer.session()), profile_(profile) {
     profile_.live = planner::state_bytes(session_.plan());
-    session_.enable_timing(true, memory);
+    started_ = session_.enable_timing(true, memory);
     session_.device().count_thread_seconds(true);
     session_.set_run_observer([this](int program) {
       collect();
@@ -31,11 +31,13 @@ class Recorder {
     SpanLog::stop();
     session_.set_run_observer(nullptr);
     session_.device().count_thread_seconds(false);
-    session_.enable_timing(false);
+    (void)session_.enable_timing(false);
   }
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
+  /// Errors: of the device.
+  [[nodiscard]] const Status& started() const { return started_; }
   [[nodiscard]] double now() const { return now_seconds() - start_; }
   void begin() { ops_.clear(), program_ = -1; }
   void end(ProfiledStep& step) {
@@ -115,6 +117,7 @@ class Recorder {
   training::Trainer& trainer_;
   runtime::Session& session_;
   Profile& profile_;
+  Status started_ = Ok{};
   const double start_ = now_seconds();
   int program_ = -1;
   std::vector<OpRun> ops_;
@@ -158,6 +161,7 @@ Result<Profile> profile_steps(training::Trainer& trainer, const ProfileOptions& 
   Profile profile;
   describe_machine(trainer, profile);
   Recorder recorder(trainer, options.memory, profile);
+  PLIMSOLL_TRY(Status(recorder.started()));
   for (int64_t i = 0; i < options.schedule.num_steps(); ++i) {
     recorder.begin();
     ProfiledStep step;

@@ -64,15 +64,13 @@ Result<QueueLog> log_queues(training::Trainer& trainer, runtime::Device& device,
     log.seconds += now_seconds() - begin;
     const std::vector<runtime::QueueWork> work = device.take_queue_log();
     log.work.insert(log.work.end(), work.begin(), work.end());
-    device.log_queues(false);
-    return Ok{};
+    return trainer.session().log_queues(false);
   };
   bool logs = false;
   for (int64_t step = 0; step < schedule.num_steps(); ++step) {
     const bool active = schedule.is_active(step);
     if (active && !logs) {
-      PLIMSOLL_TRY(wait_for_all(device));
-      device.log_queues(true);
+      PLIMSOLL_TRY(trainer.session().log_queues(true));
       begin = now_seconds();
       if (log.steps == 0) log.start = begin;
     } else if (!active && logs) {

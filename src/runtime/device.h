@@ -94,8 +94,12 @@ class Device {
   /// Those since it was last asked, by thread; empty where none are counted. Valid until the next call.
   virtual std::span<const double> take_thread_seconds() { return {}; }
 
-  /// Whether it can take down what its queues do. Replays go on as they would: nothing waits for it.
+  /// Whether it can take down what its queues do.
   [[nodiscard]] virtual bool has_queue_log() const { return false; }
+  /// Whether of replays only those are taken down that were captured while the log was on: a card writes
+  /// times where a graph has events for them. A replay then waits for the last one of the same graph; on any
+  /// other device, and of different graphs, replays go on as they would.
+  [[nodiscard]] virtual bool logs_what_it_captures() const { return false; }
   /// Begins, from nothing, or ends to take it down. Call while nothing is queued.
   virtual void log_queues(bool /*on*/) {}
   /// What was taken down since then, queue by queue, each in its order. Call while nothing is queued.

@@ -1,6 +1,7 @@
 #include "runtime/executable.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -30,12 +31,18 @@ Result<std::unique_ptr<Executable>> Executable::create(Device& device, const pas
   std::unique_ptr<Executable> executable(new Executable(device, session, program, memory));
   executable->bind();
   if (poison) executable->bind_poison();
-  const size_t cut = executable->first_update(), end = executable->instructions_.size();
-  PLIMSOLL_ASSIGN(executable->before_, executable->capture(0, cut));
-  if (cut < end) {
-    PLIMSOLL_ASSIGN(executable->update_, executable->capture(cut, end));
-  }
+  PLIMSOLL_TRY(executable->capture());
   return executable;
+}
+
+Status Executable::capture() {
+  before_.reset(), update_.reset();  // which wait for their replays
+  const size_t cut = first_update(), end = instructions_.size();
+  PLIMSOLL_ASSIGN(before_, capture(0, cut));
+  if (cut < end) {
+    PLIMSOLL_ASSIGN(update_, capture(cut, end));
+  }
+  return Ok{};
 }
 
 // ---- addresses
@@ -251,11 +258,34 @@ Status Executable::run_timed(bool memory, const std::function<void()>& gate) {
   measures_memory_ = memory;
   timed_.clear();
   timed_.reserve(instructions_.size());
+  if (device_.logs_what_it_captures()) return run_logged(gate);
   (void)device_.take_thread_seconds();  // what ran before
   const size_t cut = first_update();
   PLIMSOLL_TRY(issue(0, cut, Pace::kTimed));
   if (cut < instructions_.size() && gate) gate();
   return issue(cut, instructions_.size(), Pace::kTimed);
+}
+
+Status Executable::run_logged(const std::function<void()>& gate) {
+  (void)device_.take_queue_log();  // what ran before
+  PLIMSOLL_TRY(run_to_update());
+  if (updates() && gate) gate();
+  PLIMSOLL_TRY(run_update());
+  PLIMSOLL_TRY(join());
+  std::map<const ir::Op*, QueueWork> by_op;
+  for (const QueueWork& work : device_.take_queue_log())
+    if (work.op != nullptr) by_op[work.op] = work;
+  const int64_t memory = measures_memory_ ? device_.peak_memory().count : 0;
+  for (const Instruction& instruction : instructions_) {
+    if (instruction.issue.position < 0) continue;
+    const ir::Op* op = &program_.graph.op(program_.graph.order()[at(instruction.issue.position)]);
+    const auto found = by_op.find(op);
+    if (found == by_op.end()) continue;
+    TimedOp& timed = timed_.emplace_back();
+    timed = {op, found->second.start, found->second.seconds};
+    timed.measured_bytes = memory;
+  }
+  return Ok{};
 }
 
 }  // namespace plimsoll::runtime

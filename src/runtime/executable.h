@@ -42,6 +42,10 @@ class Executable {
   static Result<std::unique_ptr<Executable>> create(Device& device, const passes::SessionPlan& session,
                                                     size_t program, const SessionMemory& memory, bool poison);
 
+  /// Captures it again, with what the device's log wants (Device::logs_what_it_captures). Waits for all
+  /// queues.
+  Status capture();
+
   /// Queues what comes before the first op that writes to a parameter or to a state of the optimizer, or all
   /// of it; then the rest. Between the two another thread may still read those states.
   Status run_to_update();
@@ -54,8 +58,9 @@ class Executable {
   /// Errors: kDiverged with the first op whose runs differ, its layer and its result. Async: no.
   Status run_twice(Transfer& transfer, const std::function<void()>& gate);
 
-  /// Runs op by op, behind all that was queued before and waiting for each. In the order of issue; `gate` as
-  /// in Session::set_update_gate.
+  /// Runs op by op, behind all that was queued before and waiting for each; on a device that logs what it
+  /// captures, and whose log is on, as training does, with the times of the log. In the order of issue;
+  /// `gate` as in Session::set_update_gate.
   Status run_timed(bool memory, const std::function<void()>& gate);
   [[nodiscard]] const std::vector<TimedOp>& timed_ops() const { return timed_; }
 
@@ -112,6 +117,7 @@ class Executable {
   Status poison(const std::vector<Fill>& fills, ir::Queue queue);
   Status issue_joined(size_t begin, size_t end);
   Result<std::unique_ptr<CapturedGraph>> capture(size_t begin, size_t end);
+  Status run_logged(const std::function<void()>& gate);
 
   Device& device_;
   const passes::SessionPlan& session_;

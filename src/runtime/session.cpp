@@ -1,6 +1,7 @@
 #include "runtime/session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -96,6 +97,20 @@ Status Session::run(int program) {
   if (!executable.updates()) return Ok{};
   if (update_gate_) update_gate_();
   return executable.run_update();
+}
+
+Status Session::enable_timing(bool on, bool memory) {
+  const bool was_on = std::exchange(timing_, on);
+  measures_memory_ = memory;
+  return on != was_on && device_.logs_what_it_captures() ? log_queues(on) : Status(Ok{});
+}
+
+Status Session::log_queues(bool on) {
+  for (size_t q = 0; q < ir::kNumQueues; ++q) PLIMSOLL_TRY(device_.synchronize(static_cast<ir::Queue>(q)));
+  device_.log_queues(on);
+  if (!device_.logs_what_it_captures()) return Ok{};
+  for (const auto& executable : executables_) PLIMSOLL_TRY(executable->capture());
+  return Ok{};
 }
 
 Status Session::run_twice(int program) {

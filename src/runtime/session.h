@@ -114,9 +114,13 @@ class Session {
   Status serve_shared_states();
   Status end_shared_reads();
 
-  /// Op by op with the clock, for benchmarks; then wall seconds of each op of a program's last run.
-  /// With `memory` the ops' measured_bytes too, which cost some 20 us each.
-  void enable_timing(bool on, bool memory = false) { timing_ = on, measures_memory_ = memory; }
+  /// Op by op with the clock, for benchmarks; then seconds of each op of a program's last run: wall time, or
+  /// by the clock of a device that logs what it captures, which then runs as in training.
+  /// With `memory` the ops' measured_bytes too, which cost some 20 us each. Errors: of the device.
+  Status enable_timing(bool on, bool memory = false);
+  /// Begins or ends the device's log of its queues (Device::log_queues), captures again what it has to see,
+  /// and waits for all that is queued before. Errors: of the device.
+  Status log_queues(bool on);
   [[nodiscard]] const std::vector<TimedOp>& timed_ops(int program) const;
 
  private:

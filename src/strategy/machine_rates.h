@@ -23,6 +23,18 @@ Result<std::optional<planner::MachineProfile>> calibrated_rates(std::string_view
 /// What was measured at first use; nothing where that is not there, damaged, or another machine's.
 std::optional<planner::MachineProfile> first_rates(std::string_view instruction_set);
 
+/// What calibrate found on the card that its driver calls so, with the library that computes its products
+/// here; nothing where it was not called with them. Loads that library where the card was ever calibrated.
+/// Errors: of load_profile.
+Result<std::optional<planner::MachineProfile>> calibrated_card(std::string_view driver_name);
+/// Where calibrate leaves it: card-<name>-cublaslt-<version>.v4.json beside the machine's. Empty where there
+/// is no cache folder.
+std::string calibrated_card_path(std::string_view driver_name, int64_t library_version);
+/// Of what calibrate leaves of a card, "card" or "products": <kind>-<name>-cublaslt-<end> in the cache
+/// folder; and whether there is one of any end.
+std::string card_file(std::string_view driver_name, std::string_view kind, const std::string& end);
+bool was_card_measured(std::string_view driver_name, std::string_view kind);
+
 /// "intel-xeon-processor-2cpu": what the profile of this machine is called.
 std::string machine_name();
 /// Where calibrate leaves it: $XDG_CACHE_HOME or ~/.cache, /plimsoll/machine-<name>.json. Empty where neither

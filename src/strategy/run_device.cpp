@@ -1,8 +1,11 @@
 #include "strategy/run_device.h"
 
+#include <utility>
+
 #include "base/machine_memory.h"
 #include "io/file.h"
 #include "settings/offload.h"
+#include "strategy/card_products.h"
 #include "strategy/run_card.h"
 
 namespace plimsoll::strategy {
@@ -19,6 +22,16 @@ Bytes device_memory(const settings::MemoryBudget& memory) {
       break;
   }
   return Bytes(0);
+}
+
+Result<std::unique_ptr<runtime::Device>> make_device(devices::DeviceSpec spec, int64_t disk_bytes,
+                                                     runtime::Communicator* communicator) {
+  spec.communicator = communicator;
+  if (disk_bytes > 0) {
+    PLIMSOLL_TRY(io::create_writable_directory(spec.disk_folder));
+    spec.has_queues = true;
+  }
+  return devices::make_device(spec);
 }
 
 }  // namespace
@@ -44,17 +57,30 @@ std::unique_ptr<runtime::Target> make_target(const settings::RunConfig& config, 
   return devices::make_target(device_spec(config, num_threads));
 }
 
+Result<devices::DeviceSpec> device_spec(const settings::RunConfig& config, int num_threads,
+                                        const Prepared& prepared) {
+  devices::DeviceSpec spec = device_spec(config, num_threads);
+  for (const passes::Program& program : prepared.programs.session.programs)
+    spec.programs.push_back(&program.graph);
+  if (spec.kind == devices::DeviceKind::kCuda) {
+    PLIMSOLL_ASSIGN(spec.cuda.products, card_products(config));
+  }
+  return spec;
+}
+
 Result<std::unique_ptr<runtime::Device>> make_device(const settings::RunConfig& config, int num_threads,
                                                      int64_t disk_bytes,
                                                      runtime::Communicator* communicator) {
   PLIMSOLL_TRY(check_card_is_here(config));
-  devices::DeviceSpec spec = device_spec(config, num_threads);
-  spec.communicator = communicator;
-  if (disk_bytes > 0) {
-    PLIMSOLL_TRY(io::create_writable_directory(spec.disk_folder));
-    spec.has_queues = true;
-  }
-  return devices::make_device(spec);
+  return make_device(device_spec(config, num_threads), disk_bytes, communicator);
+}
+
+Result<std::unique_ptr<runtime::Device>> make_device(const settings::RunConfig& config, int num_threads,
+                                                     const Prepared& prepared,
+                                                     runtime::Communicator* communicator) {
+  PLIMSOLL_TRY(check_card_is_here(config));
+  PLIMSOLL_ASSIGN(devices::DeviceSpec spec, device_spec(config, num_threads, prepared));
+  return make_device(std::move(spec), prepared.report.disk_bytes, communicator);
 }
 
 }  // namespace plimsoll::strategy

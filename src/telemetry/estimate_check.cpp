@@ -32,7 +32,9 @@ planner::StepTimes step_times(const training::Trainer& trainer, const OpMedians&
   const strategy::Prepared& prepared = trainer.prepared();
   planner::StepTimes times{.machine = prepared.costs->profile().name,
                            .profile = prepared.profile_identity,
-                           .threads = strategy::num_threads(trainer.config()),
+                           .threads = prepared.costs->profile().memory_bytes > 0
+                                          ? prepared.costs->profile().threads  // a card's have none
+                                          : strategy::num_threads(trainer.config()),
                            .estimated = prepared.report.seconds_estimated};
   const auto& programs = trainer.session().plan().programs;
   const planner::Accumulation accumulation = strategy::accumulation_of(trainer.config(), prepared.split);
@@ -63,7 +65,8 @@ EstimateCheck::EstimateCheck(training::Trainer& trainer) : trainer_(trainer), me
 }
 
 void EstimateCheck::begin_step() {
-  if (watches_) trainer_.session().enable_timing(seconds_.size() >= kCold);
+  // Of the CPU, where nothing of it can fail.
+  if (watches_) (void)trainer_.session().enable_timing(seconds_.size() >= kCold);
 }
 
 std::optional<planner::StepTimes> EstimateCheck::end_step(const training::StepEvent& event) {
@@ -72,7 +75,7 @@ std::optional<planner::StepTimes> EstimateCheck::end_step(const training::StepEv
   seconds_.push_back(event.seconds - event.data_wait_seconds);
   if (seconds_.size() < kSteps) return std::nullopt;
   watches_ = false;
-  trainer_.session().enable_timing(false);
+  (void)trainer_.session().enable_timing(false);
   planner::StepTimes times = step_times(trainer_, medians_);
   times.seconds = median({seconds_.begin() + kCold, seconds_.end()});
   return times;

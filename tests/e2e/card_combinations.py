@@ -86,12 +86,13 @@ def what_of(dice, optimizers):
         settings.append("training.learning_rate=1.0e-4")
     if dice.random() < 0.5:
         settings.append("training.max_grad_norm=0")
-    if dice.random() < 0.2:
+    if dice.random() < 0.2 and "state.weights" not in precision:
         settings.append("training.ema_decay=0.9")
     if name in IMAGES:
         if dice.random() < 0.5:
             settings.append('"data.images.augment=[flip, {color_jitter: {brightness: 0.4}}]"')
-        return name, "images", " ".join(settings), loss, weights
+        batch_norm = 3 if name == "resnet" else 1  # divides by the spread of few images
+        return name, "images", " ".join(settings), batch_norm * loss, batch_norm * weights
     task = "sequence_classification" if dice.random() < 0.2 else "causal_lm"
     if dice.random() < 0.4:
         settings += [f"model.path=base-{name}", "model.init=pretrained", "model.config=null", *map(shlex.quote, lora_of(dice, name))]
@@ -150,7 +151,8 @@ def far_weights(card, cpu, tolerance):
             continue
         a, b = values(card[name][1], dtype), values(data, dtype)
         apart, size = math.sqrt(sum((x - y) ** 2 for x, y in zip(a, b))), math.sqrt(sum(y * y for y in b))
-        if not apart <= tolerance * size + 1e-3 * tolerance * math.sqrt(len(b)):
+        wide = 4 * tolerance if name.endswith("bias") else tolerance  # they begin at zero: all of them is what was learnt
+        if not apart <= wide * size + 1e-3 * tolerance * math.sqrt(len(b)):
             found.append(f"{name} is {apart / max(size, 1e-30):.2g} off")
     return found[:2]
 

@@ -7,12 +7,16 @@
 
 #include <bit>
 #include <cmath>
+#include <filesystem>
 
+#include "planner/cost/known_profiles.h"
 #include "program.h"
 #include "tensors.h"
 
 namespace plimsoll::e2e {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr const char* kData =
     "data: {train: train.txt, eval: eval.txt, sequence_length: 40}\noutput: {dir: out}\n"
@@ -118,6 +122,125 @@ void expect_near(const Tensor& card, const Tensor& cpu, double tolerance, const 
     size += double{b[i]} * double{b[i]};
   }
   EXPECT_LE(std::sqrt(apart), tolerance * std::sqrt(size)) << name;
+}
+
+/// Each op of the step has seconds of the card's clock, which on the fake card are a function of the work.
+TEST(CardTimes, OfOpsAreTheCards) {
+  const Folder folder;
+  folder.write("train.txt", some_text(4'000));
+  folder.write("eval.txt", some_text(300));
+  folder.write("run.yaml", model("llama"));
+  const std::string card = "PLIMSOLL_CUDA_LIBRARIES=" PLIMSOLL_FAKE_CARD;
+  const auto profiled = [&](const std::string& how) {
+    const Outcome outcome = folder.run(
+        "profile run.yaml --json --active 2 runtime.device=cuda "
+        "training.micro_batch_size=1 " +
+            how,
+        card);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.out;
+  };
+  profiled("--output one");
+  const std::string ops = folder.read("one/ops.json");
+  for (const char* op : {"linear", "attention_packed_grad", "adamw_sweep"}) EXPECT_THAT(ops, HasSubstr(op));
+  EXPECT_EQ(numbers(ops, "seconds").size(), numbers(ops, "calls").size());
+  for (const double seconds : numbers(ops, "seconds")) EXPECT_GT(seconds, 0);
+  profiled("--output two runtime.threads=2");
+  EXPECT_EQ(folder.read("two/ops.json"), ops) << "they are the card's, and not the host's";
+  const std::string queues = profiled("--queues --output queues 'memory.offload={optimizer: host}'");
+  EXPECT_THAT(queues, HasSubstr("\"queue\": \"copy_in\""));
+  for (const double seconds : numbers(queues.substr(queues.find("copy_in")), "seconds"))
+    EXPECT_GE(seconds, 0);
+  EXPECT_GT(numbers(queues.substr(queues.find("\"copy_in\"")), "seconds").at(0), 0);
+  const Outcome timings = folder.run("bench step run.yaml --timings --steps 1 runtime.device=cuda", card);
+  EXPECT_EQ(timings.exit_code, 0) << timings.err;
+  EXPECT_THAT(timings.err, HasSubstr("adamw_sweep"));
+}
+
+/// A profile of the fake card, as if it had been calibrated with that version of cuBLASLt.
+void keep_profile(const Folder& folder, const std::string& version) {
+  planner::MachineProfile profile = *planner::find_card("rtx4090");
+  profile.name = "Fake card";
+  profile.rates = "calibrated";
+  profile.instruction_set = "sm_90";
+  std::filesystem::create_directories(folder.path("cache/plimsoll"));
+  folder.write("cache/plimsoll/card-fake-card-cublaslt-" + version + ".v" +
+                   std::to_string(planner::kProfileVersion) + ".json",
+               planner::profile_json(profile));
+}
+
+TEST(CardTimes, RatesOfACalibratedCardAreUsedAndCorrected) {
+  const Folder folder;
+  folder.write("train.txt", some_text(4'000));
+  folder.write("eval.txt", some_text(300));
+  folder.write("run.yaml", model("llama"));
+  const std::string card =
+      std::string("PLIMSOLL_CUDA_LIBRARIES=" PLIMSOLL_FAKE_CARD " XDG_CACHE_HOME=") + folder.path("cache");
+  const auto rates = [&] { return folder.run("plan run.yaml --json runtime.device=cuda", card).out; };
+  keep_profile(folder, "120900");
+  EXPECT_THAT(rates(), HasSubstr("\"rates\": \"unknown\"")) << "of another version";
+  keep_profile(folder, "130000");
+  EXPECT_THAT(rates(), HasSubstr("\"rates\": \"calibrated\""));
+  const Outcome profiled = folder.run("profile run.yaml --active 1 --output out runtime.device=cuda", card);
+  ASSERT_EQ(profiled.exit_code, 0) << profiled.err;
+  EXPECT_THAT(folder.read("out/estimate.json"), HasSubstr("\"machine\": \"Fake card\""));
+  const Outcome corrected = folder.run("calibrate --from out", card);
+  ASSERT_EQ(corrected.exit_code, 0) << corrected.err;
+  EXPECT_THAT(corrected.out, HasSubstr("linear_dw"));
+  EXPECT_EQ(folder.run("calibrate --from out", card).exit_code, 2) << "estimated by the profile before";
+  EXPECT_EQ(folder.run("calibrate --device gpu", card).exit_code, 2);
+}
+
+/// Kernels of the plan's ops are compiled before there is a context, all at once; none while it runs, which
+/// the fake compiler would refuse, and none that the plan has no op for.
+TEST(CardKernels, AreThoseOfThePlan) {
+  const std::pair<std::string, std::string> runs[] = {
+      {model("llama"), ""},
+      {gpt2("0.1"), " training.precision=bf16"},
+      {in_sixteens(), " training.precision=fp8 training.optimizer=muon"}};
+  for (const auto& [run, how] : runs) {
+    const Folder folder;
+    folder.write("train.txt", some_text(4'000));
+    folder.write("eval.txt", some_text(300));
+    folder.write("run.yaml", run);
+    const Outcome outcome =
+        folder.run("train run.yaml runtime.device=cuda" + how,
+                   std::string("PLIMSOLL_FAKE_CUDA=compiles-early PLIMSOLL_CUDA_LIBRARIES=" PLIMSOLL_FAKE_CARD
+                               " XDG_CACHE_HOME=") +
+                       folder.path("cache"));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto images = std::distance(std::filesystem::directory_iterator(folder.path("cache/plimsoll/cuda")),
+                                      std::filesystem::directory_iterator());
+    EXPECT_GT(images, 8);
+    EXPECT_LT(images, 24) << "of more than thirty modules";
+  }
+}
+
+/// Another algorithm has other bits: a run keeps those that it began with, whatever is found later.
+TEST(CardProducts, ThatWereFoundToBeQuickerStayThoseOfTheRun) {
+  const Folder folder;
+  folder.write("train.txt", some_text(4'000));
+  folder.write("eval.txt", some_text(300));
+  folder.write("run.yaml", model("llama"));
+  const std::string card =
+      std::string("PLIMSOLL_CUDA_LIBRARIES=" PLIMSOLL_FAKE_CARD " XDG_CACHE_HOME=") + folder.path("cache");
+  const auto train = [&](const std::string& how) {
+    const Outcome outcome = folder.run("train run.yaml runtime.device=cuda output.save_steps=2 " + how, card);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return folder.read("out/final/model.safetensors");
+  };
+  const std::string favourites = train("");
+  std::filesystem::remove_all(folder.path("out"));
+  const Outcome found = folder.run("calibrate --products run.yaml --json", card);
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("\"event\": \"products\""));
+  EXPECT_GT(number(found.out, "chosen"), 5);
+  const std::string quicker = train("");
+  EXPECT_NE(quicker, favourites);
+  std::filesystem::remove_all(folder.path("out"));
+  train("training.max_steps=2");
+  std::filesystem::remove_all(folder.path("cache"));
+  EXPECT_EQ(train(""), quicker) << "the rest of a run that began with them";
 }
 
 class OnCard : public testing::TestWithParam<Case> {};

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "devices/devices.h"
 #include "io/temporary_folder.h"
 #include "planner/cost/known_profiles.h"
 
@@ -24,6 +25,17 @@ TEST(CopyRates, AreMeasuredEachWayAndBesideKernels) {
   EXPECT_GT(p.copy_in_beside_kernels, 0);
   EXPECT_GT(p.copy_out_beside_kernels, 0);
   EXPECT_TRUE(planner::parse_profile(planner::profile_json(p)));
+}
+
+TEST(CopyRates, OfACardAreByItsOwnClock) {
+  const auto device = devices::make_device({.kind = devices::DeviceKind::kCuda});
+  ASSERT_TRUE(device) << device.error().message();
+  planner::MachineProfile p = *planner::find_card("h100");
+  const Status done = measure_copies(kShort, **device, p, kSilent);
+  ASSERT_TRUE(done) << done.error().message();
+  for (const double rate :
+       {p.copy_in_bandwidth, p.copy_out_bandwidth, p.copy_in_beside_kernels, p.copy_out_beside_kernels})
+    EXPECT_NEAR(rate, 1e10, 1e8) << "what the fake card copies in a second";
 }
 
 TEST(CopyRates, OfADiskLeaveNothingBehind) {

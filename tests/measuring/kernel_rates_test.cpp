@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/process.h"
+#include "devices/devices.h"
+#include "planner/cost/known_profiles.h"
 
 namespace plimsoll::measuring {
 namespace {
@@ -17,6 +19,13 @@ KernelPlan small_plan() {
           .seconds_per_op = 1e-4,
           .spread_bytes = 1 << 16,
           .memory_elements = 1 << 12};
+}
+
+/// Its cache is no larger than what the fake card's threads add in a moment.
+planner::MachineProfile small_card() {
+  planner::MachineProfile card = *planner::find_card("h100");
+  card.cache_bytes = 1 << 16;
+  return card;
 }
 
 TEST(KernelRates, AreAProfileThatPlansCanGoBy) {
@@ -53,6 +62,37 @@ TEST(KernelRates, WhatTimeIsTooShortForKeepsTheBuiltInRates) {
   EXPECT_TRUE(p.points.empty());
   EXPECT_GT(p.product_flops[0], 0);
   EXPECT_TRUE(planner::parse_profile(planner::profile_json(p)));
+}
+
+/// The fake card's clock is a function of the work: what is measured by it is the same each time.
+TEST(KernelRates, OfACardAreByItsOwnClock) {
+  ASSERT_TRUE(devices::cuda_card(0)) << "ctest runs this with a fake card";
+  const auto device = devices::make_device({.kind = devices::DeviceKind::kCuda});
+  ASSERT_TRUE(device) << device.error().message();
+  const planner::MachineProfile start = small_card();
+  const auto once = measure_card_kernels(small_plan(), **device, start, kQuiet);
+  const auto again = measure_card_kernels(small_plan(), **device, start, kQuiet);
+  ASSERT_TRUE(once && again) << once.error().message();
+  ASSERT_EQ(once->points.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_GT(once->points[i].rate, 0);
+    EXPECT_NEAR(once->points[i].rate, again->points[i].rate, 1e-3 * once->points[i].rate);
+  }
+  EXPECT_NEAR(once->memory_bandwidth, again->memory_bandwidth, 1e-3 * once->memory_bandwidth);
+  EXPECT_NE(once->memory_bandwidth, start.memory_bandwidth);
+  EXPECT_GT(once->launch_seconds, 0);
+  EXPECT_TRUE(planner::parse_profile(planner::profile_json(*once)));
+}
+
+TEST(KernelRates, OfACardLeaveOutWhatItHasNoRoomFor) {
+  const auto device = devices::make_device({.kind = devices::DeviceKind::kCuda});
+  ASSERT_TRUE(device) << device.error().message();
+  KernelPlan plan = small_plan();
+  plan.most_bytes = 26'000;  // the product's operands and results take 26,624, the sum's 24,576
+  const auto rates = measure_card_kernels(plan, **device, small_card(), kQuiet);
+  ASSERT_TRUE(rates) << rates.error().message();
+  ASSERT_EQ(rates->points.size(), 1u);
+  EXPECT_EQ(rates->points[0].kind, "add");
 }
 
 }  // namespace

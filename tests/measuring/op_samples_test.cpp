@@ -38,7 +38,7 @@ TEST_P(Samples, EachIsAnOpThatTakesItsOperandsAndACaseOfItsOwn) {
     EXPECT_TRUE(kinds.contains(kind)) << kind;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Samples, testing::Values(calibration_samples, first_samples));
+INSTANTIATE_TEST_SUITE_P(All, Samples, testing::Values(calibration_samples, first_samples, card_samples));
 
 TEST(FirstSamples, TakeLittleMemory) {
   for (const SampleGroup& group : first_samples())

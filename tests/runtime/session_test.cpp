@@ -151,7 +151,7 @@ TEST(UpdateGate, StandsBeforeTheFirstChangeOfAParameterOrAStateOfTheOptimizer) {
     w_at_gate = value("w"), m_at_gate = value("m"), out_at_gate = value("out");
   });
   for (int run = 0; run < 4; ++run) {
-    session.enable_timing(run >= 2);
+    ASSERT_TRUE(session.enable_timing(run >= 2));
     value("w") = 1, value("m") = 2, value("out") = 0;
     ASSERT_TRUE(session.run(run % 2));
     EXPECT_EQ(calls, run + 1);
@@ -160,7 +160,7 @@ TEST(UpdateGate, StandsBeforeTheFirstChangeOfAParameterOrAStateOfTheOptimizer) {
     EXPECT_NE(out_at_gate, 0);  // what comes before the change has been done
     EXPECT_EQ(value(run % 2 == 0 ? "w" : "m"), 3);
   }
-  session.enable_timing(false);
+  ASSERT_TRUE(session.enable_timing(false));
   ASSERT_TRUE(session.run(2));
   EXPECT_EQ(calls, 4);  // a program that changes neither does not wait
   session.set_update_gate(nullptr);
@@ -197,7 +197,7 @@ TEST(SessionTest, ARunOneByOneBeginsBehindAllQueues) {
   ASSERT_TRUE(session.ok());
   fill(**session, "x");
   fill(**session, "w");
-  (*session)->enable_timing(true);
+  ASSERT_TRUE((*session)->enable_timing(true));
   device.start_again();
   ASSERT_TRUE((*session)->run(0));
   EXPECT_EQ(device.at_launch, ir::kNumQueues);

@@ -5,6 +5,8 @@ import sys
 SMALL = ["runtime.device=cuda", "training.precision=bf16"]
 # Each of the program's runs would compile all kernels again, were none kept for the next.
 ON_CARD = {"PLIMSOLL_E2E_DEVICE": "runtime.device=cuda", "PLIMSOLL_E2E_CACHE": "{out}/kernels"}
+# Rates are measured for the run behind them, and not for the other stages.
+PROFILED = {"XDG_CACHE_HOME": "{out}/profiled"}
 # For tests: a card alone is looked at, not the instruction sets of the CPU beside it.
 CARD_ONLY = {"PLIMSOLL_CARD_ONLY": "1"}
 
@@ -81,6 +83,11 @@ STAGES = [
                 {"XDG_CACHE_HOME": "{out}/empty-cache"}),
         Command(["plimsoll", "bench", "step", "bench/step/w2b/run.yaml", *SMALL, "--steps", "1", "--json"],
                 {"XDG_CACHE_HOME": "{out}/empty-cache"})], "steps"),
+    Stage("calibrate", "B", 60, "the card's rates, and what a profiled step takes against its estimate", [
+        Command(["plimsoll", "calibrate", "--device", "cuda"], PROFILED),
+        Command(["plimsoll", "calibrate", "--products", "bench/step/w2b/run.yaml"], PROFILED),
+        Command(["plimsoll", "profile", "bench/step/w2b/run.yaml", *SMALL, "--output", "{out}/profile"], PROFILED),
+        Command(["cat", "{out}/profile/estimate.json"])]),
 ]
 
 

@@ -66,6 +66,7 @@ Result<Driver> find_driver() {
   find(d.stream_query, "cuStreamQuery")(d.event_query, "cuEventQuery");
   find(d.stream_wait, "cuStreamWaitEvent")(d.event_create, "cuEventCreate");
   find(d.event_destroy, "cuEventDestroy_v2")(d.event_record, "cuEventRecord");
+  find(d.event_record_with, "cuEventRecordWithFlags")(d.event_elapsed, "cuEventElapsedTime");
   find(d.event_synchronize, "cuEventSynchronize");
   find(d.capture_begin, "cuStreamBeginCapture_v2")(d.capture_end, "cuStreamEndCapture");
   find(d.graph_instantiate, "cuGraphInstantiateWithFlags")(d.graph_launch, "cuGraphLaunch");
@@ -114,6 +115,7 @@ Result<Blas> find_blas() {
                   "PLIMSOLL_CUDA_LIBRARIES");
   Blas b;
   Lookup find(library);
+  find(b.version, "cublasLtGetVersion");
   find(b.create, "cublasLtCreate")(b.destroy, "cublasLtDestroy");
   find(b.product_create, "cublasLtMatmulDescCreate")(b.product_destroy, "cublasLtMatmulDescDestroy");
   find(b.product_set, "cublasLtMatmulDescSetAttribute")(b.layout_create, "cublasLtMatrixLayoutCreate");
@@ -121,7 +123,8 @@ Result<Blas> find_blas() {
   find(b.preference_create, "cublasLtMatmulPreferenceCreate");
   find(b.preference_destroy, "cublasLtMatmulPreferenceDestroy");
   find(b.preference_set, "cublasLtMatmulPreferenceSetAttribute");
-  find(b.choose, "cublasLtMatmulAlgoGetHeuristic")(b.multiply, "cublasLtMatmul");
+  find(b.choose, "cublasLtMatmulAlgoGetHeuristic")(b.check, "cublasLtMatmulAlgoCheck");
+  find(b.multiply, "cublasLtMatmul");
   if (!find.missing().empty())
     return absent("cuBLASLt has no " + find.missing(), "install one of CUDA 12 or later");
   return b;
@@ -145,14 +148,20 @@ Result<const Compiler*> load_compiler() {
   return pointer_to(found);
 }
 
+Result<const Blas*> load_blas() {
+  static const Result<Blas> found = find_blas();
+  return pointer_to(found);
+}
+
 Result<const Api*> load_api() {
   static const Result<Api> found = []() -> Result<Api> {
     Api api;
     PLIMSOLL_ASSIGN(const Driver* driver, load_driver());
     PLIMSOLL_ASSIGN(const Compiler* compiler, load_compiler());
-    PLIMSOLL_ASSIGN(api.blas, find_blas());
+    PLIMSOLL_ASSIGN(const Blas* blas, load_blas());
     api.driver = *driver;
     api.compiler = *compiler;
+    api.blas = *blas;
     return api;
   }();
   return pointer_to(found);

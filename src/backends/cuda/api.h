@@ -51,8 +51,11 @@ struct Driver {
   int (*event_create)(Handle* event, unsigned flags) = nullptr;
   int (*event_destroy)(Handle event) = nullptr;
   int (*event_record)(Handle event, Handle stream) = nullptr;
+  int (*event_record_with)(Handle event, Handle stream, unsigned flags) = nullptr;
   int (*event_synchronize)(Handle event) = nullptr;
   int (*event_query)(Handle event) = nullptr;  ///< as stream_query
+  /// Of two that were made with timing and have been reached.
+  int (*event_elapsed)(float* milliseconds, Handle from, Handle to) = nullptr;
   int (*capture_begin)(Handle stream, int mode) = nullptr;
   int (*capture_end)(Handle stream, Handle* graph) = nullptr;
   int (*graph_instantiate)(Handle* executable, Handle graph, unsigned long long flags) = nullptr;
@@ -69,10 +72,12 @@ struct Driver {
 };
 inline constexpr int kNotReady = 600;                         // CUDA_ERROR_NOT_READY
 inline constexpr int kComputeMajor = 75, kComputeMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
-inline constexpr int kMaxDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-inline constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
-inline constexpr unsigned kNoTiming = 2;     // CU_EVENT_DISABLE_TIMING
-inline constexpr int kCaptureRelaxed = 2;    // CU_STREAM_CAPTURE_MODE_RELAXED
+inline constexpr int kMaxDynamicShared = 8;     // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+inline constexpr unsigned kNonBlocking = 1;     // CU_STREAM_NON_BLOCKING
+inline constexpr unsigned kNoTiming = 2;        // CU_EVENT_DISABLE_TIMING
+inline constexpr unsigned kWithTiming = 0;      // CU_EVENT_DEFAULT
+inline constexpr unsigned kRecordExternal = 1;  // CU_EVENT_RECORD_EXTERNAL
+inline constexpr int kCaptureRelaxed = 2;       // CU_STREAM_CAPTURE_MODE_RELAXED
 
 /// libnvrtc.so.13 or .12: that of the driver's major version where both are there. Each returns an
 /// nvrtcResult, 0 where all is well.
@@ -95,6 +100,7 @@ struct Compiler {
 
 /// libcublasLt.so.13 or .12, chosen as the compiler. Each returns a cublasStatus_t, 0 where all is well.
 struct Blas {
+  size_t (*version)() = nullptr;  ///< 130100 of 13.1.0
   int (*create)(Handle* handle) = nullptr;
   int (*destroy)(Handle handle) = nullptr;
   int (*product_create)(Handle* product, int compute_type, int scale_type) = nullptr;
@@ -107,6 +113,9 @@ struct Blas {
   int (*preference_set)(Handle preference, int attribute, const void* value, size_t bytes) = nullptr;
   int (*choose)(Handle handle, Handle product, Handle a, Handle b, Handle c, Handle d, Handle preference,
                 int wanted, void* results, int* found) = nullptr;
+  /// `result`: as those of `choose`.
+  int (*check)(Handle handle, Handle product, Handle a, Handle b, Handle c, Handle d, const void* algorithm,
+               void* result) = nullptr;
   int (*multiply)(Handle handle, Handle product, const void* alpha, const void* a, Handle a_layout,
                   const void* b, Handle b_layout, const void* beta, const void* c, Handle c_layout, void* d,
                   Handle d_layout, const void* algorithm, void* workspace, size_t workspace_bytes,
@@ -127,6 +136,8 @@ Result<const Api*> load_api();
 Result<const Driver*> load_driver();
 /// The compiler alone, which needs no card.
 Result<const Compiler*> load_compiler();
+/// cuBLASLt alone.
+Result<const Blas*> load_blas();
 
 /// The names of a library of the toolkit, "libnvrtc.so." with the versions that will do, the best first. A
 /// library works with drivers of its major version and later ones, so that a driver of CUDA 12 (12080) gets

@@ -5,6 +5,8 @@
 
 #include "backends/cuda/cuda_memory.h"
 #include "backends/cuda/kernel.h"
+#include "backends/cuda/product_tuning.h"
+#include "backends/cuda/rehearsal.h"
 #include "base/check.h"
 
 namespace plimsoll::cuda {
@@ -17,71 +19,19 @@ DevicePointer address(const runtime::Location& place) {
   return reinterpret_cast<DevicePointer>(place.memory->address() + place.offset);
 }
 
-Status started(const Driver& driver) {
-  const int error = driver.init(0);
-  if (error == 0) return Ok{};
-  return Error{ErrorCode::kIo, error_text(driver, error), "NVIDIA's driver",
-               "see whether nvidia-smi shows a card, or set runtime.device=cpu"};
-}
-
-Result<int> device_of(const Driver& driver, int ordinal) {
-  PLIMSOLL_TRY(started(driver));
-  int count = 0, device = 0;
-  if (const int error = driver.device_count(&count); error != 0)
-    return Error{ErrorCode::kIo, error_text(driver, error), "counting the cards", "see what nvidia-smi says"};
-  if (ordinal < 0 || ordinal >= count)
-    return Error{
-        ErrorCode::kInvalidArgument,
-        "there is no card " + std::to_string(ordinal) + ", this machine has " + std::to_string(count),
-        "runtime.device", count == 0 ? "set runtime.device=cpu" : "set runtime.device=cuda"};
-  if (const int error = driver.device_get(&device, ordinal); error != 0)
-    return Error{ErrorCode::kIo, error_text(driver, error), "the card " + std::to_string(ordinal),
-                 "see what nvidia-smi says of it"};
-  return device;
-}
-
-Result<CardInfo> describe(const Driver& driver, int device) {
-  CardInfo card;
-  char name[256] = {};
-  int major = 0, minor = 0;
-  size_t bytes = 0;
-  int error = driver.device_name(name, sizeof name - 1, device);
-  if (error == 0) error = driver.device_attribute(&major, kComputeMajor, device);
-  if (error == 0) error = driver.device_attribute(&minor, kComputeMinor, device);
-  if (error == 0) error = driver.device_total_memory(&bytes, device);
-  if (error != 0)
-    return Error{ErrorCode::kIo, error_text(driver, error), "what the card is",
-                 "see what nvidia-smi says of it"};
-  card.name = name;
-  card.capability = 10 * major + minor;
-  card.memory = Bytes(static_cast<int64_t>(bytes));
-  return card;
-}
-
 }  // namespace
-
-Result<CardInfo> card_info(int ordinal) {
-  PLIMSOLL_ASSIGN(const Driver* driver, load_driver());
-  PLIMSOLL_ASSIGN(const int device, device_of(*driver, ordinal));
-  return describe(*driver, device);
-}
-
-int num_cards() {
-  const auto driver = load_driver();
-  int count = 0;
-  return driver && started(**driver) && (*driver)->device_count(&count) == 0 ? count : 0;
-}
 
 /// What was captured, and the host's part of it, which replays come back to.
 class CudaDevice::Graph final : public runtime::CapturedGraph {
  public:
   Graph(const Driver& driver, Handle context, Handle stream, Handle executable,
-        std::deque<HostWork> host_work)
+        std::deque<HostWork> host_work, std::shared_ptr<CapturedTimes> times)
       : driver_(driver),
         context_(context),
         stream_(stream),
         executable_(executable),
-        host_work_(std::move(host_work)) {}
+        host_work_(std::move(host_work)),
+        times_(std::move(times)) {}
   ~Graph() override {
     driver_.context_set(context_);
     driver_.stream_synchronize(stream_);
@@ -90,11 +40,14 @@ class CudaDevice::Graph final : public runtime::CapturedGraph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
   [[nodiscard]] Handle executable() const { return executable_; }
+  /// Null where queues were not logged when it was captured.
+  [[nodiscard]] const std::shared_ptr<CapturedTimes>& times() const { return times_; }
 
  private:
   const Driver& driver_;
   Handle context_, stream_, executable_;
   const std::deque<HostWork> host_work_;  // moved here as a whole: its elements stay where they are
+  const std::shared_ptr<CapturedTimes> times_;
 };
 
 /// What a kernel's work is queued on.
@@ -155,22 +108,25 @@ CudaDevice::CudaDevice(const Api& api, const CardInfo& card, const CudaOptions& 
       modules_(api.driver, api.compiler, card.capability, !options.compiles_within),
       communicator_(options.communicator),
       host_threads_(options.host_threads),
+      timer_(api.driver),
       count_(std::make_shared<DeviceMemoryCount>()) {}
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const CudaOptions& options) {
   PLIMSOLL_ASSIGN(const Api* api, load_api());
   PLIMSOLL_ASSIGN(const int device, device_of(api->driver, options.ordinal));
-  PLIMSOLL_ASSIGN(const CardInfo card, describe(api->driver, device));
+  PLIMSOLL_ASSIGN(const CardInfo card, describe_card(api->driver, device));
   std::unique_ptr<CudaDevice> made(new CudaDevice(*api, card, options));
   made->device_ = device;
-  PLIMSOLL_TRY(made->start());
+  PLIMSOLL_TRY(made->start(options));
   if (options.communicator != nullptr) PLIMSOLL_TRY(made->take_ranks(options));
   return made;
 }
 
-Status CudaDevice::start() {
+Status CudaDevice::start(const CudaOptions& options) {
   // Before there is a context or a thread, because it may be done in a child process.
-  PLIMSOLL_TRY(modules_.find_images());
+  if (!options.compiles_within)
+    PLIMSOLL_TRY(modules_.find_images(
+        options.programs.empty() ? plain_modules() : modules_of(options.programs, card_.capability)));
   PLIMSOLL_TRY(checked(driver_.context_retain(&context_, device_), "making a context"));
   PLIMSOLL_TRY(use_context());
   for (Handle& queue : streams_)
@@ -180,6 +136,10 @@ Status CudaDevice::start() {
     PLIMSOLL_TRY(checked(driver_.event_create(&join, kNoTiming), "making an event"));
   PLIMSOLL_TRY(modules_.load());
   PLIMSOLL_ASSIGN(Products products, Products::create(api_.blas));
+  if (!options.products.empty()) {
+    PLIMSOLL_ASSIGN(const ProductChoices choices, parse_choices(options.products));
+    products.choose(choices);
+  }
   products_.emplace(std::move(products));
   return Ok{};
 }
@@ -193,6 +153,7 @@ CudaDevice::~CudaDevice() {
   products_.reset();
   rank_staging_.reset();
   modules_.unload();
+  (void)timer_.log(false, nullptr);
   for (const Event& event : events_)
     for (const Handle handle : {event.outside, event.within})
       if (handle != nullptr) driver_.event_destroy(handle);
@@ -270,13 +231,43 @@ Status CudaDevice::launch_on_card(const runtime::KernelCall& call, ir::Queue que
   return kernel->run(call, stream);
 }
 
+template <typename Queueing>
+Status CudaDevice::timed(const runtime::QueueWork& work, Queueing&& queueing) {
+  if (!timer_.is_on()) return queueing();
+  QueueTimer::Begun begun;
+  PLIMSOLL_TRY(checked(log_error_, "timing"));
+  PLIMSOLL_TRY(checked(timer_.begin(work, stream(work.queue), capturing_, begun), "timing", work.op));
+  PLIMSOLL_TRY(queueing());
+  return checked(timer_.end(begun, stream(work.queue), capturing_), "timing", work.op);
+}
+
+Result<std::string> CudaDevice::tune_products(std::span<const ir::Graph* const> programs) {
+  PLIMSOLL_TRY(use_context());
+  PLIMSOLL_ASSIGN(const ProductChoices choices,
+                  cuda::tune_products(driver_, api_.blas, *products_, products_of(programs, card_.capability),
+                                      stream(ir::Queue::kCompute)));
+  return choices_text(choices);
+}
+
+void CudaDevice::log_queues(bool on) {
+  log_error_ = driver_.context_set(context_);
+  if (log_error_ == 0) log_error_ = timer_.log(on, stream(ir::Queue::kCompute));
+}
+
+std::vector<runtime::QueueWork> CudaDevice::take_queue_log() {
+  if (!use_context().ok()) return {};
+  return timer_.take();
+}
+
 Status CudaDevice::launch(const runtime::KernelCall& call, ir::Queue queue) {
   if (deferred_ != nullptr) {
     deferred_->exchanges = deferred_->exchanges || call.op->def->traffic != nullptr;
     return defer([this, call, queue] { return launch(call, queue); });
   }
   PLIMSOLL_TRY(use_context());
-  Status status = queue == ir::Queue::kHost ? launch_on_host(call) : launch_on_card(call, queue);
+  Status status = timed({.op = call.op, .queue = queue}, [&] {
+    return queue == ir::Queue::kHost ? launch_on_host(call) : launch_on_card(call, queue);
+  });
   if (status.ok() && synchronous_ && !capturing_)
     status = checked(driver_.stream_synchronize(this->stream(queue)), "", call.op);
   if (status.ok()) return Ok{};
@@ -290,9 +281,11 @@ Status CudaDevice::copy(runtime::Location destination, runtime::Location source,
   if (bytes.count == 0) return Ok{};
   if (deferred_ != nullptr) return defer([=, this] { return copy(destination, source, bytes, queue, op); });
   PLIMSOLL_TRY(use_context());
-  return checked(
-      driver_.copy(address(destination), address(source), static_cast<size_t>(bytes.count), stream(queue)),
-      "copying", op);
+  return timed({.op = op, .queue = queue, .is_copy = true, .bytes = bytes.count}, [&] {
+    return checked(
+        driver_.copy(address(destination), address(source), static_cast<size_t>(bytes.count), stream(queue)),
+        "copying", op);
+  });
 }
 
 Status CudaDevice::fill(runtime::Location destination, Bytes bytes, uint32_t pattern, ir::Queue queue) {
@@ -300,12 +293,14 @@ Status CudaDevice::fill(runtime::Location destination, Bytes bytes, uint32_t pat
   if (deferred_ != nullptr) return defer([=, this] { return fill(destination, bytes, pattern, queue); });
   PLIMSOLL_TRY(use_context());
   std::byte* begin = destination.memory->address() + destination.offset;
-  if (destination.memory->space() != ir::MemorySpace::kHostPageable)
-    return Queued(*this, stream(queue)).fill(begin, bytes.count, pattern);
-  const cpu::Place place{.data = begin, .space = ir::MemorySpace::kHostPageable};
-  // Fills come from several queues, each on its own thread.
-  const auto run = [work = cpu::Work::fill(place, bytes, pattern)] { (void)cpu::run(work, nullptr); };
-  return run_on_host(run, stream(queue), "filling host memory");
+  return timed({.queue = queue, .bytes = bytes.count}, [&] {
+    if (destination.memory->space() != ir::MemorySpace::kHostPageable)
+      return Queued(*this, stream(queue)).fill(begin, bytes.count, pattern);
+    const cpu::Place place{.data = begin, .space = ir::MemorySpace::kHostPageable};
+    // Fills come from several queues, each on its own thread.
+    const auto run = [work = cpu::Work::fill(place, bytes, pattern)] { (void)cpu::run(work, nullptr); };
+    return run_on_host(run, stream(queue), "filling host memory");
+  });
 }
 
 runtime::EventId CudaDevice::make_event() {
@@ -415,11 +410,13 @@ Result<std::unique_ptr<runtime::CapturedGraph>> CudaDevice::end_capture() {
   }
   Handle graph = nullptr, executable = nullptr;
   error = leave_capture(error, &graph);
+  std::shared_ptr<CapturedTimes> times = timer_.take_captured();
   if (error == 0) error = driver_.graph_instantiate(&executable, graph, 0);
   if (graph != nullptr) driver_.graph_destroy(graph);
   PLIMSOLL_TRY(checked(error, "capturing"));
-  return std::unique_ptr<runtime::CapturedGraph>(std::make_unique<Graph>(
-      driver_, context_, stream(ir::Queue::kCompute), executable, std::exchange(captured_, {})));
+  return std::unique_ptr<runtime::CapturedGraph>(
+      std::make_unique<Graph>(driver_, context_, stream(ir::Queue::kCompute), executable,
+                              std::exchange(captured_, {}), std::move(times)));
 }
 
 Status CudaDevice::replay(const runtime::CapturedGraph& graph) {
@@ -429,9 +426,11 @@ Status CudaDevice::replay(const runtime::CapturedGraph& graph) {
     return replay(*deferred->capture().made);
   }
   PLIMSOLL_TRY(use_context());
-  return checked(
-      driver_.graph_launch(static_cast<const Graph&>(graph).executable(), stream(ir::Queue::kCompute)),
-      "replaying");
+  const auto& captured = static_cast<const Graph&>(graph);
+  const Handle compute = stream(ir::Queue::kCompute);
+  if (timer_.is_on() && captured.times() != nullptr)
+    PLIMSOLL_TRY(checked(timer_.before_replay(captured.times(), compute), "replaying"));
+  return checked(driver_.graph_launch(captured.executable(), compute), "replaying");
 }
 
 }  // namespace plimsoll::cuda

@@ -13,31 +13,26 @@
 #include "backends/cpu/thread_pool.h"
 #include "backends/cpu/work.h"
 #include "backends/cuda/api.h"
+#include "backends/cuda/card_info.h"
 #include "backends/cuda/collectives.h"
 #include "backends/cuda/cuda_target.h"
 #include "backends/cuda/deferred_capture.h"
 #include "backends/cuda/module.h"
 #include "backends/cuda/products.h"
+#include "backends/cuda/queue_timer.h"
 #include "runtime/communicator.h"
 #include "runtime/device.h"
 
 namespace plimsoll::cuda {
 
-/// What is known of a card before it is used.
-struct CardInfo {
-  std::string name;    ///< "NVIDIA H100 80GB HBM3"
-  int capability = 0;  ///< 90
-  Bytes memory = {};   ///< all of it, the driver's share included
-};
-/// Errors: kInvalidArgument where there is no such card, with how many there are; kIo without a driver.
-Result<CardInfo> card_info(int ordinal);
-/// 0 without a driver or a card.
-int num_cards();
-
 struct CudaOptions {
   int ordinal = 0;
   Bytes memory = {};     ///< what plans may take; 0: what the card has
   int host_threads = 1;  ///< with which the host's kernels compute
+  /// What will run: modules of their kernels alone are compiled before. Empty: those of all kernels. They
+  /// need not outlive the device's making.
+  std::vector<const ir::Graph*> programs = {};
+  std::string products = {};  ///< what tune_products found, for the products that it names; empty: nothing
   bool compiles_within =
       false;  ///< no cache: a module is compiled in this process when it is needed, for tests
   /// Of the ranks of the run; outlives the device. Null: there are no other ranks.
@@ -57,9 +52,14 @@ struct DeviceMemoryCount;
 
 class CudaDevice final : public runtime::Device {
  public:
-  /// Errors: kIo where driver, compiler or cuBLASLt are not there, or refuse; kInvalidArgument as card_info.
+  /// Errors: kIo where driver, compiler or cuBLASLt are not there, or refuse; kInvalidArgument as card_info;
+  /// kBadData where options.products is damaged.
   static Result<std::unique_ptr<CudaDevice>> create(const CudaOptions& options);
   ~CudaDevice() override;
+
+  /// Times cuBLASLt's algorithms for the products of these programs (product_tuning.h), before anything else
+  /// runs. Errors: of the driver.
+  Result<std::string> tune_products(std::span<const ir::Graph* const> programs);
 
   [[nodiscard]] const runtime::Target& target() const override { return target_; }
   Result<std::unique_ptr<runtime::Memory>> allocate(ir::MemorySpace space, Bytes bytes) override;
@@ -69,6 +69,11 @@ class CudaDevice final : public runtime::Device {
   Status copy(runtime::Location destination, runtime::Location source, Bytes bytes, ir::Queue queue,
               const ir::Op* op = nullptr) override;
   Status fill(runtime::Location destination, Bytes bytes, uint32_t pattern, ir::Queue queue) override;
+
+  [[nodiscard]] bool has_queue_log() const override { return true; }
+  [[nodiscard]] bool logs_what_it_captures() const override { return true; }
+  void log_queues(bool on) override;
+  std::vector<runtime::QueueWork> take_queue_log() override;
 
   runtime::EventId make_event() override;
   Status record(runtime::EventId event, ir::Queue queue) override;
@@ -101,12 +106,15 @@ class CudaDevice final : public runtime::Device {
                      const ir::Op* op = nullptr);
   Status launch_on_host(const runtime::KernelCall& call);
   Status launch_on_card(const runtime::KernelCall& call, ir::Queue queue);
-  Status start();
   Status take_ranks(const CudaOptions& options);
   Status defer(std::function<Status()> call);
   Status capture_deferred(DeferredCapture& capture);
   Status connect_for(DeferredCapture& capture);
   Status wait_for(int (*finish)(Handle), int (*query)(Handle), Handle handle, std::string_view what);
+  Status start(const CudaOptions& options);
+  /// Queues it, between two events where queues are logged.
+  template <typename Queueing>
+  Status timed(const runtime::QueueWork& work, Queueing&& queueing);
   Status checked(int error, std::string_view what, const ir::Op* op = nullptr) const;
   Status use_context() const;
   [[nodiscard]] Status exchanged() const;
@@ -120,6 +128,7 @@ class CudaDevice final : public runtime::Device {
   CudaTarget target_;
   int device_ = 0;
   bool synchronous_ = false;
+  int log_error_ = 0;  ///< with which the driver refused the log
   Handle context_ = nullptr;
   std::array<Handle, ir::kNumQueues> streams_{};
   Modules modules_;
@@ -136,7 +145,8 @@ class CudaDevice final : public runtime::Device {
   std::vector<std::weak_ptr<DeferredCapture>> all_deferred_;
   int host_threads_;
   std::unique_ptr<cpu::ThreadPool>
-      host_pool_;          ///< made when it is needed: without threads a child may compile
+      host_pool_;  ///< made when it is needed: without threads a child may compile
+  QueueTimer timer_;
   Handle fork_ = nullptr;  ///< by which queues join a capture and its end
   std::array<Handle, ir::kNumQueues> joins_{};
   bool capturing_ = false;

@@ -162,13 +162,12 @@ Result<std::vector<std::string>> compile_all(const Compiler& compiler, std::span
   return all;
 }
 
-/// The modules that read the first of the macros, with all of them; without macros all modules.
+/// The modules that read the first of the macros, with all of them.
 std::vector<ModuleId> family(const std::string& defines) {
   const std::string macro = defines.substr(0, defines.find('='));
   std::vector<ModuleId> ids;
   for (std::string& name : module_names())
-    if (macro.empty() || module_source(name).find(macro) != std::string::npos)
-      ids.push_back({std::move(name), defines});
+    if (module_source(name).find(macro) != std::string::npos) ids.push_back({std::move(name), defines});
   return ids;
 }
 
@@ -227,6 +226,12 @@ Result<std::vector<std::string>> load_images(const Compiler& compiler, std::span
   return images;
 }
 
+std::vector<ModuleId> plain_modules() {
+  std::vector<ModuleId> ids;
+  for (std::string& name : module_names()) ids.push_back({std::move(name), ""});
+  return ids;
+}
+
 Modules::Modules(const Driver& driver, const Compiler& compiler, int capability, bool is_cached)
     : driver_(driver), compiler_(compiler), capability_(capability), is_cached_(is_cached) {}
 
@@ -235,8 +240,6 @@ void Modules::unload() {
   for (const auto& [id, module] : modules_) driver_.module_unload(module);
   modules_.clear();
 }
-
-Status Modules::find_images() { return is_cached_ ? find_images(family("")) : Status(Ok{}); }
 
 Status Modules::find_images(std::span<const ModuleId> ids) {
   std::vector<std::string> images;

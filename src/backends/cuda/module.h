@@ -34,17 +34,20 @@ Result<std::string> compile_module(const Compiler& compiler, const ModuleId& id,
 Result<std::vector<std::string>> load_images(const Compiler& compiler, std::span<const ModuleId> ids,
                                              int capability);
 
+/// All modules, without macros.
+std::vector<ModuleId> plain_modules();
+
 /// The modules of a context, and their functions.
 class Modules {
  public:
-  /// `is_cached`: images come by load_images, and modules without macros at once; otherwise each is compiled
-  /// in this process when it is first asked for.
+  /// `is_cached`: images come by load_images; otherwise each is compiled in this process when it is first
+  /// asked for.
   Modules(const Driver& driver, const Compiler& compiler, int capability, bool is_cached);
   Modules(const Modules&) = delete;
   Modules& operator=(const Modules&) = delete;
 
-  /// Finds or compiles the images of all modules without macros. Needs no context. Errors: as load_images.
-  Status find_images();
+  /// Finds or compiles the images of these. Needs no context. Errors: as load_images.
+  Status find_images(std::span<const ModuleId> ids);
   /// Loads what find_images found. The context is current. Errors: kIo of the driver.
   Status load();
   /// All of them. The context is current.
@@ -67,7 +70,6 @@ class Modules {
     bool operator()(const KeyView& a, const KeyView& b) const { return a < b; }
   };
   Result<Handle> module(const ModuleId& id);
-  Status find_images(std::span<const ModuleId> ids);
   Status load(const ModuleId& id, const std::string& image);
 
   const Driver& driver_;

@@ -1,5 +1,7 @@
 #include "backends/cuda/products.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -112,8 +114,31 @@ Products::Form Products::form_of(const Product& p) {
           .alignments = {alignment(p.a), alignment(p.b), alignment(p.d)}};
 }
 
-/// Describes it and asks for an algorithm. 0, or cuBLASLt's number; -1: it proposes none.
 int Products::plan(const Form& form, Planned& out) const {
+  if (const int error = describe(form, out); error != 0) return error;
+  const auto chosen = choices_.by_form.find(text_of(form));
+  if (chosen != choices_.by_form.end() && check(form, chosen->second, out) == 0) return 0;
+  int found = 0;
+  const int error = blas_->choose(handle_, out.product.handle, out.b.handle, out.a.handle, out.d.handle,
+                                  out.d.handle, out.preference.handle, 1, &out.choice, &found);
+  if (error == 0 && found == 0) return -1;
+  return error != 0 ? error : out.choice.state;  // of what it proposes it may say that it cannot do it
+}
+
+int Products::check(const Form& form, const Algorithm& algorithm, Planned& out) const {
+  Planned::Choice choice{};
+  const int error = blas_->check(handle_, out.product.handle, out.b.handle, out.a.handle, out.d.handle,
+                                 out.d.handle, algorithm.data(), &choice);
+  if (error != 0 || choice.state != 0) return error != 0 ? error : choice.state;
+  const size_t room = form.has_workspace ? static_cast<size_t>(kProductWorkspace) : 0;
+  if (choice.workspace_bytes > room) return -1;
+  std::ranges::copy(algorithm, choice.algorithm);
+  out.choice = choice;
+  return 0;
+}
+
+/// Describes it, and what an algorithm is held to.
+int Products::describe(const Form& form, Planned& out) const {
   const Blas& blas = *blas_;
   const auto [m, n, k, lda, ldb, ldd] = form.sizes;
   out.product.destroy = blas.product_destroy;
@@ -162,13 +187,7 @@ int Products::plan(const Form& form, Planned& out) const {
   const auto [of_a, of_b, of_d] = form.alignments;
   const uint32_t alignments[] = {of_b, of_a, of_d, of_d};
   for (size_t i = 0; i < 4; ++i) prefer(kAlignments[i], alignments[i]);
-  int found = 0;
-  then([&] {
-    return blas.choose(handle_, out.product.handle, out.b.handle, out.a.handle, out.d.handle, out.d.handle,
-                       out.preference.handle, 1, &out.choice, &found);
-  });
-  if (error == 0 && found == 0) return -1;
-  return error != 0 ? error : out.choice.state;  // of what it proposes it may say that it cannot do it
+  return error;
 }
 
 Result<Products> Products::create(const Blas& blas) {
@@ -184,6 +203,7 @@ Products::Products(const Blas& blas, Handle handle) : blas_(&blas), handle_(hand
 Products::Products(Products&& other) noexcept
     : blas_(other.blas_),
       handle_(std::exchange(other.handle_, nullptr)),
+      choices_(std::move(other.choices_)),
       planned_(std::move(other.planned_)) {}
 
 Products::~Products() {
@@ -202,6 +222,43 @@ Products::Planned& Products::planned(const Product& p) {
 }
 
 bool Products::multiplies(const Product& product) { return planned(product).error == 0; }
+
+void Products::choose(const ProductChoices& choices) {
+  if (choices.library_version == static_cast<int64_t>(blas_->version())) choices_ = choices;
+}
+
+std::string Products::text_of(const Form& form) {
+  std::string text;
+  const auto add = [&](auto number) { text += (text.empty() ? "" : " ") + std::to_string(number); };
+  for (const int type : form.types) add(type);
+  for (const int32_t mode : form.scale_modes) add(mode);
+  for (const int64_t size : form.sizes) add(size);
+  for (const bool flag :
+       {form.a_transposed, form.b_transposed, form.tf32, form.has_bias, form.has_factor, form.has_workspace})
+    add(int{flag});
+  for (const uint32_t bytes : form.alignments) add(bytes);
+  return text;
+}
+
+std::string Products::form_text(const Product& product) { return text_of(form_of(product)); }
+
+std::vector<Algorithm> Products::proposals(const Product& product, int most) {
+  const Planned& form = planned(product);
+  std::vector<Planned::Choice> choices(static_cast<size_t>(most));
+  int found = 0;
+  if (form.error == 0)
+    (void)blas_->choose(handle_, form.product.handle, form.b.handle, form.a.handle, form.d.handle,
+                        form.d.handle, form.preference.handle, most, choices.data(), &found);
+  std::vector<Algorithm> algorithms;
+  for (const Planned::Choice& choice : std::span(choices).first(static_cast<size_t>(found)))
+    if (choice.state == 0) algorithms.push_back(std::to_array(choice.algorithm));
+  return algorithms;
+}
+
+bool Products::take(const Product& product, const Algorithm& algorithm) {
+  Planned& form = planned(product);
+  return form.error == 0 && check(form_of(product), algorithm, form) == 0;
+}
 
 Status Products::multiply(const Product& p, Handle stream) {
   PLIMSOLL_CHECK(p.bias == nullptr || (!p.adds && alignment(p.bias) == kMostAlignment), "bias of a product");

@@ -120,11 +120,11 @@ Status bench_step(const StepArguments& arguments, const Environment& environment
   Console console(arguments.run.json);
   telemetry::Events events(console);
   events.plan(prepared.report, telemetry::PlanDetail::kShort);
-  PLIMSOLL_ASSIGN(const auto device, strategy::make_device(config, threads, prepared.report.disk_bytes));
+  PLIMSOLL_ASSIGN(const auto device, strategy::make_device(config, threads, prepared));
   PLIMSOLL_ASSIGN(const auto trainer,
                   training::Trainer::create(config, std::move(prepared), *device, {.synthetic_data = true}));
   const planner::PlanReport& report = trainer->prepared().report;
-  trainer->session().enable_timing(arguments.timings);
+  PLIMSOLL_TRY(trainer->session().enable_timing(arguments.timings));
   telemetry::RunRecord record(environment.process_start_seconds);
   if (arguments.interactive) {
     PLIMSOLL_TRY(bench_interactively(*trainer, record));

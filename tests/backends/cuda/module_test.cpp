@@ -104,7 +104,7 @@ class ModulesTest : public ::testing::Test {
 
 TEST_F(ModulesTest, FindsAFunctionOnce) {
   Modules modules(driver_, compiler_, 80, true);
-  ASSERT_TRUE(modules.find_images());
+  ASSERT_TRUE(modules.find_images(plain_modules()));
   ASSERT_TRUE(modules.load());
   EXPECT_EQ(num_cached(), module_names().size());
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(modules.function("norm/norm", "", "norm_rows", 0));

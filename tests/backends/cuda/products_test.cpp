@@ -13,6 +13,8 @@ namespace {
 
 int state = 0, proposed = 1, multiplied = 0, asked = 0;
 std::pair<const void*, const void*> factors;
+constexpr uint64_t kKnown = 77;
+uint64_t taken = 0;                       // the first word of the algorithm of the last product
 std::map<int, const void*> set_pointers;  // attributes of a product that are addresses
 
 /// A library that proposes an algorithm in the given state.
@@ -39,9 +41,20 @@ Blas blas() {
     ++asked;
     return *found = proposed, 0;
   };
+  b.version = [] { return size_t{130000}; };
+  b.check = [](Handle, Handle, Handle, Handle, Handle, Handle, const void* algorithm, void* result) {
+    uint64_t first = 0;
+    std::memcpy(&first, algorithm, sizeof first);
+    const int refused = first == kKnown ? 0 : 15;
+    std::memset(result, 0, 96);
+    std::memcpy(static_cast<char*>(result) + 72, &refused, sizeof refused);
+    return 0;
+  };
   b.multiply = [](Handle, Handle, const void* alpha, const void*, Handle, const void*, Handle,
-                  const void* beta, const void*, Handle, void*, Handle, const void*, void*, size_t, Handle) {
+                  const void* beta, const void*, Handle, void*, Handle, const void* algorithm, void*, size_t,
+                  Handle) {
     factors = {alpha, beta};
+    std::memcpy(&taken, algorithm, sizeof taken);
     return ++multiplied, 0;
   };
   return b;
@@ -108,6 +121,23 @@ TEST(Products, PointAtScalesAndFactors) {
   product.factor = reinterpret_cast<const float*>(at + 128);
   EXPECT_TRUE(products->multiply(product, nullptr));
   EXPECT_EQ(factors, (std::pair<const void*, const void*>(at + 128, at + 132)));
+}
+
+TEST(Products, TakeTheAlgorithmsThatWereChosenForTheLibrary) {
+  const Blas library = blas();
+  const Product product{.m = 7, .n = 3, .k = 4}, other{.m = 8, .n = 3, .k = 4}, third{.m = 9, .n = 3, .k = 4};
+  for (const int64_t version : {130000, 130100}) {
+    auto products = Products::create(library);
+    ASSERT_TRUE(products);
+    products->choose(
+        {version, {{Products::form_text(product), {kKnown}}, {Products::form_text(other), {kKnown + 1}}}});
+    EXPECT_TRUE(products->multiply(product, nullptr));
+    EXPECT_EQ(taken, version == 130000 ? kKnown : 0) << "of another version the library's favourite";
+    EXPECT_TRUE(products->multiply(other, nullptr));
+    EXPECT_EQ(taken, 0U) << "what the library does not take";
+    EXPECT_TRUE(products->multiply(third, nullptr));
+    EXPECT_EQ(taken, 0U) << "of another form";
+  }
 }
 
 TEST(Products, SayWhetherThereIsAnAlgorithm) {

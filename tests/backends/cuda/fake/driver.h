@@ -19,6 +19,7 @@ enum {
   kOutOfMemory = 2,
   kNoDevice = 100,
   kInvalidContext = 201,
+  kInvalidHandle = 400,
   kNotFound = 500,
   kNotReady = 600,
   kLaunchFailed = 719,
@@ -40,8 +41,11 @@ bool has_context();
 /// Whether `bytes` from `at` on are device or pinned memory.
 bool is_reached(DevicePointer at, size_t bytes);
 
-/// Queues work on a stream, or makes it a node of the graph that the stream is captured into.
-int queue(Handle stream, std::function<void()> work);
+/// Queues work on a stream, or makes it a node of the graph that the stream is captured into. It takes
+/// `seconds` of the card's clock, which tells nothing but what work of how many bytes and threads was queued.
+int queue(Handle stream, double seconds, std::function<void()> work);
+/// What each piece of work takes besides.
+inline constexpr double kQueueing = 1e-6;
 /// Runs all that is queued anywhere.
 void finish_all();
 /// What a kernel broke; the context is lost from then on. Empty: nothing.
@@ -52,6 +56,6 @@ int lost();
 }  // namespace fake
 
 /// For cuBLASLt, which queues its products: fake::queue.
-extern "C" int plimsollFakeQueue(plimsoll::cuda::Handle stream, std::function<void()>* work);
+extern "C" int plimsollFakeQueue(plimsoll::cuda::Handle stream, double seconds, std::function<void()>* work);
 /// The card's, 90 or what PLIMSOLL_FAKE_CAPABILITY says.
 extern "C" int plimsollFakeCapability();

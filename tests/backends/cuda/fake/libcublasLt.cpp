@@ -1,10 +1,12 @@
 // cuBLASLt for tests: products as its documents define them, on the fake driver's streams. It refuses what
 // they refuse - shapes that do not fit, types that do not go together, less workspace than was agreed,
 // addresses that are aligned to less - and leaves no numbers in the workspace that it was given.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
 
 #include "driver.h"
 #include "narrow_product.h"
@@ -35,12 +37,16 @@ struct Preference {
   uint32_t alignments[4] = {256, 256, 256, 256};  // of a, b, c, d
 };
 
-/// cublasLtMatmulAlgo_t, which is the library's: the problem that it was chosen for.
+/// cublasLtMatmulAlgo_t, which is the library's: the problem that it was chosen for, and which one it is.
 struct Algorithm {
   uint64_t problem, workspace;
   uint32_t alignments[4];
-  uint64_t rest[4];
+  uint64_t variant;
+  uint64_t rest[3];
 };
+/// What an algorithm takes of the time of the first. The second sums in another order.
+constexpr double kTimes[] = {1, 0.6, 1.2};
+constexpr uint64_t kBackwards = 1;
 static_assert(sizeof(Algorithm) == 64);
 /// cublasLtMatmulHeuristicResult_t.
 struct Choice {
@@ -195,7 +201,7 @@ int cublasLtMatmulPreferenceSetAttribute(Handle handle, int attribute, const voi
   }
 }
 
-/// One algorithm, which takes a workspace where one is allowed and the sums may be joined out of it.
+/// Algorithms, which take a workspace where one is allowed and the sums may be joined out of it.
 int cublasLtMatmulAlgoGetHeuristic(Handle, Handle description, Handle a, Handle b, Handle c, Handle d,
                                    Handle wishes, int wanted, void* results, int* found) {
   const MatrixProduct p = product_of(description, a, b, c, d);
@@ -211,8 +217,26 @@ int cublasLtMatmulAlgoGetHeuristic(Handle, Handle description, Handle a, Handle 
   if ((preference.schemes & (kInPlace | kOrdered)) != 0 && partial <= preference.workspace)
     choice.workspace = choice.algorithm.workspace = partial;
   std::memcpy(choice.algorithm.alignments, preference.alignments, sizeof preference.alignments);
-  std::memcpy(results, &choice, sizeof choice);
-  return *found = 1, kSuccess;
+  for (const int most = std::min<int>(wanted, std::size(kTimes)); *found < most; ++*found) {
+    choice.algorithm.variant = static_cast<uint64_t>(*found);
+    std::memcpy(static_cast<Choice*>(results) + *found, &choice, sizeof choice);
+  }
+  return kSuccess;
+}
+
+/// Whether the algorithm is one of that problem.
+int cublasLtMatmulAlgoCheck(Handle, Handle description, Handle a, Handle b, Handle c, Handle d,
+                            const void* chosen, void* result) {
+  const MatrixProduct p = product_of(description, a, b, c, d);
+  Choice choice{};
+  std::memcpy(&choice.algorithm, chosen, sizeof choice.algorithm);
+  const Algorithm& algorithm = choice.algorithm;
+  if (const int error = check(p, *static_cast<Description*>(description), algorithm.alignments);
+      error != kSuccess)
+    return error;
+  if (algorithm.problem != number_of(p) || algorithm.variant >= std::size(kTimes)) return kNotSupported;
+  choice.workspace = algorithm.workspace;
+  return std::memcpy(result, &choice, sizeof choice), kSuccess;
 }
 
 int cublasLtMatmul(Handle, Handle description, const void* alpha, const void* a, Handle a_layout,
@@ -227,6 +251,8 @@ int cublasLtMatmul(Handle, Handle description, const void* alpha, const void* a,
       error != kSuccess)
     return error;
   if (algorithm.problem != number_of(p) || algorithm.workspace > workspace_bytes) return kInvalidValue;
+  if (algorithm.variant >= std::size(kTimes)) return kInvalidValue;
+  p.sums_backwards = algorithm.variant == kBackwards;
   if (algorithm.workspace > 0 && (workspace == nullptr || !is_aligned(workspace, kWorkspaceAlignment)))
     return kInvalidValue;
   const void* addresses[] = {a, b, c, d};
@@ -248,7 +274,10 @@ int cublasLtMatmul(Handle, Handle description, const void* alpha, const void* a,
     if (algorithm.workspace > 0) std::memset(workspace, 0xff, algorithm.workspace);
     fake::multiply(p);
   };
-  return plimsollFakeQueue(stream, &work) == 0 ? kSuccess : kExecutionFailed;
+  const double depth = static_cast<double>(p.a_transposed ? p.a.rows : p.a.columns);
+  const double sums = depth * static_cast<double>(p.d.rows) * static_cast<double>(p.d.columns);
+  const double seconds = kTimes[algorithm.variant] * (1e-6 + 2e-13 * sums);
+  return plimsollFakeQueue(stream, seconds, &work) == 0 ? kSuccess : kExecutionFailed;
 }
 
 /// How many products of operands in FP8 and FP4 have run.

@@ -164,6 +164,7 @@ int cuDeviceTotalMem_v2(size_t* bytes, int) {
 }
 int cuDevicePrimaryCtxRetain(Handle* made, int) {
   if (refused()) return kRefused;
+  setenv("PLIMSOLL_FAKE_CONTEXT", "1", 1);
   return *made = &context, kOk;
 }
 int cuDevicePrimaryCtxRelease_v2(int) {

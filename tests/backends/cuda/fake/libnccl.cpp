@@ -129,7 +129,7 @@ int queue(Communicator* c, const Post& post, Handle stream) {
     for (const Part& part : parts)
       if (part.bytes > 0 && !fake::is_reached(part.address, part.bytes)) return kInvalidArgument;
   std::function<void()> work = [c, post] { exchange(*c, post); };
-  return plimsollFakeQueue(stream, &work) == 0 ? kOk : kSystem;
+  return plimsollFakeQueue(stream, 0, &work) == 0 ? kOk : kSystem;
 }
 
 Part part(const void* data, size_t bytes) { return {reinterpret_cast<uint64_t>(data), bytes}; }

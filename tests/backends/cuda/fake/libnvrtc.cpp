@@ -1,5 +1,5 @@
 // A runtime compiler for tests: the image that it makes for the fake driver is the text itself.
-// PLIMSOLL_FAKE_CUDA=broken: it finds an error.
+// PLIMSOLL_FAKE_CUDA=broken: it finds an error; compiles-early: in a process that has a context.
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -13,7 +13,9 @@ namespace {
 constexpr char kLog[] = "plimsoll.cu(1): error: as asked";
 bool broken() {
   const char* text = std::getenv("PLIMSOLL_FAKE_CUDA");
-  return text != nullptr && std::strcmp(text, "broken") == 0;
+  if (text == nullptr) return false;
+  const bool is_late = std::getenv("PLIMSOLL_FAKE_CONTEXT") != nullptr;  // which the driver sets
+  return std::strcmp(text, "broken") == 0 || (is_late && std::strcmp(text, "compiles-early") == 0);
 }
 std::string& image(Handle program) { return *static_cast<std::string*>(program); }
 }  // namespace

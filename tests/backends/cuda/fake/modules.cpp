@@ -101,7 +101,8 @@ int cuLaunchKernel(Handle handle, unsigned grid_x, unsigned grid_y, unsigned gri
   if (!is_extent(grid, block, kernel) || shared_bytes > function.allowed) return kInvalid;
   const auto arguments = std::make_shared<const Arguments>(kernel, given);
   if (arguments->bytes() > kMostArguments) return kInvalid;
-  return queue(stream, [=, &kernel] {
+  const double threads = double{1} * grid_x * grid_y * grid_z * block_x * block_y * block_z;
+  return queue(stream, 1e-9 * threads, [=, &kernel] {
     if (!loss().empty()) return;
     loss() = twin::run_grid(kernel, grid, block, shared_bytes, arguments->pointers().data());
   });

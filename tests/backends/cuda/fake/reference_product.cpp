@@ -81,10 +81,11 @@ void scale(Numbers& numbers, const Scales& scales, int64_t rows, int64_t columns
 }
 
 /// sums[m][n], k by k.
-Numbers sums(const Numbers& a, const Numbers& b, size_t m, size_t n, size_t k) {
+Numbers sums(const Numbers& a, const Numbers& b, size_t m, size_t n, size_t k, bool backwards) {
   Numbers all(m * n);
   for (size_t i = 0; i < m; ++i)
-    for (size_t l = 0; l < k; ++l) {
+    for (size_t step = 0; step < k; ++step) {
+      const size_t l = backwards ? k - 1 - step : step;
       const float x = a[i * k + l];
       for (size_t j = 0; j < n; ++j) all[i * n + j] += x * b[l * n + j];
     }
@@ -100,7 +101,7 @@ void multiply(const MatrixProduct& p, int32_t batch) {
     scale(a, p.a_scales, static_cast<int64_t>(m), static_cast<int64_t>(k), true);
     scale(b, p.b_scales, static_cast<int64_t>(k), static_cast<int64_t>(n), false);
   }
-  const auto all = sums(a, b, m, n, k);
+  const auto all = sums(a, b, m, n, k, p.sums_backwards);
   const int64_t c0 = batch * p.c.batch_stride, d0 = batch * p.d.batch_stride;
   for (size_t j = 0; j < n; ++j)
     for (size_t i = 0; i < m; ++i) {

@@ -33,6 +33,7 @@ struct MatrixProduct {
   Matrix a, b, c, d;
   Scales a_scales, b_scales;
   bool a_transposed = false, b_transposed = false, rounds_to_tf32 = false;
+  bool sums_backwards = false;  ///< from the last element on
   uint32_t epilogue = kPlain;
   int bias_type = kF32;
   void* bias = nullptr;

@@ -1,6 +1,8 @@
 // Streams, events, captures and graphs of the fake driver. Work runs when somebody waits for it, or earlier:
 // streams go on in an order that is drawn, and the nodes of a graph in any order that their dependencies
-// leave (PLIMSOLL_FAKE_CUDA_SEED draws another). What is ordered by luck alone on a card shows here.
+// leave (PLIMSOLL_FAKE_CUDA_SEED draws another). What is ordered by luck alone on a card shows here. The
+// card's clock, which events read, is no real one: each piece of work begins when what it waits for has ended
+// and takes what its size says, so that streams run beside each other and no order of the host's shows.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +18,8 @@
 namespace fake {
 namespace {
 
-using Work = std::function<void()>;
+/// Does it, begun at that second of the card's clock; when it ends.
+using Work = std::function<double(double start)>;
 
 struct Node {
   Work work;
@@ -42,6 +45,8 @@ struct Item {
 struct Line {
   std::deque<Item> items;
   size_t queued = 0, done = 0;
+  std::vector<double> ends = {};  // of what is done, by the card's clock
+  [[nodiscard]] double end(size_t count) const { return count == 0 ? 0 : ends[count - 1]; }
 };
 struct Stream {
   std::shared_ptr<Line> line = std::make_shared<Line>();
@@ -59,7 +64,9 @@ struct Event {
   Stream* stream = nullptr;
   std::vector<size_t> ends;
   size_t steps = 0;
+  std::shared_ptr<double> time = nullptr;  // of a timed one: below 0 until it was reached
 };
+constexpr double kNever = -1;
 
 std::vector<std::shared_ptr<Line>> lines;  // with items
 
@@ -79,7 +86,8 @@ bool step() {
   Line& line = *able[twin::drawn(static_cast<unsigned>(able.size()))];
   const Item item = std::move(line.items.front());
   line.items.pop_front();
-  if (item.work) item.work();
+  const double start = line.end(line.done);
+  line.ends.push_back(item.work ? item.work(start) : std::max(start, item.other->end(item.count)));
   ++line.done;
   return true;
 }
@@ -108,7 +116,9 @@ size_t add_node(Stream& stream, Work work) {
   return nodes.size() - 1;
 }
 
-void run(const Graph& graph) {
+double run(const Graph& graph, double start) {
+  std::vector<double> starts(graph.nodes.size(), start);
+  double last = start;
   std::vector<size_t> waits(graph.nodes.size()), able;
   std::vector<std::vector<size_t>> next(graph.nodes.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -120,10 +130,22 @@ void run(const Graph& graph) {
     std::swap(able[twin::drawn(static_cast<unsigned>(able.size()))], able.back());
     const size_t n = able.back();
     able.pop_back();
-    graph.nodes[n].work();
-    for (const size_t after : next[n])
+    const double end = graph.nodes[n].work(starts[n]);
+    last = std::max(last, end);
+    for (const size_t after : next[n]) {
+      starts[after] = std::max(starts[after], end);
       if (--waits[after] == 0) able.push_back(after);
+    }
   }
+  return last;
+}
+
+/// Writes down when the event was reached, in memory that outlives the event.
+Work stamp(const Event& event) {
+  return [time = event.time](double start) {
+    if (time != nullptr) *time = start;
+    return start;
+  };
 }
 
 /// The stream's next comes behind the event's, too; it belongs to that capture from now on.
@@ -149,7 +171,9 @@ std::string& loss() {
 }
 int lost() { return loss().empty() ? kOk : kLaunchFailed; }
 
-int queue(Handle handle, Work work) {
+namespace {
+
+int queue_work(Handle handle, Work work) {
   const std::lock_guard lock(turn());
   if (!has_context()) return kInvalidContext;
   if (lost() != kOk) return lost();
@@ -159,6 +183,15 @@ int queue(Handle handle, Work work) {
   else
     push(stream.line, {std::move(work)});
   return kOk;
+}
+
+}  // namespace
+
+int queue(Handle stream, double seconds, std::function<void()> work) {
+  return queue_work(stream, [seconds, work = std::move(work)](double start) {
+    work();
+    return start + kQueueing + seconds;
+  });
 }
 
 void finish_all() {
@@ -172,28 +205,30 @@ using namespace fake;
 
 extern "C" {
 
-int plimsollFakeQueue(Handle stream, std::function<void()>* work) { return queue(stream, *work); }
+int plimsollFakeQueue(Handle stream, double seconds, std::function<void()>* work) {
+  return queue(stream, seconds, *work);
+}
 
 int cuMemcpyAsync(DevicePointer to, DevicePointer from, size_t bytes, Handle stream) {
   if (refused()) return kRefused;
-  return queue(stream,
+  return queue(stream, 1e-10 * static_cast<double>(bytes),
                [=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); });
 }
 int cuMemsetD8Async(DevicePointer to, unsigned char value, size_t count, Handle stream) {
   if (refused()) return kRefused;
   if (!is_reached(to, count)) return kInvalid;
-  return queue(stream, [=] { std::memset(reinterpret_cast<void*>(to), value, count); });
+  return queue(stream, 0, [=] { std::memset(reinterpret_cast<void*>(to), value, count); });
 }
 int cuMemsetD32Async(DevicePointer to, unsigned value, size_t count, Handle stream) {
   if (refused()) return kRefused;
   if (to % 4 != 0 || !is_reached(to, 4 * count)) return kInvalid;
-  return queue(stream, [=] {
+  return queue(stream, 1e-11 * static_cast<double>(count), [=] {
     for (size_t i = 0; i < count; ++i) reinterpret_cast<unsigned*>(to)[i] = value;
   });
 }
 int cuLaunchHostFunc(Handle stream, void (*function)(void*), void* data) {
   if (refused()) return kRefused;
-  return queue(stream, [=] { function(data); });
+  return queue(stream, 0, [=] { function(data); });
 }
 int cuStreamCreate(Handle* made, unsigned) {
   if (refused()) return kRefused;
@@ -230,9 +265,11 @@ int cuEventQuery(Handle handle) {
   if (lost() != kOk) return lost();
   return event->line == nullptr || event->line->done >= event->count ? kOk : kNotReady;
 }
-int cuEventCreate(Handle* made, unsigned) {
+int cuEventCreate(Handle* made, unsigned flags) {
   if (refused()) return kRefused;
-  return *made = new Event, kOk;
+  auto* event = new Event;
+  if (flags != plimsoll::cuda::kNoTiming) event->time = std::make_shared<double>(kNever);
+  return *made = event, kOk;
 }
 int cuEventDestroy_v2(Handle event) {
   if (refused()) return kRefused;
@@ -242,9 +279,31 @@ int cuEventRecord(Handle handle, Handle on) {
   if (refused()) return kRefused;
   const std::lock_guard lock(turn());
   auto* stream = static_cast<Stream*>(on);
-  *static_cast<Event*>(handle) = {stream->line, stream->line->queued, stream->capture,
-                                  stream,       stream->ends,         stream->steps};
+  auto* event = static_cast<Event*>(handle);
+  if (event->time != nullptr && stream->capture == nullptr) {
+    *event->time = kNever;
+    push(stream->line, {stamp(*event)});
+  }
+  *event = {stream->line, stream->line->queued, stream->capture, stream,
+            stream->ends, stream->steps,        event->time};
   return kOk;
+}
+/// In a capture it becomes a node, that writes the time down at each launch.
+int cuEventRecordWithFlags(Handle handle, Handle on, unsigned flags) {
+  if (flags == 0) return cuEventRecord(handle, on);
+  if (refused()) return kRefused;
+  const std::lock_guard lock(turn());
+  auto* stream = static_cast<Stream*>(on);
+  if (flags != plimsoll::cuda::kRecordExternal || stream->capture == nullptr) return kInvalid;
+  return add_node(*stream, stamp(*static_cast<Event*>(handle))), kOk;
+}
+int cuEventElapsedTime(float* milliseconds, Handle from, Handle to) {
+  if (refused()) return kRefused;
+  const std::lock_guard lock(turn());
+  const auto &a = *static_cast<Event*>(from), &b = *static_cast<Event*>(to);
+  if (a.time == nullptr || b.time == nullptr) return kInvalidHandle;
+  if (*a.time < 0 || *b.time < 0) return kNotReady;
+  return *milliseconds = static_cast<float>(1e3 * (*b.time - *a.time)), kOk;
 }
 int cuStreamWaitEvent(Handle on, Handle handle, unsigned) {
   if (refused()) return kRefused;
@@ -300,7 +359,9 @@ int cuGraphInstantiateWithFlags(Handle* made, Handle graph, unsigned long long) 
 int cuGraphLaunch(Handle executable, Handle stream) {
   if (refused()) return kRefused;
   if (static_cast<Stream*>(stream)->capture != nullptr) return kCaptureInvalid;
-  return queue(stream, [graph = *static_cast<std::shared_ptr<Graph>*>(executable)] { run(*graph); });
+  return queue_work(stream, [graph = *static_cast<std::shared_ptr<Graph>*>(executable)](double start) {
+    return run(*graph, start);
+  });
 }
 int cuGraphDestroy(Handle graph) {
   delete static_cast<Graph*>(graph);  // whatever is answered: nobody asks twice

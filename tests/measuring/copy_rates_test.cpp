@@ -32,8 +32,7 @@ TEST(CopyRates, OfACardAreByItsOwnClock) {
   ASSERT_TRUE(device) << device.error().message();
   planner::MachineProfile p = *planner::find_card("h100");
   // The kernel beside the copies takes long on the fake card.
-  const Status done =
-      measure_copies({.seconds = 1e-4, .memory_bytes = 32 << 20}, **device, p, kSilent);
+  const Status done = measure_copies({.seconds = 1e-4, .memory_bytes = 32 << 20}, **device, p, kSilent);
   ASSERT_TRUE(done) << done.error().message();
   for (const double rate :
        {p.copy_in_bandwidth, p.copy_out_bandwidth, p.copy_in_beside_kernels, p.copy_out_beside_kernels})

@@ -51,7 +51,9 @@ void add_card_product(DType type, const std::string& precision, int64_t rows, co
   const auto [out, in] = weight;
   const TensorType x{type, {1, rows, in}}, y{type, {1, rows, out}}, w{type, {out, in}};
   const auto how = [&](bool transposed) {
-    return ir::Attrs{{"transposed", transposed}, {"precision", precision}};
+    ir::Attrs attrs{{"transposed", transposed}};
+    if (precision != ir::name(DType::kF32)) attrs.set("precision", precision);
+    return attrs;
   };
   samples.push_back({"linear", {x, w}, how(false)});
   samples.push_back({"linear", {y, w}, how(true)});
@@ -245,7 +247,7 @@ std::vector<SampleGroup> card_samples() {
                                {11008, 4096}, {4096, 11008}, {16, 4096},   {4096, 16}};
   constexpr Pair kMemoryBound[] = {{512, 576}, {2048, 2048}, {8192, 4096}};
   const std::pair<DType, std::string> precisions[] = {
-      {DType::kF32, "fp32"}, {DType::kF32, "tf32"}, {DType::kBf16, "bf16"}, {DType::kF16, "f16"}};
+      {DType::kF32, "f32"}, {DType::kF32, "tf32"}, {DType::kBf16, "bf16"}, {DType::kF16, "f16"}};
   SampleGroup products{"matrix products", {}}, attention{"attention", {}}, loss{"loss head", {}},
       memory_bound{"memory-bound ops", {}}, updates{"updates", {}};
   for (const auto& [type, precision] : precisions)

@@ -63,7 +63,7 @@ class PlanSearch {
     }
     bound_offload();
     if (!choices_.places.empty()) PLIMSOLL_TRY(search_offload());
-    if (best_ && best_->report.fits && may_keep_fp8_weights(scope_)) keep_fp8_weights();
+    if (best_ && may_keep_fp8_weights(scope_)) keep_fp8_weights();
     PLIMSOLL_ASSIGN(PlannedStep step, finished(std::move(*best_)));
     std::vector<planner::Alternative> considered = resident_.considered();
     if (offloaded_) considered.push_back(*offloaded_);
@@ -127,14 +127,17 @@ class PlanSearch {
   }
 
   /// Takes what memory is left for quantised weights: a byte for anything else, such as a layer that is not
-  /// recomputed, saves far more time.
+  /// recomputed, saves far more time. A plan may also be smaller with them, where micro-batches and backward
+  /// would each hold copies of their own.
   void keep_fp8_weights() {
     Strategy strategy = best_->strategy;
     strategy.keeps_fp8_weights = true;
     best_->programs = {};  // several plans at once would be memory that none of them counts
     auto kept = planner_.plan(strategy);
-    if (kept && kept->report.fits && kept->report.seconds_estimated < best_->report.seconds_estimated)
-      best_ = std::move(*kept);
+    const auto is_better = [&](const planner::PlanReport& with, const planner::PlanReport& without) {
+      return with.fits && (!without.fits || with.seconds_estimated < without.seconds_estimated);
+    };
+    if (kept && is_better(kept->report, best_->report)) best_ = std::move(*kept);
   }
 
   /// With programs where they are wanted: the cache keeps no programs. What is only compared

@@ -88,7 +88,7 @@ TEST(ImagePacks, BenchDataNamesWhatBoundsTheLoader) {
   const Folder folder;
   write_run(folder);
   for (const char* cache : {"none", "u8"}) {
-    const Outcome outcome = folder.run(std::string("bench data run.yaml --json --milliseconds 5 ") +
+    const Outcome outcome = folder.run(std::string("bench data run.yaml --json --milliseconds 10 ") +
                                        "data.images.cache=" + cache);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     size_t rungs = 0;

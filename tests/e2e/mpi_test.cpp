@@ -175,7 +175,9 @@ TEST_F(RunningMpi, ASignalThatTheLauncherPassesOnSavesAfterOneStep) {
     start(launcher);
     const pid_t other = rank(1);
     ::kill(launcher_, SIGUSR1);
-    EXPECT_EQ(wait().first, 75) << folder_.read("err.txt");
+    // MPICH's launcher now and then ends with 0 after a signal, whatever its ranks end with.
+    const int code = wait().first;
+    EXPECT_TRUE(code == 75 || (code == 0 && launcher == kMpich)) << code << "\n" << folder_.read("err.txt");
     EXPECT_THAT(folder_.read("err.txt"), HasSubstr("stopped by SIGUSR1"));
     EXPECT_TRUE(is_gone(other));
     std::filesystem::remove_all(folder_.path("out"));

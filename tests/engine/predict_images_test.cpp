@@ -96,7 +96,7 @@ TEST_F(PredictImages, ABadImageIsNamedAndNothingIsWritten) {
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::kBadData);
   EXPECT_THAT(done.error().where, HasSubstr("dark/bad.png"));
-  EXPECT_THAT(done.error().hint, HasSubstr("none is skipped"));
+  EXPECT_THAT(done.error().hint, HasSubstr("predict skips no image"));
   EXPECT_FALSE(std::filesystem::exists(r.output));
 }
 
@@ -108,7 +108,7 @@ TEST_F(PredictImages, AnImageThatIsDamagedWithinIsNamed) {
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::kBadData);
   EXPECT_THAT(done.error().where, HasSubstr("damaged.png"));
-  EXPECT_THAT(done.error().hint, HasSubstr("none is skipped"));
+  EXPECT_THAT(done.error().hint, HasSubstr("predict skips no image"));
 }
 
 TEST_F(PredictImages, StopsWhenAsked) {

@@ -200,7 +200,7 @@ Error refusal(int rank, int ranks, const std::string& build) {
 
 TEST(Group, StrangersAreRefused) {
   EXPECT_THAT(refusal(1, 2, "b").what, HasSubstr("rank 1 runs build b, rank 0 build a"));
-  EXPECT_THAT(refusal(1, 3, "a").what, HasSubstr("of 3 ranks, rank 0 of 2"));
+  EXPECT_THAT(refusal(1, 3, "a").what, HasSubstr("one of 3 ranks, rank 0 as one of 2"));
   EXPECT_EQ(refusal(1, 3, "a").code, ErrorCode::kBadData);
 }
 

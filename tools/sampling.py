@@ -61,6 +61,12 @@ def sample(names, parts, has_changed):
     return [name for i, name in enumerate(names) if i % parts == part or has_changed(name)]
 
 
+def some(names, most):
+    """At most so many of the names, spread over all, as the commit chooses."""
+    parts = max(1, -(-len(names) // most))
+    return names[part_of(parts)::parts]
+
+
 def modules():
     """Modules of tests/CMakeLists.txt, each as NAME=FOLDER,…"""
     names = re.findall(r"^plimsoll_test\((\S+)", (ROOT / "tests/CMakeLists.txt").read_text(), re.M)

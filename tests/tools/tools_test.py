@@ -199,6 +199,15 @@ class Sampling(Scratch):
         write(self.dir / "src/base/new.h", "1\n")
         self.assertEqual(sampling.changed_lines("src/base/new.h"), [])
 
+    def test_at_most_so_many(self):
+        source = importlib.util.spec_from_file_location("sampling", self.dir / "tools/sampling.py")
+        sampling = importlib.util.module_from_spec(source)
+        source.loader.exec_module(sampling)
+        names = [str(i) for i in range(10)]
+        self.assertEqual(sampling.some(names, 10), names)
+        self.assertIn(sampling.some(names, 4), [names[part::3] for part in range(3)])
+        self.assertEqual(sampling.some([], 4), [])
+
     def test_on_the_main_branch_the_last_commit_has_changed(self):
         self.git("checkout", "-q", "main")
         self.git("merge", "-q", "--ff-only", "topic")

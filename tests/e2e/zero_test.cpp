@@ -219,7 +219,7 @@ TEST_F(Zero, ThePlanShowsWhatItSaves) {
     return number(plan.out, of);
   };
   for (const auto& [mode, of] : {std::pair{"zero1", "optimizer_state"}, {"zero3", "parameters"}}) {
-    const double whole = bytes("ddp", of), piece = bytes(mode, of);
+    const auto whole = static_cast<double>(bytes("ddp", of)), piece = static_cast<double>(bytes(mode, of));
     EXPECT_LT(piece, 0.8 * whole) << mode;
     EXPECT_GT(piece, 0.5 * whole) << mode;
   }

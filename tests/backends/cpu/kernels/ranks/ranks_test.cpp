@@ -92,7 +92,7 @@ float in_groups_of_eight(const std::vector<float>& values) {
 
 TEST(Ranks, AreAddedInOrderAndAboveEightInGroups) {
   for (const int64_t ranks : {2, 7, 8, 9, 16, 64, 65, 100, 513}) {
-    const Tensor received = normal({ranks, 37}, static_cast<uint64_t>(ranks));
+    const Tensor received = normal({ranks, 37}, static_cast<unsigned>(ranks));
     const Tensor sum = run_cpu({"sum_ranks", {received}, {}})[0];
     for (size_t i = 0; i < 37; ++i) {
       std::vector<float> values;

@@ -84,7 +84,7 @@ def page(r):
 
 Written by `{r["command"]}` at commit {r["commit"]}; every line the programs printed is in [{r["log_name"]}]({r["log_name"]}).
 
-- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs
+- Processor: {machine.named(cpu)}
 - {r["images"]} JPEGs of 500 x 375, resized and cropped to 64 x 64; batches of 32, one thread computes; load average at the start {r["load"]}
 
 {table(["images", "share of a step that does not wait for data", "images/s", "first finding"], r["ladder"], left=1)}

@@ -138,7 +138,7 @@ def page(r):
 
 Written by `{r["command"]}` at commit {r["commit"]}; every line the programs printed is in [{r["log_name"]}]({r["log_name"]}).
 
-- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs
+- Processor: {machine.named(cpu)}
 - {r["size"] / 1e6:.0f} MB of text, a tokenizer of 8,192 entries, sequences of 512 tokens, batches of 8; PyTorch {r["torch"]}
 - Medians of {len(r["rounds"]["text"])} rounds in turn; load average at the start {r["load"]}
 

@@ -171,7 +171,7 @@ def page(r):
 
 Written by `{r["command"]}` at commit {r["commit"]}; every line the programs printed is in [{r["log_name"]}]({r["log_name"]}).
 
-- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs, {r["memory_bytes"] / (1 << 30):.1f} GiB; {" ".join(cpu["flags"])}
+- Processor: {machine.named(cpu)}, {r["memory_bytes"] / (1 << 30):.1f} GiB; {" ".join(cpu["flags"])}
 - The text: {r["size"] / 1e6:.0f} MB of headers, Python and notes of this machine; load average at the start {r["load"]}
 - Vocabulary and merges of both trainers: {"the same" if r["same"] else "different"}
 

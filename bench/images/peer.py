@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "step"))
 
-from peer import build_optimizer, peak_rss_bytes, say  # noqa: E402
+from peer import build_optimizer, peak_rss_bytes, say, serve  # noqa: E402
 
 SIDE, CLASSES = 224, 3
 
@@ -58,13 +58,7 @@ def main():
     torch.set_num_threads(args.threads)
     step, kind = build_step(torch, args)
     say("ready", mode=args.mode, torch=torch.__version__, optimizer=kind, threads=torch.get_num_threads())
-    steps = 0
-    for line in sys.stdin:
-        words = line.split()
-        if len(words) != 2 or words[0] != "go" or not words[1].isdigit():
-            sys.exit(f"peer.py: expected `go N`, got {line!r}")
-        run_round(torch, args, step, int(words[1]))
-        steps += int(words[1])
+    steps = serve(lambda count, _: run_round(torch, args, step, count))
     say("summary", steps=steps, measured_peak_bytes=peak_rss_bytes())
 
 

@@ -103,7 +103,7 @@ def page(about, args, results):
 
 Written by `{about["command"]}` at commit {about["commit"]}; every line the programs printed is in [{about["log_name"]}]({about["log_name"]}).
 
-- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs; {" ".join(cpu["flags"])}
+- Processor: {machine.named(cpu)}; {" ".join(cpu["flags"])}
 - {BATCH} images of 224 x 224 a step, AdamW, {args.threads} threads; load average at the start {about["load"]}
 - PyTorch: torchvision's networks in channels_last; ratios are the median of the rounds' own, peaks the kernel's VmHWM
 

@@ -143,7 +143,7 @@ def page(run):
 
 Written by `{run["command"]}` at commit {run["commit"]}, llm.c at {run["llmc"]}; every line the programs printed is in [{run["log_name"]}]({run["log_name"]}).
 
-- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs, {run["memory_bytes"] / (1 << 30):.1f} GiB; {" ".join(cpu["flags"])}
+- Processor: {machine.named(cpu)}, {run["memory_bytes"] / (1 << 30):.1f} GiB; {" ".join(cpu["flags"])}
 - {BATCH}×{TOKENS} tokens, fp32, random weights and tokens, {run["threads"]} threads; load average at the start {run["load"]}
 - llm.c: `train_gpt2.c` built with `gcc {" ".join(FLAGS)}`, {run["gcc"]}; its step does not clip, and its first step is left out
 - Plimsoll: `plimsoll bench step {RUN}`, clipping at norm 1. The programs take turns, and whoever waits computes nothing

@@ -77,7 +77,7 @@ def page(run):
 
 Written by `{run["command"]}` at commit {run["commit"]}; every line the programs printed is in [{run["log_name"]}]({run["log_name"]}).
 
-- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs; {" ".join(cpu["flags"])}
+- Processor: {machine.named(cpu)}; {" ".join(cpu["flags"])}
 - The model: SmolLM-135M's shape (bench/step/w2), random weights; {run["threads"]} threads; load average at the start {run["load"]}
 - Greedy ids in fp32 of both programs: {"the same" if same else "different"}; memory is read at {run["read_rate"] / 1e9:.1f} GB/s
 

@@ -156,7 +156,7 @@ def page(run):
 
 Written by `{run["command"]}` at commit {run["commit"]}; every line the programs printed is in [{run["log_name"]}]({run["log_name"]}).
 
-- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs, {run["memory_bytes"] / (1 << 30):.1f} GiB; {" ".join(cpu["flags"])}
+- Processor: {machine.named(cpu)}, {run["memory_bytes"] / (1 << 30):.1f} GiB; {" ".join(cpu["flags"])}
 - The model: SmolLM-135M's shape (bench/step/w2), random weights, {weights / 1e6:.0f} MB in fp32; {run["threads"]} threads; load average at the start {run["load"]}
 - Greedy ids of both programs: {"the same" if run["same"] else "different"}; memory is read at {run["read_rate"] / 1e9:.1f} GB/s
 

@@ -117,7 +117,7 @@ def page(about, args, measured):
 
 Written by `{about["command"]}` at commit {about["commit"]}; every line the programs printed is in [{about["log_name"]}]({about["log_name"]}).
 
-- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs; {" ".join(cpu["flags"])}
+- Processor: {machine.named(cpu)}; {" ".join(cpu["flags"])}
 - {RANKS} ranks with a thread each, `one` is a rank with {RANKS} threads; fp32; load average at the start {about["load"]}
 - PyTorch over gloo with a thread a rank; peaks are of the rank with the largest, as the kernel has them
 

@@ -137,7 +137,7 @@ def head(about, args, measured):
 
 Written by `{about["command"]}` at commit {about["commit"]}; every line the programs printed is in [{about["log_name"]}]({about["log_name"]}).
 
-- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs; {" ".join(cpu["flags"])}
+- Processor: {machine.named(cpu)}; {" ".join(cpu["flags"])}
 - {args.precision}, {args.threads} threads; load average at the start {about["load"]}
 
 Peaks are the kernel's VmHWM, ratios the median of the rounds' own. A calibrated profile is used where the machine has one.

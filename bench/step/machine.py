@@ -31,6 +31,11 @@ def cpu():
     }
 
 
+def named(cpu_info):
+    """A processor as every page names it; tools/readme-tables reads it there."""
+    return f"{cpu_info['model']} (family {cpu_info['family']}, model {cpu_info['number']}), {cpu_info['count']} CPUs"
+
+
 def memory_bytes(name):
     for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
         if line.startswith(name + ":"):

@@ -107,6 +107,18 @@ def run_round(stepper, num_steps, first_step):
     say("round", steps=num_steps, seconds=time.perf_counter() - started, tokens=num_steps * batch * tokens)
 
 
+def serve(run):
+    """Calls `run` with the number of steps and the first step's number for each line `go N` on stdin; returns how many steps ran."""
+    steps = 0
+    for line in sys.stdin:
+        words = line.split()
+        if len(words) != 2 or words[0] != "go" or not words[1].isdigit():
+            sys.exit(f"peer.py: expected `go N`, got {line!r}")
+        run(int(words[1]), steps + 1)
+        steps += int(words[1])
+    return steps
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--config", required=True, help="a config.json of transformers")
@@ -136,13 +148,7 @@ def main():
         parameters=stepper.num_parameters, optimizer=stepper.optimizer_kind, threads=torch.get_num_threads(),
         seconds=time.perf_counter() - started)
 
-    steps = 0
-    for line in sys.stdin:
-        words = line.split()
-        if len(words) != 2 or words[0] != "go" or not words[1].isdigit():
-            sys.exit(f"peer.py: expected `go N`, got {line!r}")
-        run_round(stepper, int(words[1]), steps + 1)
-        steps += int(words[1])
+    steps = serve(lambda num_steps, first_step: run_round(stepper, num_steps, first_step))
     card = {}
     if args.device == "cuda":
         card = dict(device_allocated_bytes=torch.cuda.max_memory_allocated(), device_reserved_bytes=torch.cuda.max_memory_reserved())

@@ -136,7 +136,7 @@ def page(run):
 
 Written by `{run["command"]}` at commit {run["commit"]}; every line the programs printed is in [{run["log_name"]}]({run["log_name"]}).
 
-- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs, {run["memory_bytes"] / (1 << 30):.1f} GiB; {" ".join(cpu["flags"])}
+- Processor: {machine.named(cpu)}, {run["memory_bytes"] / (1 << 30):.1f} GiB; {" ".join(cpu["flags"])}
 - PyTorch {run["versions"].get("torch", "?")}, transformers {run["versions"].get("transformers", "?")}; load average at the start {run["load"]}
 - {precision}, {run["threads"]} threads; one whole optimizer step: forward, backward, clipping at norm 1, AdamW, the loss read
 - The programs take turns, the order rotates each round, and whoever waits computes nothing

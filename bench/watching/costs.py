@@ -75,7 +75,7 @@ def page(r):
 
 Written by `{r["command"]}` at commit {r["commit"]}; every line the programs printed is in [{r["log_name"]}]({r["log_name"]}).
 
-- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs; load average at the start {r["load"]}
+- Processor: {machine.named(cpu)}; load average at the start {r["load"]}
 - Blocks of steps that are watched and blocks that are not, in turns in one process; medians and quartiles of the ratio over the pairs
 - `debug.verify_steps=1` within 110 % is 2.1 times the step; `50` on the small work is 50 steps of a run of its own, on W1 put
   together from the step that is verified and one of the same run that is not (its plan has an update a tensor)

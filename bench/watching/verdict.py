@@ -111,7 +111,7 @@ def page(r):
 
 Written by `{r["command"]}` at commit {r["commit"]}; the verdicts are in [{r["log_name"]}]({r["log_name"]}).
 
-- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs, uncalibrated
+- Processor: {machine.named(cpu)}, uncalibrated
 - {r["active"]} steps of a run, {r["rounds"]} a side in turn; load average at the start {r["load"]}
 
 Each run is slow for one reason, which `plimsoll profile` is to name first, and stands beside the same run without it, of which it is not to.

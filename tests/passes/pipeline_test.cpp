@@ -55,7 +55,7 @@ TEST(PassList, HoldsEveryPassOfTheFolder) {
     if (file.path().extension() != ".h") continue;
     const std::string name = file.path().stem().string();
     if (text_of(file.path()).find("Report> " + name + "(ir::Graph&") == std::string::npos) continue;
-    EXPECT_TRUE(listed.contains(name)) << name << " is in no line of pipeline.cpp";
+    EXPECT_TRUE(listed.contains(name)) << name << " is in no line of pass_list.cpp";
   }
 }
 

@@ -1,12 +1,16 @@
 """Trains the demo's model in each FP8 and FP4 recipe, with and without what makes a recipe work, beside bf16.
 
     bench/run-fp8 [--steps 1000] [--seeds 1,2,3] [--only nvfp4]
+    python3 bench/precision/fp8.py --draw bench/results/….log
+
+docs/fp8.svg shows how far the training losses lie from bf16's along the way; `--draw` makes it of a log alone.
 
 A run differs from another in its seed and the settings of its row alone. The page gives held-out losses at the end and
 their distance to bf16's from the same seed: what a row without a part of its recipe loses is what that part is worth.
 """
 import argparse
 import datetime
+import json
 import pathlib
 import statistics
 import sys
@@ -16,6 +20,7 @@ sys.path.insert(0, str(ROOT / "bench" / "step"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import curves  # noqa: E402
+import fp8_picture  # noqa: E402
 import machine  # noqa: E402
 
 FP8 = "training.fp8."
@@ -44,6 +49,23 @@ def apart(results, name, seeds):
     return [results[name, s] / results["bf16", s] - 1 for s in seeds]
 
 
+def name_of(run):
+    """Of the row that a line of the log is a run of; None: it is in no row."""
+    overrides = [o for o in run["overrides"] if not o.startswith("memory.")]
+    return next((name for name, precision, of_row, _ in ROWS if (precision, of_row) == (run["precision"], overrides)), None)
+
+
+def draw(log):
+    losses = {}
+    for line in log.read_text(encoding="utf-8").splitlines():
+        run = json.loads(line)
+        losses.setdefault(name_of(run), {})[run["seed"]] = run["losses"]
+    first = min(losses["bf16"])  # of a log that is not whole yet, the seed that came first
+    seeds = [s for s in sorted(losses["bf16"]) if all(s in runs for runs in losses.values())] or [first]
+    whole = {name: [runs[s] for s in seeds] for name, runs in losses.items() if name and all(s in runs for s in seeds)}
+    (ROOT / "docs" / "fp8.svg").write_text(fp8_picture.draw_losses(whole), encoding="utf-8")
+
+
 def table(results, rows, seeds):
     lines = ["| run | " + " | ".join(f"seed {s}" for s in seeds) + " | from bf16, mean | furthest | goal |",
              "| --- |" + " --- |" * (len(seeds) + 3)]
@@ -61,7 +83,10 @@ def main():
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--only", default="", help="rows whose name contains this, beside bf16")
+    parser.add_argument("--draw", type=pathlib.Path, help="a log: makes the picture of it, and runs nothing")
     args = parser.parse_args()
+    if args.draw:
+        return draw(args.draw)
     seeds = [int(s) for s in args.seeds.split(",")]
     rows = [r for r in ROWS if r[0] == "bf16" or args.only in r[0]]
     name = f"{datetime.date.today()}-fp8-{machine.slug(machine.cpu())}"
@@ -74,8 +99,9 @@ def main():
     page = [machine.title(f"The demo's model in FP8 and FP4: {args.steps} steps, seeds {args.seeds}", commit), "",
             f"{machine.cpu()['model']}, {machine.cpu()['count']} CPUs, commit {commit}.", "",
             "Held-out loss after the last step, and its distance to bf16's from the same seed:", "",
-            *table(results, rows, seeds), "", "Every loss: the log beside this page (bench/run-fp8)."]
+            *table(results, rows, seeds), "", "Curves: docs/fp8.svg. Every loss: the log beside this page (bench/run-fp8)."]
     (ROOT / "bench" / "results" / f"{name}.md").write_text("\n".join(page) + "\n", encoding="utf-8")
+    draw(ROOT / "bench" / "results" / f"{name}.log")
     print("\n".join(page))
     return 0 if all(max(apart(results, r[0], seeds)) <= r[3] for r in rows if r[3]) else 1
 

@@ -119,6 +119,7 @@ OpDef fused_def(const FusedQuantize& fused) {
   def.attrs.insert(def.attrs.end(), {string_attr("scheme"),
                                      bool_attr("transposed"),
                                      bool_attr("both"),
+                                     bool_attr("by_sequence"),
                                      {"slot", AttrSpec::Kind::kInt, false},
                                      precision_attr()});
   def.infer = infer_fused;

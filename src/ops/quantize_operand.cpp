@@ -15,13 +15,18 @@ namespace {
 using numerics::Scheme;
 using numerics::TensorScale;
 
+bool has_byte_runs(const numerics::OperandForm& form) {
+  const numerics::SchemeInfo& s = numerics::info(form.scheme);
+  return s.block_rows == 1 && numerics::info(s.codes).stored_bits == 8;
+}
+
 Result<Types> infer_quantize_operand(const OpTypes& t) {
   Operands in(t, 1, {"x", "scales", "random"});
   if (!in) return in.error();
   in.require(names_codes(t.attrs, "scheme"), "scheme must be a scheme of FP8 or FP4");
   if (!in) return in.error();
   const numerics::OperandForm form = form_of(t.attrs);
-  const Shape matrix = quantized_matrix(t.inputs[0].shape, t.attrs.flag("transposed"));
+  const Shape matrix = quantized_matrix(t.inputs[0].shape, t.attrs, t.attrs.flag("transposed"));
   in.floating({1}, {2}).shaped(2, Shape{4});
   check_precision(in, t);
   const bool of_tensor = numerics::info(form.scheme).block_rows == 0;
@@ -29,6 +34,8 @@ Result<Types> infer_quantize_operand(const OpTypes& t) {
   in.require(!both || (numerics::info(form.scheme).block_rows == 1 &&
                        !numerics::info(form.scheme).has_tensor_scale && !t.attrs.flag("transposed")),
              "both copies are made in blocks of one row without a scale of the tensor");
+  in.require(!t.attrs.flag("by_sequence") || ((both || t.attrs.flag("transposed")) && has_byte_runs(form)),
+             "by_sequence is of transposes with codes of a byte in blocks of one row");
   in.require(!form.hadamard || matrix.dim(-1) % numerics::kHadamardRun == 0, "rows are not whole runs of 16",
              {0});
   in.require(
@@ -44,7 +51,7 @@ Result<Types> infer_quantize_operand(const OpTypes& t) {
   Types types = {codes_type(form.scheme, matrix), scales_type(form.scheme, matrix)};
   if (numerics::info(form.scheme).has_tensor_scale) types.push_back({DType::kF32, Shape{1}});
   if (both) {
-    const Shape turned = quantized_matrix(t.inputs[0].shape, true);
+    const Shape turned = quantized_matrix(t.inputs[0].shape, t.attrs, true);
     types.insert(types.end(), {codes_type(form.scheme, turned), scales_type(form.scheme, turned)});
   }
   return in.results(std::move(types));
@@ -59,11 +66,16 @@ OperandDraws draws_of(const RefContext& ctx) {
 /// What is quantised, as f32.
 std::vector<float> matrix_of(const RefContext& ctx, bool transposed) {
   const std::vector<double> x = operand_of(ctx, *ctx.inputs[0]);
-  const auto cols = at(ctx.inputs[0]->type.shape.dim(-1)), rows = x.size() / cols;
-  std::vector<float> matrix(x.size());
-  for (size_t r = 0; r < rows; ++r)
+  const Shape& shape = ctx.inputs[0]->type.shape;
+  const TurnedRows turned(shape, ctx.op.attrs);
+  const auto cols = at(shape.dim(-1)), rows = x.size() / cols;
+  const size_t wide = at(turned.column(turned.rows));
+  std::vector<float> matrix(transposed ? cols * wide : x.size());
+  for (size_t r = 0; r < rows; ++r) {
+    const size_t column = at(turned.column(static_cast<int64_t>(r)));
     for (size_t c = 0; c < cols; ++c)
-      matrix[transposed ? c * rows + r : r * cols + c] = static_cast<float>(x[r * cols + c]);
+      matrix[transposed ? c * wide + column : r * cols + c] = static_cast<float>(x[r * cols + c]);
+  }
   return matrix;
 }
 
@@ -99,7 +111,7 @@ void quantize_copy(RefContext& ctx, bool transposed, size_t first) {
           numerics::given_scale(amax, static_cast<float>(ctx.inputs[1]->data[at(ctx.op.attrs.i64("slot"))]));
     ctx.outputs[2]->data[0] = amax;
   }
-  const Shape shape = quantized_matrix(ctx.inputs[0]->type.shape, transposed);
+  const Shape shape = quantized_matrix(ctx.inputs[0]->type.shape, ctx.op.attrs, transposed);
   const int64_t cols = shape.dim(-1), rows = shape.num_rows();
   const int64_t row_bytes = numerics::code_row_bytes(form.scheme, cols);
   const int64_t scale_bytes = numerics::scale_cols(form.scheme, cols) * numerics::scale_bytes(form.scheme);
@@ -144,6 +156,7 @@ OpGroup quantize_operand_ops() {
        .attrs = {string_attr("scheme"),
                  bool_attr("transposed"),
                  bool_attr("both"),
+                 bool_attr("by_sequence"),
                  bool_attr("hadamard"),
                  bool_attr("stochastic"),
                  {"slot", AttrSpec::Kind::kInt, false},

@@ -36,6 +36,9 @@ void check_operand(Operands& in, const OpTypes& t, size_t i, Scheme scheme, int6
   in.require(t.inputs[i + 1] == scales_type(scheme, matrix), "scales are not those of the codes", {i, i + 1});
 }
 
+/// 0: a segment has no zeros at its end.
+int64_t terms_of(const ir::Attrs& attrs) { return attrs.find("terms") == nullptr ? 0 : attrs.i64("terms"); }
+
 Result<Types> infer_scaled_matmul(const OpTypes& t) {
   Operands in(t, 4, {"a", "a_scales", "b", "b_scales", "bias", "acc", "a_amax", "b_amax"});
   if (!in) return in.error();
@@ -46,6 +49,9 @@ Result<Types> infer_scaled_matmul(const OpTypes& t) {
   const int64_t inner = t.attrs.i64("inner"), columns = t.attrs.i64("columns");
   const bool a_across = t.attrs.flag("a_across"), b_across = t.attrs.flag("b_across");
   in.require(inner > 0 && columns > 0, "inner and columns must be positive");
+  const int64_t segment = segment_of(t.attrs), terms = terms_of(t.attrs);
+  in.require(terms == 0 || (terms > 0 && terms <= segment && inner % segment == 0),
+             "terms are of segments that divide inner");
   in.require(numerics::is_nvfp4(a) == numerics::is_nvfp4(b), "nvfp4 is multiplied with nvfp4");
   in.require(numerics::info(a).has_tensor_scale == numerics::info(b).has_tensor_scale,
              "a scale of the tensor is multiplied with another one");
@@ -67,8 +73,14 @@ Result<Types> infer_scaled_matmul(const OpTypes& t) {
   return in.results({{dtype, shape}});
 }
 
+/// Terms of a sum, without zeros at the ends of segments.
+double inner_terms(const OpTypes& t) {
+  const auto inner = static_cast<double>(t.attrs.i64("inner"));
+  const int64_t terms = terms_of(t.attrs);
+  return terms == 0 ? inner : inner * static_cast<double>(terms) / static_cast<double>(segment_of(t.attrs));
+}
 double products(const OpTypes& t) {
-  return static_cast<double>(t.outputs[0].num_elements()) * static_cast<double>(t.attrs.i64("inner"));
+  return static_cast<double>(t.outputs[0].num_elements()) * inner_terms(t);
 }
 Cost cost_scaled_matmul(const OpTypes& t) { return cost_of(t, 2 * products(t)); }
 
@@ -79,9 +91,7 @@ WorkSize size_scaled_matmul(const OpTypes& t, double /*flops*/) {
                                : t.attrs.flag("b_across") ? "linear_t"
                                                           : "linear";
   const double rows = static_cast<double>(t.outputs[0].shape.num_rows());
-  return {key,
-          {std::max(1.0, rows), static_cast<double>(t.outputs[0].shape.dim(-1)),
-           static_cast<double>(t.attrs.i64("inner"))}};
+  return {key, {std::max(1.0, rows), static_cast<double>(t.outputs[0].shape.dim(-1)), inner_terms(t)}};
 }
 
 /// An operand's numbers [outer, inner], without the scale of the tensor.
@@ -149,7 +159,7 @@ OpGroup scaled_matmul_ops() {
        .max_inputs = 8,
        .attrs = {string_attr("a_scheme"), string_attr("b_scheme"), bool_attr("a_across"),
                  bool_attr("b_across"), int_attr("inner"), int_attr("columns"), optional_int("segment"),
-                 precision_attr(), out_attr()},
+                 optional_int("terms"), precision_attr(), out_attr()},
        .infer = infer_scaled_matmul,
        .cost = cost_scaled_matmul,
        .reference = reference_scaled_matmul,

@@ -6,6 +6,7 @@
 #include "base/at.h"
 #include "base/check.h"
 #include "base/units.h"
+#include "numerics/codes_to_bf16.h"
 #include "ops/granules.h"
 #include "ops/operands.h"
 
@@ -44,14 +45,29 @@ ScaledProduct::ScaledProduct(const ir::Attrs& attrs, const ir::TensorType& c)
       m(c.shape.num_rows()),
       n(attrs.i64("columns")),
       k(attrs.i64("inner")),
-      segment(segment_of(attrs) > 0 ? std::min(k, segment_of(attrs)) : k) {}
+      segment(segment_of(attrs) > 0 ? std::min(k, segment_of(attrs)) : k),
+      terms(attrs.find("terms") == nullptr ? segment : std::min(segment, attrs.i64("terms"))) {}
 
 numerics::OperandForm form_of(const ir::Attrs& attrs) {
   return {scheme_of(attrs, "scheme"), attrs.flag("hadamard"), attrs.flag("stochastic")};
 }
 
-ir::Shape quantized_matrix(const ir::Shape& x, bool transposed) {
-  return transposed ? ir::Shape{x.dim(-1), x.num_rows()} : x;
+ir::Shape quantized_matrix(const ir::Shape& x, const ir::Attrs& attrs, bool transposed) {
+  return transposed ? ir::Shape{x.dim(-1), TurnedRows(x, attrs).column(x.num_rows())} : x;
+}
+
+TurnedRows::TurnedRows(const ir::Shape& x, const ir::Attrs& attrs) : rows(x.num_rows()) {
+  const bool by_sequence = attrs.flag("by_sequence");
+  tokens = std::max<int64_t>(1, by_sequence ? Granules(x).segment() : rows);
+  const int64_t block = numerics::info(scheme_of(attrs, "scheme")).block_cols;
+  columns = by_sequence ? round_up(tokens, std::max<int64_t>(1, block)) : tokens;
+}
+
+int64_t TurnedRows::band_end(int64_t first, int64_t most) const {
+  int64_t end = first + most;
+  if (tokens != columns)
+    end = tokens <= most ? first + most / tokens * tokens : std::min(end, (first / tokens + 1) * tokens);
+  return std::min(rows, end);
 }
 
 ir::TensorType codes_type(Scheme scheme, const ir::Shape& matrix) {
@@ -121,6 +137,8 @@ void dequantize_codes(Scheme scheme, const std::byte* codes, const std::byte* sc
   const int64_t scale_row = s.block_rows == 0 ? 0 : row / s.block_rows;
   const std::byte* const row_scales =
       scales + scale_row * numerics::scale_cols(scheme, cols) * numerics::scale_bytes(scheme);
+  if (numerics::has_fp8_codes(scheme))
+    return numerics::fp8_row_to_bf16(scheme, row_codes, row_scales, col, out);
   std::array<float, kPiece> numbers;
   for (const int64_t end = col + static_cast<int64_t>(out.size()); col < end;) {
     const int64_t begin = col / kWidest * kWidest, last = std::min({begin + kPiece, end, cols});

@@ -19,10 +19,14 @@
 
 namespace plimsoll::ops {
 
-/// Op `quantize_operand`(x, scales?, random?) {scheme, transposed, both, hadamard, stochastic, slot?, key?,
-/// precision?} -> codes u8, scales, and with schemes that have a scale of the tensor amax f32[1].
+/// Op `quantize_operand`(x, scales?, random?) {scheme, transposed, both, by_sequence, hadamard, stochastic,
+/// slot?, key?, precision?} -> codes u8, scales, and with schemes that have a scale of the tensor amax
+/// f32[1].
 ///   x [..., cols], as a matrix of rows; `transposed`: its transpose [cols, rows] is quantised; `both`: codes
 ///   and scales of the transpose are results behind the others, of schemes with blocks of one row alone.
+///   `by_sequence`: in the transpose blocks end with each sequence, an index of axis 0, whose last one zeros
+///   fill up, so that no scale depends on which sequences are in the batch; rows are then columns of
+///   TurnedRows. Codes of a byte and blocks of one row alone.
 ///   codes [..., cols] (4 bits: [..., ceil(cols / 2)]), transposed [cols, rows];
 ///   scales f32 of fp8-block-*, else u8: [..., ceil(cols / block)], tiles [ceil(rows / 16), ceil(cols / 16)],
 ///   of e4m3 and e5m2 f32[1], the inverse of the scale.
@@ -33,9 +37,10 @@ namespace plimsoll::ops {
 /// runs of 16. Determinism: an amax is a maximum, which knows no order.
 ///
 /// Op `scaled_matmul`(a, a_scales, b, b_scales, bias?, acc?, a_amax?, b_amax?) {a_scheme, b_scheme, a_across,
-/// b_across, inner, columns, segment?, precision?, out?} -> c = sum over k of a[m, k] b[n, k], plus bias.
+/// b_across, inner, columns, segment?, terms?, precision?, out?} -> c = sum over k of a[m, k] b[n, k], plus
+/// bias.
 ///   a codes [..., inner], `a_across` [rows = inner, m]; b codes [n, inner], `b_across` [inner, n]; n =
-///   columns.
+///   columns. `terms`: behind so many of each segment there are zeros alone, which may be left out.
 ///   c [..., n] with a's leading axes, [m, n] where a lies across.
 ///
 /// Op `dequantize_operand`(codes, scales) {scheme, out?} -> x f32|bf16 [as codes]: the numbers that codes of
@@ -61,6 +66,7 @@ struct ScaledProduct {
   bool a_across, b_across;
   int64_t m, n, k;
   int64_t segment;  ///< terms of a segment; k: all are one
+  int64_t terms;    ///< of a segment; zeros follow
   ScaledProduct(const ir::Attrs& attrs, const ir::TensorType& c);
   /// Elements of a stored row.
   [[nodiscard]] int64_t a_cols() const { return a_across ? m : k; }
@@ -71,7 +77,27 @@ struct ScaledProduct {
 ir::TensorType codes_type(numerics::Scheme scheme, const ir::Shape& matrix);
 ir::TensorType scales_type(numerics::Scheme scheme, const ir::Shape& matrix);
 /// What is quantised of x: its shape, or that of its transpose.
-ir::Shape quantized_matrix(const ir::Shape& x, bool transposed);
+ir::Shape quantized_matrix(const ir::Shape& x, const ir::Attrs& attrs, bool transposed);
+
+/// Where the rows of x lie in its quantised transpose: side by side, or `by_sequence`, those of a sequence in
+/// whole blocks.
+struct TurnedRows {
+  int64_t rows = 0;                 ///< of x
+  int64_t tokens = 1, columns = 1;  ///< rows of a sequence, and what they take; without sequences all are one
+
+  TurnedRows() = default;
+  TurnedRows(const ir::Shape& x, const ir::Attrs& attrs);
+  /// Of a row; of the number of rows, how many columns there are.
+  [[nodiscard]] int64_t column(int64_t row) const { return row / tokens * columns + row % tokens; }
+  /// The row in a column; -1: a zero.
+  [[nodiscard]] int64_t row(int64_t column) const {
+    const int64_t token = column % columns;
+    return token < tokens ? column / columns * tokens + token : -1;
+  }
+  /// Where a band of rows from `first` on ends, so that no block goes on behind it. It has `most` rows at
+  /// most: all of them, or whole blocks of every scheme.
+  [[nodiscard]] int64_t band_end(int64_t first, int64_t most) const;
+};
 
 /// Where an element of an operand draws from: of row r and column c of the quantised matrix the sequence and
 /// the number within.

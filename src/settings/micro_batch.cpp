@@ -2,24 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <string>
 
-#include "numerics/fp8_recipes.h"
 #include "settings/distributed.h"
 
 namespace plimsoll::settings {
-namespace {
-
-/// Tokens that share a scale where a weight's gradient sums over them; 0: all do, or the recipe is unknown.
-int64_t tokens_per_block(const std::string& name) {
-  const auto recipe = numerics::find_fp8_recipe(name);
-  if (!recipe) return 0;
-  const auto form = numerics::operand_form({.recipe = *recipe}, numerics::OperandRole::kInput, true);
-  return numerics::info(form.scheme).block_cols;
-}
-
-}  // namespace
 
 std::string micro_batch_dependence(const RunConfig& config) {
   const std::string& recipe = config.training.fp8.recipe;
@@ -42,20 +29,11 @@ bool depends_by_order_alone(const RunConfig& config) {
 
 std::string micro_batch_note(const RunConfig& config) {
   if (fixed_batch_split(config.training)) return {};
-  if (const std::string why = micro_batch_dependence(config); !why.empty())
-    return why +
-           ": its size is part of what is trained, and no search chooses it; set training.micro_batch_size, "
-           "or "
-           "the whole batch is computed at once";
-  if (!config.computes_in(Precision::kFp8)) return {};
-  const std::string& recipe = config.training.fp8.recipe;
-  const int64_t block = tokens_per_block(recipe), tokens = config.data.sequence_length;
-  if (block == 0 || tokens % block == 0) return {};
-  return fmt::format(
-      "training.fp8.recipe {} has blocks of {} tokens, which do not divide sequences of {}: blocks span "
-      "sequences in the gradients of weights, so results depend on the micro-batch that the planner chooses; "
-      "set training.micro_batch_size, or data.sequence_length to a multiple of {}",
-      recipe, block, tokens, block);
+  const std::string why = micro_batch_dependence(config);
+  if (why.empty()) return {};
+  return why +
+         ": its size is part of what is trained, and no search chooses it; set training.micro_batch_size, or "
+         "the whole batch is computed at once";
 }
 
 }  // namespace plimsoll::settings

@@ -15,8 +15,7 @@ std::string micro_batch_dependence(const RunConfig& config);
 /// of ranks changes it too, so a resumed run may have another split.
 bool depends_by_order_alone(const RunConfig& config);
 
-/// What to tell the user where results depend on that size and no setting gives it: micro_batch_dependence,
-/// and FP8 blocks along tokens that span sequences, where the planner still chooses the size. Else empty.
+/// What to tell the user where results depend on that size and no setting gives it; else empty.
 std::string micro_batch_note(const RunConfig& config);
 
 }  // namespace plimsoll::settings

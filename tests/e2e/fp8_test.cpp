@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "image_run.h"
 #include "program.h"
 #include "tensors.h"
 
@@ -111,14 +112,36 @@ TEST_P(Fp8Run, GoesOnWithTheBitsOfARunThatWasNeverStopped) {
 
 INSTANTIATE_TEST_SUITE_P(Each, Fp8Run, testing::Values("delayed", "current", "block", "mxfp8", "nvfp4"));
 
-/// The history is over the effective batch, so no bit depends on the split.
-TEST(Fp8, DelayedScalesDoNotDependOnTheMicroBatch) {
-  const std::string recipe = " training.fp8.recipe=delayed";
-  const Result whole = train_fp8("training.micro_batch_size=4" + recipe);
-  for (const char* split : {"training.micro_batch_size=2", "training.micro_batch_size=1"}) {
-    const Result other = train_fp8(split + recipe);
-    EXPECT_EQ(whole.events, other.events) << split;
-    EXPECT_TRUE(whole.model == other.model) << split;
+/// The history is over the effective batch, and blocks along tokens end with each sequence, so no bit depends
+/// on the split.
+TEST(Fp8, ScalesDoNotDependOnTheMicroBatch) {
+  for (const std::string recipe :
+       {" training.fp8.recipe=delayed", " training.fp8.recipe=block", " training.fp8.recipe=mxfp8"}) {
+    const Result whole = train_fp8("training.micro_batch_size=4" + recipe);
+    for (const char* split :
+         {"training.micro_batch_size=2", "training.micro_batch_size=1 debug.poison=true"}) {
+      const Result other = train_fp8(split + recipe);
+      EXPECT_EQ(whole.events, other.events) << split << recipe;
+      EXPECT_TRUE(whole.model == other.model) << split << recipe;
+    }
+  }
+}
+
+/// 17 tokens of an image.
+TEST(Fp8, BlocksOfImagesDoNotDependOnTheMicroBatch) {
+  const auto train = [&](const std::string& how) {
+    const Folder folder;
+    write_run(folder);
+    return result_of(folder, folder.run("train run.yaml --json training.precision=fp8 " + how));
+  };
+  for (const std::string recipe : {"training.fp8.recipe=block ", "training.fp8.recipe=mxfp8 "}) {
+    const Result whole = train(recipe + "training.micro_batch_size=8 runtime.threads=1");
+    for (const char* how :
+         {"training.micro_batch_size=2", "memory.recompute=full training.micro_batch_size=1"}) {
+      const Result other = train(recipe + how);
+      EXPECT_EQ(whole.events, other.events) << recipe << how;
+      EXPECT_TRUE(whole.model == other.model) << recipe << how;
+    }
   }
 }
 

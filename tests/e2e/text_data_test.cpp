@@ -324,6 +324,17 @@ TEST_F(TextData, BucketsGiveTheSameBitsHoweverTheyAreRun) {
   EXPECT_EQ(numbers(plain.out, "summary", "allocations_after_first_step"), std::vector<double>{0});
 }
 
+/// Sequences of several lengths, none of whole blocks of tokens.
+TEST_F(TextData, BucketsInFp8KnowNoMicroBatch) {
+  for (const std::string recipe : {"block", "mxfp8"}) {
+    const std::string run = std::string(kBuckets) +
+                            "training.max_steps=8 training.precision=fp8 training.fp8.recipe=" + recipe + " ";
+    ASSERT_EQ(train("bucket-" + recipe, run + "training.micro_batch_size=1").exit_code, 0);
+    ASSERT_EQ(train("bucket-two-" + recipe, run + "training.micro_batch_size=2").exit_code, 0);
+    EXPECT_EQ(weights("bucket-" + recipe), weights("bucket-two-" + recipe));
+  }
+}
+
 TEST_F(TextData, BucketsGoOnInTheMiddleOfAnEpoch) {
   const std::string settings = std::string(kBuckets) + "training.num_epochs=null ";
   ASSERT_EQ(train("bucket-whole", settings).exit_code, 0);

@@ -51,6 +51,13 @@ TEST(ScaledMatmul, SaysWhatDoesNotFit) {
   EXPECT_EQ(refused(attrs, {codes, scales, codes, scales}), "");
   EXPECT_NE(refused(narrow, {codes, scales, codes, scales}).find("codes are not"), std::string::npos);
   EXPECT_NE(refused(mixed, {codes, scales, codes, scales}).find("nvfp4 is multiplied"), std::string::npos);
+  Attrs in_segments = attrs;
+  in_segments.set("segment", int64_t{32});
+  in_segments.set("terms", int64_t{20});
+  EXPECT_EQ(refused(in_segments, {codes, scales, codes, scales}), "");
+  in_segments.set("terms", int64_t{33});
+  EXPECT_NE(refused(in_segments, {codes, scales, codes, scales}).find("terms are of segments"),
+            std::string::npos);
   Attrs of_tensor = attrs;
   of_tensor.set("a_scheme", std::string("e4m3"));
   EXPECT_NE(refused(of_tensor, {codes, {DType::kF32, {1}}, codes, scales}).find("scale of the tensor"),

@@ -54,6 +54,8 @@ class FuseQuantize {
     const Op first = rewriter_.op(copies->any());
     ir::Attrs attrs = first.attrs;
     if (copies->are_both()) attrs.set("both", true);
+    if (copies->are_both() && rewriter_.op(copies->turned).attrs.flag("by_sequence"))
+      attrs.set("by_sequence", true);
     const bool alone = copies->count == rewriter_.uses(v).size() && !rewriter_.wanted(v);
     if (alone && fuse(maker, v, *copies, attrs)) return;
     if (!copies->are_both()) return;

@@ -13,7 +13,6 @@
 #include "ir/op_def.h"
 #include "ir/op_query.h"
 #include "ops/fp8_scaling.h"
-#include "ops/granules.h"
 #include "ops/op_list.h"
 #include "ops/scaled_operand.h"
 #include "passes/training/fp8_dump.h"
@@ -126,10 +125,15 @@ class Fp8Pass {
 
   /// Why a product stays in bf16; empty: it does not.
   [[nodiscard]] std::string stays(const Op& op) const {
-    if (options_.fp8.form.recipe != numerics::Fp8Recipe::kNvfp4 || !is_weight_gradient(op)) return "";
-    const ops::Granules tokens(rewriter_.type(op.inputs[0]).shape);
-    if (tokens.segment() % numerics::kHadamardRun == 0) return "";
-    return fmt::format("stays in bf16: {} tokens of a sequence are no runs of 16", tokens.segment());
+    if (!is_weight_gradient(op)) return "";
+    const SummedTokens tokens = operands_.summed_tokens(OperandRole::kInput, op.inputs[0]);
+    if (options_.fp8.form.recipe == numerics::Fp8Recipe::kNvfp4 &&
+        tokens.sequence % numerics::kHadamardRun != 0)
+      return fmt::format("stays in bf16: {} tokens of a sequence are no runs of 16", tokens.sequence);
+    if (tokens.segment >= 2 * tokens.sequence)  // a byte for a place
+      return fmt::format("stays in bf16: {} tokens of a sequence would take {} bytes in blocks",
+                         tokens.sequence, tokens.segment);
+    return "";
   }
 
   /// y = x w or dx = dy w: sums over the last axis of its first operand.
@@ -156,14 +160,18 @@ class Fp8Pass {
   /// dw = dy^T x, or x^T dy: sums over tokens.
   void weight_gradient(OpId id, const Op& op, Fp8Product& told) {
     const ValueId x = op.inputs[0], dy = op.inputs[1];
-    const ops::Granules tokens(rewriter_.type(x).shape);
+    const SummedTokens tokens = operands_.summed_tokens(OperandRole::kInput, x);
     dump_.name_as(dy, x);
     const QuantisedOperand in = activation(id, x, OperandRole::kInput, SumAxis::kRows);
     const QuantisedOperand out = activation(id, dy, OperandRole::kGradient, SumAxis::kRows);
     const bool transposed = op.attrs.flag("transposed");
     const ValueId acc = op.inputs.size() > 2 ? op.inputs[2] : ValueId{};
     multiply(id, transposed ? in : out, transposed ? out : in,
-             {.inner = tokens.rows(), .segment = tokens.segment(), .acc = acc}, told);
+             {.inner = tokens.inner(),
+              .segment = tokens.segment,
+              .terms = tokens.has_zeros() ? tokens.sequence : 0,
+              .acc = acc},
+             told);
   }
 
   QuantisedOperand activation(OpId anchor, ValueId value, OperandRole role, SumAxis sums,
@@ -175,6 +183,7 @@ class Fp8Pass {
 
   struct Extents {
     int64_t inner = 0, segment = 0;
+    int64_t terms = 0;  ///< of a segment; 0: all
     ValueId bias = {}, acc = {};
   };
   void multiply(OpId id, const QuantisedOperand& a, const QuantisedOperand& b, const Extents& e,
@@ -191,6 +200,7 @@ class Fp8Pass {
     if (a.across) attrs.set("a_across", true);
     if (b.across) attrs.set("b_across", true);
     if (e.segment > 0) attrs.set("segment", e.segment);
+    if (e.terms > 0) attrs.set("terms", e.terms);
     if (type.dtype != ir::DType::kF32) attrs.set("out", std::string(ir::name(type.dtype)));
     std::vector<ValueId> inputs = {a.codes, a.scales, b.codes, b.scales, e.bias, e.acc};
     if (numerics::is_nvfp4(a.form.scheme)) inputs.insert(inputs.end(), {a.amax, b.amax});
@@ -214,8 +224,10 @@ class Fp8Pass {
     std::string note;
     const int64_t width =
         std::max(numerics::info(a.form.scheme).block_cols, numerics::info(b.form.scheme).block_cols);
-    if (width > 0 && e.inner % width != 0)
-      note = fmt::format("the last block of {} has {} terms, the rest counts as 0", width, e.inner % width);
+    const int64_t terms = e.terms > 0 ? e.terms : e.inner;
+    if (width > 0 && terms % width != 0)
+      note = fmt::format("the last block of {}{} has {} terms, the rest counts as 0", width,
+                         e.terms > 0 ? " in each sequence" : "", terms % width);
     const auto add = [&](bool holds, std::string_view what) {
       if (holds) note += fmt::format("{}{}", note.empty() ? "" : "; ", what);
     };

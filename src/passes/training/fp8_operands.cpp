@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/elementwise.h"
+#include "ops/granules.h"
 
 namespace plimsoll::passes {
 
@@ -44,6 +45,8 @@ QuantisedOperand OperandQuantiser::make(OpId anchor, ValueId value, OperandRole 
   const bool is_delayed = states_.scales.valid();
   ir::Attrs attrs{{"scheme", std::string(numerics::info(copy.form.scheme).name)}};
   if (copy.turned) attrs.set("transposed", true);
+  if (copy.turned && role != OperandRole::kWeight && tokens_of(copy, value).has_zeros())
+    attrs.set("by_sequence", true);
   if (copy.form.hadamard) attrs.set("hadamard", true);
   if (role != OperandRole::kWeight) attrs.set("precision", std::string("bf16"));
   std::vector<ValueId> inputs = {value};
@@ -63,6 +66,17 @@ QuantisedOperand OperandQuantiser::make(OpId anchor, ValueId value, OperandRole 
   const ValueId amax = results.size() > 2 ? results[2] : ValueId{};
   if (is_delayed) magnitudes_.emplace(*slot, amax);  // a weight's second copy has the same
   return {.form = copy.form, .codes = results[0], .scales = results[1], .amax = amax, .turned = copy.turned};
+}
+
+SummedTokens OperandQuantiser::tokens_of(const Copy& copy, ValueId value) const {
+  const ir::Shape& shape = rewriter_.type(value).shape;
+  const ops::Granules tokens(shape);
+  const int64_t block = copy.turned && shape.rank() >= 3 ? numerics::info(copy.form.scheme).block_cols : 1;
+  return {tokens.rows(), tokens.segment(), round_up(tokens.segment(), block)};
+}
+
+SummedTokens OperandQuantiser::summed_tokens(OperandRole role, ValueId value) const {
+  return tokens_of(copy_of(role, SumAxis::kRows), value);
 }
 
 /// The slot that the value has, or the next of gradients.

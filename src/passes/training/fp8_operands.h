@@ -29,6 +29,15 @@ struct OperandStates {
 /// The axis of an operand that its product sums over.
 enum class SumAxis : uint8_t { kLast, kRows };
 
+/// What a product over tokens sums, whose blocks end with each sequence.
+struct SummedTokens {
+  int64_t rows = 0;      ///< tokens in all
+  int64_t sequence = 0;  ///< tokens of a sequence
+  int64_t segment = 0;   ///< what these take: whole blocks, with zeros at the end
+  [[nodiscard]] bool has_zeros() const { return segment != sequence; }
+  [[nodiscard]] int64_t inner() const { return rows / sequence * segment; }
+};
+
 class OperandQuantiser {
  public:
   /// `first_gradient_slot`: of delayed scaling.
@@ -43,6 +52,9 @@ class OperandQuantiser {
   /// A weight, whose copy lives for one product.
   QuantisedOperand weight(ir::OpId anchor, ir::ValueId value, SumAxis sums, std::optional<int64_t> slot = {});
 
+  /// Of the copy of an activation that is summed over its rows.
+  [[nodiscard]] SummedTokens summed_tokens(numerics::OperandRole role, ir::ValueId value) const;
+
   /// The largest magnitudes of delayed scaling, by slot.
   [[nodiscard]] const std::map<int64_t, ir::ValueId>& magnitudes() const { return magnitudes_; }
 
@@ -55,6 +67,7 @@ class OperandQuantiser {
   [[nodiscard]] Copy copy_of(numerics::OperandRole role, SumAxis sums) const;
   QuantisedOperand make(ir::OpId anchor, ir::ValueId value, numerics::OperandRole role, const Copy& copy,
                         std::optional<int64_t> slot);
+  [[nodiscard]] SummedTokens tokens_of(const Copy& copy, ir::ValueId value) const;
   int64_t slot_of(ir::ValueId value);
   int64_t key_of(ir::OpId anchor, bool turned);
 

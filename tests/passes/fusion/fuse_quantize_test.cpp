@@ -29,12 +29,12 @@ struct Mlp {
   ir::OpId last_forward;
   FuseQuantizeReport report;
 
-  explicit Mlp(Fp8Recipe recipe) {
+  explicit Mlp(Fp8Recipe recipe, int64_t tokens = 128) {
     ir::Builder b(graph, ops::find_op);
     const auto state = [&](const char* name, Shape shape, StateClass c) {
       return b.state({name, {DType::kF32, shape}, c});
     };
-    const ValueId x = state("x", {2, 16, 48}, StateClass::kInput);
+    const ValueId x = state("x", {2, tokens, 48}, StateClass::kInput);
     graph.declare_state({"random", {DType::kI32, {4}}, StateClass::kScalars});
     const ValueId norm = state("norm", {48}, StateClass::kParameter);
     const ValueId gate_up = state("gate_up", {160, 48}, StateClass::kParameter);
@@ -46,7 +46,7 @@ struct Mlp {
     const ValueId normed = b.ops("rms_norm", {x, norm}, {{"eps", 1e-6}})[0];
     const ValueId y = ops::silu(b, linear(ops::swiglu(b, linear(normed, gate_up)), down));
     last_forward = graph.order().back();
-    const ValueId dy = state("dy", {2, 16, 48}, StateClass::kInput);
+    const ValueId dy = state("dy", {2, tokens, 48}, StateClass::kInput);
     const std::vector<ValueId> wrt = {x, norm, gate_up, down};
     const auto derivative = autodiff(graph, {.loss = y, .wrt = wrt, .seed = dy});
     EXPECT_TRUE(derivative.ok());
@@ -118,6 +118,11 @@ TEST(FuseQuantize, ResultsStayWhatTheyWere) {
        {Fp8Recipe::kDelayed, Fp8Recipe::kCurrent, Fp8Recipe::kBlock, Fp8Recipe::kMxfp8, Fp8Recipe::kNvfp4}) {
     Mlp plain(recipe), fused(recipe);
     EXPECT_EQ(fused.fuse().run(), plain.run()) << numerics::name(recipe);
+  }
+  for (const Fp8Recipe recipe : {Fp8Recipe::kBlock, Fp8Recipe::kMxfp8}) {
+    Mlp plain(recipe, /*tokens=*/70), fused(recipe, /*tokens=*/70);
+    EXPECT_EQ(fused.fuse().run(), plain.run()) << "blocks end with sequences, " << numerics::name(recipe);
+    EXPECT_EQ(fused.report.fused, 3U);
   }
 }
 

@@ -36,8 +36,8 @@ struct Mlp {
     const auto state = [&](const char* name, Shape shape, StateClass c) {
       return b.state({name, {DType::kF32, shape}, c});
     };
-    const ValueId x = state("x", {2, 16, kHidden}, StateClass::kInput);
-    const ValueId residual = state("residual", {2, 16, kHidden}, StateClass::kInput);
+    const ValueId x = state("x", {2, 128, kHidden}, StateClass::kInput);
+    const ValueId residual = state("residual", {2, 128, kHidden}, StateClass::kInput);
     graph.declare_state({"random", {DType::kI32, {4}}, StateClass::kScalars});
     const ValueId norm = state("norm", {kHidden}, StateClass::kParameter);
     const ValueId up = state("up", {kInner, kHidden}, StateClass::kParameter);
@@ -53,7 +53,7 @@ struct Mlp {
       y = ops::add(b, sums[0], linear(ops::silu(b, linear(sums[1], up)), down));
     }
     last_forward = graph.order().back();
-    const ValueId dy = state("dy", {2, 16, kHidden}, StateClass::kInput);
+    const ValueId dy = state("dy", {2, 128, kHidden}, StateClass::kInput);
     const std::vector<ValueId> wrt = {x, norm, up, down};
     const auto derivative = autodiff(graph, {.loss = y, .wrt = wrt, .seed = dy});
     EXPECT_TRUE(derivative.ok());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "ir/printer.h"
 #include "ir/verifier.h"
@@ -104,10 +105,32 @@ TEST(Fp8, BlocksRunAlongWhatIsSummed) {
   EXPECT_EQ(maps.count("scaled_matmul"), 5);
   EXPECT_EQ(maps.count("quantize_operand"), 2 * 2 + 1 + 2 + 3);  // dy of the first map has no dx
   EXPECT_EQ(maps.quantised("transposed"), 2 + 2 + 1);
-  Maps tiles;
+  Maps tiles(/*tokens=*/128);
   tiles.run(recipe(Fp8Recipe::kBlock));
   EXPECT_EQ(tiles.quantised("transposed"), 2 + 2);  // a tile of a weight lies both ways
   EXPECT_NE(tiles.report.products[0].note.find("last block"), std::string::npos);
+}
+
+/// Blocks along tokens end with each sequence, so that they do not know what else is in the batch.
+TEST(Fp8, BlocksEndWithSequences) {
+  for (const auto& [r, block] :
+       {std::pair<Fp8Recipe, int64_t>{Fp8Recipe::kBlock, 128}, {Fp8Recipe::kMxfp8, 32}})
+    for (const int64_t tokens : {70, 128}) {
+      Maps maps(tokens);
+      maps.run(recipe(r));
+      const bool fills = tokens % block != 0;
+      EXPECT_EQ(maps.quantised("by_sequence"), fills ? 4 : 0) << "inputs and gradients, no weights";
+      const auto& told = maps.report.products.back();
+      EXPECT_EQ(told.product, "dw");
+      EXPECT_EQ(told.note.find("in each sequence has") != std::string::npos, fills) << told.note;
+      for (const ir::OpId id : maps.graph.order()) {
+        const ir::Op& op = maps.graph.op(id);
+        if (op.def->name != "scaled_matmul" || op.attrs.find("segment") == nullptr) continue;
+        EXPECT_EQ(op.attrs.i64("segment"), (tokens + block - 1) / block * block);
+        EXPECT_EQ(op.attrs.i64("inner"), 2 * op.attrs.i64("segment"));
+        EXPECT_EQ(op.attrs.find("terms") != nullptr, fills);
+      }
+    }
 }
 
 TEST(Fp8, Nvfp4TransformsAndDrawsForGradients) {
@@ -129,6 +152,20 @@ TEST(Fp8, WhatBlocksCannotCutStays) {
   EXPECT_EQ(told.product, "dw");
   EXPECT_EQ(told.left, "");
   EXPECT_NE(told.note.find("bf16"), std::string::npos);
+}
+
+/// Where zeros would be half of a copy, it is no smaller than the numbers in bf16.
+TEST(Fp8, ShortSequencesHaveTheirWeightsGradientsInBf16) {
+  for (const auto& [r, tokens] :
+       {std::pair<Fp8Recipe, int64_t>{Fp8Recipe::kBlock, 64}, {Fp8Recipe::kMxfp8, 16}}) {
+    Maps few(tokens), enough(tokens + 1);
+    few.run(recipe(r));
+    enough.run(recipe(r));
+    EXPECT_EQ(few.count("linear_dw"), 2);
+    EXPECT_EQ(few.quantised("by_sequence"), 0);
+    EXPECT_NE(few.report.products.back().note.find("stays in bf16"), std::string::npos);
+    EXPECT_EQ(enough.count("linear_dw"), 0);
+  }
 }
 
 TEST(Fp8, DelayedRecordsEachOperandOnce) {

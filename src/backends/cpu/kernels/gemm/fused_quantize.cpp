@@ -46,8 +46,9 @@ void quantize_computed(const KernelCall& call, ThreadPool& pool) {
   float amax = 0;
   const int64_t rows = y.shape.num_rows(), step = rows_of_band(y);
   TensorRef scratch{call.workspace.data(), {y.dtype, {step, y.shape.dim(-1)}}};
-  for (int64_t first = 0; first < rows; first += step) {
-    scratch.type.shape.set_dim(0, std::min(step, rows - first));
+  for (int64_t first = 0, end = 0; first < rows; first = end) {
+    end = turned.turned.band_end(first, step);
+    scratch.type.shape.set_dim(0, end - first);
     scratch.strides = ir::dense_strides(scratch.shape());
     kernel.run(runtime::FusedBand(call, fused, scratch, first, rows).call(), pool);
     const OperandBand computed{stored_rows(scratch), first};

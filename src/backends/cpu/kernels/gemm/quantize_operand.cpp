@@ -17,6 +17,7 @@ namespace {
 using numerics::Scheme;
 
 constexpr int64_t kTileCols = QuantizedOperand::kTileCols;
+constexpr int64_t kTurnedLines = 16;  // rows of x that are turned at once: a cache line of each of the tile's
 
 struct OperandTile {
   int64_t row, col, rows, cols;
@@ -43,10 +44,18 @@ void load_tile(const QuantizedOperand& operand, const OperandBand& band, const O
                    tile.numbers + r * tile.cols);
     return;
   }
-  auto* const line = reinterpret_cast<float*>(tile.scratch);
-  for (int64_t c = 0; c < tile.cols; ++c) {
-    load_numbers(x, tile.col + c - band.first, tile.row, tile.rows, operand.rounded, line);
-    for (int64_t r = 0; r < tile.rows; ++r) tile.numbers[r * tile.cols + c] = line[r];
+  auto* const lines = reinterpret_cast<float*>(tile.scratch);
+  for (int64_t c = 0; c < tile.cols; c += kTurnedLines) {
+    const int64_t count = std::min(kTurnedLines, tile.cols - c);
+    for (int64_t k = 0; k < count; ++k) {
+      float* const line = lines + k * tile.rows;
+      if (const int64_t row = operand.turned.row(tile.col + c + k); row < 0)
+        std::fill_n(line, tile.rows, 0.0F);
+      else
+        load_numbers(x, row - band.first, tile.row, tile.rows, operand.rounded, line);
+    }
+    for (int64_t r = 0; r < tile.rows; ++r)
+      for (int64_t k = 0; k < count; ++k) tile.numbers[r * tile.cols + c + k] = lines[k * tile.rows + r];
   }
 }
 
@@ -55,8 +64,10 @@ template <class Body>
 void for_tiles(const QuantizedOperand& operand, const OperandBand& band, std::span<std::byte> workspace,
                ThreadPool& pool, Body&& body) {
   const bool turned = operand.transposed;
-  const int64_t first_row = turned ? 0 : band.first, first_col = turned ? band.first : 0;
-  const int64_t rows = turned ? operand.rows : band.x.rows, cols = turned ? band.x.rows : operand.cols;
+  const int64_t first_row = turned ? 0 : band.first;
+  const int64_t first_col = turned ? operand.turned.column(band.first) : 0;
+  const int64_t last_col = turned ? operand.turned.column(band.first + band.x.rows) : operand.cols;
+  const int64_t rows = turned ? operand.rows : band.x.rows, cols = last_col - first_col;
   const int64_t wide = ceil_div(cols, kTileCols);
   pool.run(ceil_div(rows, operand.tile_rows) * wide, [&](int64_t index, int thread) {
     std::byte* const own = workspace.data() + thread * operand.thread_bytes();

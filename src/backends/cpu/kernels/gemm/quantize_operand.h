@@ -16,6 +16,7 @@ struct QuantizedOperand {
   numerics::OperandForm form;
   bool transposed = false, rounded = false;
   int64_t rows = 0, cols = 0;  ///< of the quantised matrix
+  ops::TurnedRows turned;      ///< in the transpose
   int64_t tile_rows = kTileRows;
 
   /// Whole blocks of every scheme: 128 rows or columns at most.
@@ -25,14 +26,16 @@ struct QuantizedOperand {
       : shape(x),
         form(ops::form_of(attrs)),
         transposed(is_transposed),
-        rounded(attrs.find("precision") != nullptr) {
-    const ir::Shape matrix = ops::quantized_matrix(x, transposed);
+        rounded(attrs.find("precision") != nullptr),
+        turned(x, attrs) {
+    const ir::Shape matrix = ops::quantized_matrix(x, attrs, transposed);
     rows = matrix.num_rows();
     cols = matrix.dim(-1);
     tile_rows = std::max(kTileRows, block_rows());
   }
   [[nodiscard]] int64_t block_rows() const { return numerics::info(form.scheme).block_rows; }
-  /// A thread's: the numbers, a row of x, and codes and scales of a tile of blocks that span rows.
+  /// A thread's: the numbers; rows of x that are turned, or codes and scales of a tile of blocks that span
+  /// rows.
   [[nodiscard]] int64_t numbers() const { return tile_rows * kTileCols; }
   [[nodiscard]] int64_t thread_bytes() const { return 4 * numbers() + 4 * kTileCols + 2 * numbers(); }
 };

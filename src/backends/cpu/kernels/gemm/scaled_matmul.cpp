@@ -26,16 +26,16 @@ struct BandedProduct : ops::ScaledProduct {
   BandedProduct(const ir::Attrs& attrs, const ir::TensorType& c)
       : ScaledProduct(attrs, c), out(c.dtype), a_lines(lines(m)), b_lines(lines(n)) {}
   [[nodiscard]] int64_t lines(int64_t all) const {
-    const int64_t fitting = kScaledBandBytes / (2 * segment) / kLineStep * kLineStep;
+    const int64_t fitting = kScaledBandBytes / (2 * terms) / kLineStep * kLineStep;
     return std::min(all, std::clamp(fitting, kLeastLines, kMostLines));
   }
   [[nodiscard]] static int64_t round64(int64_t bytes) { return round_up(bytes, int64_t{64}); }
-  [[nodiscard]] int64_t a_bytes() const { return round64(2 * a_lines * segment); }
-  [[nodiscard]] int64_t b_bytes() const { return round64(2 * b_lines * segment); }
+  [[nodiscard]] int64_t a_bytes() const { return round64(2 * a_lines * terms); }
+  [[nodiscard]] int64_t b_bytes() const { return round64(2 * b_lines * terms); }
   [[nodiscard]] int64_t sum_bytes() const { return round64(4 * a_lines * b_lines); }
   [[nodiscard]] bool is_scaled() const { return ops::has_tensor_factor(a, b); }
   [[nodiscard]] int64_t gemm_bytes(int num_threads) const {
-    return gemm_workspace_bytes(a_lines, b_lines, segment, num_threads, {.precision = Precision::kBf16});
+    return gemm_workspace_bytes(a_lines, b_lines, terms, num_threads, {.precision = Precision::kBf16});
   }
 };
 
@@ -99,7 +99,7 @@ class ScaledRun {
     const bool one_segment = p_.segment == p_.k;
     for (int64_t i = 0; i < p_.m; i += p_.a_lines) {
       const int64_t rows = std::min(p_.a_lines, p_.m - i);
-      if (one_segment) a_.numbers(i, rows, 0, p_.k, a_numbers_, pool_);
+      if (one_segment) a_.numbers(i, rows, 0, p_.terms, a_numbers_, pool_);
       for (int64_t j = 0; j < p_.n; j += p_.b_lines)
         block({i, rows, j, std::min(p_.b_lines, p_.n - j)}, !one_segment);
     }
@@ -114,7 +114,7 @@ class ScaledRun {
     bool begun = static_cast<bool>(acc_);
     if (begun) copy_acc(c);
     for (int64_t k = 0; k < p_.k; k += p_.segment) {
-      const int64_t terms = std::min(p_.segment, p_.k - k);
+      const int64_t terms = std::min(p_.terms, p_.k - k);
       if (makes_a) a_.numbers(c.i, c.rows, k, terms, a_numbers_, pool_);
       b_.numbers(c.j, c.columns, k, terms, b_numbers_, pool_);
       multiply(c, terms, begun && !p_.is_scaled(), p_.is_scaled() ? part_ : sum_);

@@ -1,10 +1,11 @@
-// Quantises what another op computes, band by band: the op's kernels write some rows of its result to
-// scratch, where they are quantised while they lie in the card's cache.
+// Quantises what another op computes: in the kernel that computes it, where there is one (computed_codes.h),
+// else band by band. The op's own kernels then write some rows of its result to scratch, where they are
+// quantised while they lie in the card's cache.
 #include "ops/fused_quantize.h"
 
 #include <algorithm>
 
-#include "backends/cuda/kernels/gemm/quantize_operand.h"
+#include "backends/cuda/kernels/gemm/computed_codes.h"
 #include "runtime/fused_band.h"
 
 namespace plimsoll::cuda {
@@ -14,28 +15,44 @@ constexpr int64_t kComputedBytes = int64_t{8} << 20;  // of the scratch: cards h
 constexpr int64_t kComputedRows = 256;  // whole blocks of every scheme, whole tiles of the kernels
 
 /// The op's result, and the rows of it that scratch has.
-struct Computed {
-  const ops::FusedQuantize& fused;
-  ir::TensorType y;
+struct Computed : ComputedCopies {
   int64_t rows, step;
 
   Computed(std::string_view op, const ir::Attrs& attrs, const ir::TensorType& first,
            const ir::TensorType& second)
-      : fused(ops::fused_quantize(op)), y(ops::quantized_type(fused, attrs, first, second)) {
+      : Computed(ops::fused_quantize(op), attrs, first, second) {}
+  [[nodiscard]] ir::Shape band(int64_t count) const { return {count, y.shape.dim(-1)}; }
+  /// That of whole sequences, where blocks end with each.
+  [[nodiscard]] ir::Shape band_of_sequences(int64_t count) const {
+    const ops::TurnedRows& all = form.turned;
+    if (all.tokens == all.columns || count % all.tokens != 0) return band(count);
+    return {count / all.tokens, all.tokens, y.shape.dim(-1)};
+  }
+  [[nodiscard]] int64_t scratch_bytes() const {
+    return have_a_kernel() ? 0 : step * y.shape.dim(-1) * ir::bits(y.dtype) / 8;
+  }
+  /// Of all bands.
+  [[nodiscard]] int64_t most_magnitudes(const ir::Attrs& attrs) const {
+    if (have_a_kernel()) return num_magnitudes();
+    return ceil_div(rows, step) * QuantizeForm(attrs, band(step), form.transposed).amax_blocks();
+  }
+
+ private:
+  Computed(const ops::FusedQuantize& op, const ir::Attrs& attrs, const ir::TensorType& first,
+           const ir::TensorType& second)
+      : ComputedCopies(op, attrs, ops::quantized_type(op, attrs, first, second)) {
     rows = y.shape.num_rows();
     const int64_t row_bytes = y.shape.dim(-1) * ir::bits(y.dtype) / 8;
     step = std::min(rows, round_up(std::max(int64_t{1}, kComputedBytes / row_bytes), kComputedRows));
   }
-  [[nodiscard]] ir::Shape band(int64_t count) const { return {count, y.shape.dim(-1)}; }
-  [[nodiscard]] int64_t bands() const { return ceil_div(rows, step); }
 };
 
 struct ComputedScratch {
   std::byte* y;
   QuantizeScratch quantize;
   ComputedScratch(Scratch& scratch, const Computed& c, const ir::Attrs& attrs)
-      : y(scratch.take<std::byte>(c.step * c.y.shape.dim(-1) * ir::bits(c.y.dtype) / 8)),
-        quantize(scratch, QuantizeForm(attrs, c.band(c.step), attrs.flag("transposed")), c.bands()) {}
+      : y(scratch.take<std::byte>(c.scratch_bytes())),
+        quantize(scratch, c.form.scheme().has_tensor_scale, c.most_magnitudes(attrs)) {}
 };
 
 int64_t fused_quantize_bytes(const ir::OpTypes& types) {
@@ -56,42 +73,78 @@ Result<TensorRef> compute(const KernelCall& call, const Computed& c, std::byte* 
   return computed;
 }
 
-Status quantize_computed(const KernelCall& call, Stream& stream) {
-  const ir::Attrs& attrs = call.op->attrs;
-  const Computed c(call.op->def->name, attrs, call.inputs[0].type, input_or_none(call, 1).type);
-  Scratch memory(call);
-  const ComputedScratch scratch(memory, c, attrs);
-  const std::span<const TensorRef> copies = call.outputs.last(ops::num_copies(attrs));
-  const QuantizeForm whole(attrs, c.y.shape, attrs.flag("transposed"));
-  const bool has_scale = whole.scheme().has_tensor_scale;
-  const float* given = nullptr;
-  QuantizeOperand to, turned;
-  to.codes = copies[0].as<unsigned char>(), to.scales = copies[1].data;
-  if (has_scale) {
-    given = call.inputs[c.fused.num_inputs].as<const float>() + attrs.i64("slot");
-    PLIMSOLL_TRY(queue_scale(whole, scratch.quantize, 0, given, {}, stream));
-    to.tensor = scratch.quantize.tensor;
-  }
-  int64_t magnitudes = 0;
-  for (int64_t first = 0; first < c.rows; first += c.step) {
-    const int64_t rows = std::min(c.step, c.rows - first);
-    PLIMSOLL_ASSIGN(const TensorRef y, compute(call, c, scratch.y, first, rows, stream));
-    const BandRows band{y, first, c.rows};
-    const QuantizeForm form(attrs, c.band(rows), attrs.flag("transposed"));
-    PLIMSOLL_TRY(queue_codes(attrs, form, band, to, stream));
-    if (has_scale) {
-      PLIMSOLL_ASSIGN(const int64_t count,
-                      queue_amax(attrs, form, y, scratch.quantize.largest + magnitudes, stream));
-      magnitudes += count;
+/// A call, and where its copies go.
+class FusedCall {
+ public:
+  FusedCall(const KernelCall& call, Stream& stream)
+      : call_(call),
+        stream_(stream),
+        attrs_(call.op->attrs),
+        computed_(call.op->def->name, attrs_, call.inputs[0].type, input_or_none(call, 1).type),
+        memory_(call),
+        scratch_(memory_, computed_, attrs_),
+        copies_(call.outputs.last(ops::num_copies(attrs_))) {
+    to_.plain.codes = copies_[0].as<unsigned char>();
+    to_.plain.scales = copies_[1].data;
+    if (has_scale()) {
+      given_ = call.inputs[computed_.fused.num_inputs].as<const float>() + attrs_.i64("slot");
+      to_.plain.tensor = scratch_.quantize.tensor;
     }
-    if (!attrs.flag("both")) continue;
-    turned.codes = copies[2].as<unsigned char>(), turned.scales = copies[3].data;
-    PLIMSOLL_TRY(queue_codes(attrs, QuantizeForm(attrs, c.band(rows), true), band, turned, stream));
+    if (!computed_.both) return;
+    to_.turned.codes = copies_[2].as<unsigned char>();
+    to_.turned.scales = copies_[3].data;
   }
-  if (!has_scale) return Ok{};
-  return queue_scale(whole, scratch.quantize, magnitudes, given,
-                     {copies[2].as<float>(), copies[1].as<float>()}, stream);
-}
+
+  Status operator()() {
+    if (has_scale()) PLIMSOLL_TRY(queue_scale(computed_.form, scratch_.quantize, 0, given_, {}, stream_));
+    PLIMSOLL_TRY(computed_.have_a_kernel() ? at_once() : in_bands());
+    if (!has_scale()) return Ok{};
+    return queue_scale(computed_.form, scratch_.quantize, magnitudes_, given_,
+                       {copies_[2].as<float>(), copies_[1].as<float>()}, stream_);
+  }
+
+ private:
+  [[nodiscard]] bool has_scale() const { return computed_.form.scheme().has_tensor_scale; }
+
+  Status at_once() {
+    magnitudes_ = computed_.num_magnitudes();
+    return queue_computed_codes(call_, computed_, to_, has_scale() ? scratch_.quantize.largest : nullptr,
+                                stream_);
+  }
+
+  Status in_bands() {
+    for (int64_t first = 0, end = 0; first < computed_.rows; first = end) {
+      end = computed_.form.turned.band_end(first, computed_.step);
+      PLIMSOLL_ASSIGN(const TensorRef y, compute(call_, computed_, scratch_.y, first, end - first, stream_));
+      PLIMSOLL_TRY(quantize({y, first, computed_.form.turned}, computed_.band_of_sequences(end - first)));
+    }
+    return Ok{};
+  }
+
+  Status quantize(const BandRows& band, const ir::Shape& shape) {
+    if (computed_.both) return queue_both(attrs_, shape, band, to_, stream_);
+    const QuantizeForm form(attrs_, shape, computed_.form.transposed);
+    PLIMSOLL_TRY(queue_codes(attrs_, form, band, to_.plain, stream_));
+    if (!has_scale()) return Ok{};
+    PLIMSOLL_ASSIGN(const int64_t count,
+                    queue_amax(attrs_, form, band.x, scratch_.quantize.largest + magnitudes_, stream_));
+    magnitudes_ += count;
+    return Ok{};
+  }
+
+  const KernelCall& call_;
+  Stream& stream_;
+  const ir::Attrs& attrs_;
+  const Computed computed_;
+  Scratch memory_;
+  const ComputedScratch scratch_;
+  const std::span<const TensorRef> copies_;
+  QuantizeBoth to_;
+  const float* given_ = nullptr;
+  int64_t magnitudes_ = 0;
+};
+
+Status quantize_computed(const KernelCall& call, Stream& stream) { return FusedCall(call, stream)(); }
 
 }  // namespace
 

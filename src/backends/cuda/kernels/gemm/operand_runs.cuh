@@ -16,6 +16,12 @@ __device__ __forceinline__ float as_bf16(float x) {
   return is_nan(x) ? x : __uint_as_float((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
 }
 
+// What is read of a number that is computed, where it lies nowhere: as it would be stored in `dtype`.
+__device__ __forceinline__ float as_read(float y, int dtype, const OperandSource& s) {
+  const float stored = rounded_to(y, dtype);
+  return s.rounded ? as_bf16(stored) : stored;
+}
+
 // The first n of eight elements from `col` on of row `row` of x; zeros behind them.
 __device__ __forceinline__ void load_of_x(const OperandSource& s, i64 row, i64 col, int n, float (&v)[8]) {
   load_part(s.x, row_begin(s.strides, row) + col, n, v, aligned16(s.x) && by_eights(s.strides));
@@ -32,6 +38,12 @@ __device__ __forceinline__ void load_quantized(const OperandSource& s, i64 row, 
     v[e] = e < n ? load(s.x, row_begin(s.strides, col + e) + row) : 0.0f;
     if (s.rounded) v[e] = as_bf16(v[e]);
   }
+}
+// The row of x that lies in a column of its transpose; -1: zeros.
+__device__ __forceinline__ i64 turned_row(const OperandSource& s, i64 column) {
+  if (s.tokens == s.columns) return column;
+  const Place at = place_of(column, s.columns);
+  return at.col < s.tokens ? at.row * s.tokens + at.col : -1;
 }
 __device__ __forceinline__ int part_of(i64 begin, i64 end) {
   const i64 rest = end - begin;
@@ -61,9 +73,17 @@ __device__ __forceinline__ void random_hadamard(float (&v)[8]) {
   }
 }
 
+// Loads x itself; where something else is quantised, what computes it takes this place.
+struct OfX {
+  const OperandSource& s;
+  __device__ __forceinline__ void operator()(i64 row, i64 col, int n, float (&v)[8]) const {
+    load_of_x(s, row, col, n, v);
+  }
+};
+
 // body(row, col, n, v) for all runs of a matrix that lies as x does: each lane gets n of its eight elements.
-template <typename Body>
-__device__ __forceinline__ void visit_runs(const OperandSource& s, Body body) {
+template <typename Load, typename Body>
+__device__ __forceinline__ void visit_runs(const OperandSource& s, Load load, Body body) {
   const i64 runs = (s.cols + kRunElements - 1) / kRunElements;
   const i64 run = blockIdx.x * (i64)kRunWarps + (threadIdx.x >> 5);
   if (run >= s.rows * runs) return;
@@ -71,15 +91,15 @@ __device__ __forceinline__ void visit_runs(const OperandSource& s, Body body) {
   const i64 col = at.col * kRunElements + 8 * (threadIdx.x & 31);
   const int n = part_of(col, s.cols);
   float v[8];
-  load_of_x(s, at.row, n == 0 ? 0 : col, n, v);
+  load(at.row, n == 0 ? 0 : col, n, v);
   if (s.hadamard) random_hadamard(v);
   body(at.row, col, n, v);
 }
 
 // The same of x's transpose: a block brings a tile of x to shared memory, where a word is left free behind
 // every eight, so that neither columns that are written nor rows that are read meet in a bank.
-template <typename Body>
-__device__ __forceinline__ void visit_turned(const OperandSource& s, Body body) {
+template <typename Load, typename Body>
+__device__ __forceinline__ void visit_turned(const OperandSource& s, Load load, Body body) {
   constexpr int kPitch = kRunElements + kRunElements / 8 + 1;
   __shared__ float tile[kTurnedColumns * kPitch];
   const i64 wide = (s.rows + kTurnedColumns - 1) / kTurnedColumns;
@@ -88,9 +108,10 @@ __device__ __forceinline__ void visit_turned(const OperandSource& s, Body body) 
   const int piece = 8 * (threadIdx.x % (kTurnedColumns / 8));
   for (int t = threadIdx.x / (kTurnedColumns / 8); t < kRunElements;
        t += 32 * kRunWarps / (kTurnedColumns / 8)) {
-    const int n = first_col + t < s.cols ? part_of(first_row + piece, s.rows) : 0;
+    const i64 row = first_col + t < s.cols ? turned_row(s, first_col + t) : -1;
+    const int n = row < 0 ? 0 : part_of(first_row + piece, s.rows);
     float v[8];
-    load_of_x(s, n == 0 ? 0 : first_col + t, n == 0 ? 0 : first_row + piece, n, v);
+    load(n == 0 ? 0 : row, n == 0 ? 0 : first_row + piece, n, v);
 #pragma unroll
     for (int e = 0; e < 8; ++e) tile[(piece + e) * kPitch + t + t / 8] = v[e];
   }

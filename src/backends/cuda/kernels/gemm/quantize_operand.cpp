@@ -18,6 +18,8 @@ OperandSource source_of(const ir::Attrs& attrs, const QuantizeForm& form, const 
           .strides = row_strides(x),
           .rows = form.rows,
           .cols = form.cols,
+          .tokens = form.turned.tokens,
+          .columns = form.turned.columns,
           .transposed = form.transposed ? 1 : 0,
           .rounded = x.type.dtype == ir::DType::kF32 && attrs.find("precision") != nullptr ? 1 : 0,
           .hadamard = form.form.hadamard ? 1 : 0};
@@ -53,24 +55,44 @@ Status queue_scale(const QuantizeForm& form, const QuantizeScratch& scratch, int
   return stream.launch(kOperandScale, {1}, {kRunThreads}, 0, scale);
 }
 
-Status queue_codes(const ir::Attrs& attrs, const QuantizeForm& form, const BandRows& band, QuantizeOperand to,
-                   Stream& stream) {
+QuantizeOperand codes_of_band(const ir::Attrs& attrs, const QuantizeForm& form, const BandRows& band,
+                              QuantizeOperand to) {
   to.source = source_of(attrs, form, band.x);
   to.scheme = code_scheme(form.form.scheme);
-  to.pitch = form.transposed ? band.all : form.cols;
+  to.pitch = form.transposed ? band.all.column(band.all.rows) : form.cols;
   const numerics::SchemeInfo& scheme = form.scheme();
-  const int64_t row = form.transposed ? 0 : band.first, col = form.transposed ? band.first : 0;
+  const int64_t row = form.transposed ? 0 : band.first;
+  const int64_t col = form.transposed ? band.all.column(band.first) : 0;
   to.codes += row * numerics::code_row_bytes(form.form.scheme, to.pitch) + col;
   if (scheme.block_rows > 0 && band.first > 0) {
     const int64_t index =
         row / scheme.block_rows * numerics::scale_cols(form.form.scheme, to.pitch) + col / scheme.block_cols;
     to.scales = static_cast<std::byte*>(to.scales) + index * numerics::scale_bytes(form.form.scheme);
   }
+  return to;
+}
+
+Dim tiles_of_both(const QuantizeForm& plain, const QuantizeForm& turned) {
+  return blocks(ceil_div(plain.cols, int64_t{kTileColumns}) * ceil_div(turned.cols, int64_t{kTileColumns}),
+                1);
+}
+
+Status queue_codes(const ir::Attrs& attrs, const QuantizeForm& form, const BandRows& band, QuantizeOperand to,
+                   Stream& stream) {
+  const numerics::SchemeInfo& scheme = form.scheme();
   const auto& kernel = scheme.block_rows == 128  ? kQuantizeTiles128
                        : scheme.block_rows == 16 ? kQuantizeTiles16
                        : form.transposed         ? kQuantizeTurned
                                                  : kQuantizeRuns;
-  return stream.launch(kernel, form.code_blocks(), {kRunThreads}, 0, to);
+  return stream.launch(kernel, form.code_blocks(), {kRunThreads}, 0, codes_of_band(attrs, form, band, to));
+}
+
+Status queue_both(const ir::Attrs& attrs, const ir::Shape& x, const BandRows& band, QuantizeBoth to,
+                  Stream& stream) {
+  const QuantizeForm plain(attrs, x, /*is_transposed=*/false), turned(attrs, x, /*is_transposed=*/true);
+  to.plain = codes_of_band(attrs, plain, band, to.plain);
+  to.turned = codes_of_band(attrs, turned, band, to.turned);
+  return stream.launch(kQuantizeBoth, tiles_of_both(plain, turned), {kRunThreads}, 0, to);
 }
 
 namespace {
@@ -103,12 +125,12 @@ Status quantize_operand(const KernelCall& call, Stream& stream) {
     a.key = static_cast<uint32_t>(attrs.i64("key"));
     a.tokens = Granules(x.shape()).segment();
   }
-  const BandRows all{x, 0, x.shape().num_rows()};
-  PLIMSOLL_TRY(queue_codes(attrs, form, all, a, stream));
-  if (!attrs.flag("both")) return Ok{};
-  a.codes = call.outputs[2].as<unsigned char>();
-  a.scales = call.outputs[3].data;
-  return queue_codes(attrs, QuantizeForm(attrs, x.shape(), /*is_transposed=*/true), all, a, stream);
+  const BandRows all{x, 0, form.turned};
+  if (!attrs.flag("both")) return queue_codes(attrs, form, all, a, stream);
+  QuantizeOperand turned;
+  turned.codes = call.outputs[2].as<unsigned char>();
+  turned.scales = call.outputs[3].data;
+  return queue_both(attrs, x.shape(), all, {a, turned}, stream);
 }
 
 }  // namespace

@@ -13,10 +13,11 @@ struct QuantizeForm {
   numerics::OperandForm form;
   bool transposed;
   int64_t rows, cols;  ///< of the quantised matrix
+  ops::TurnedRows turned;
 
   QuantizeForm(const ir::Attrs& attrs, const ir::Shape& x, bool is_transposed)
-      : form(ops::form_of(attrs)), transposed(is_transposed) {
-    const ir::Shape matrix = ops::quantized_matrix(x, transposed);
+      : form(ops::form_of(attrs)), transposed(is_transposed), turned(x, attrs) {
+    const ir::Shape matrix = ops::quantized_matrix(x, attrs, transposed);
     rows = matrix.num_rows();
     cols = matrix.dim(-1);
   }
@@ -40,19 +41,21 @@ struct QuantizeForm {
   }
 };
 
-/// Rows of x from `first` on, where whole blocks begin, of `all`.
+/// Rows of x from `first` on, where whole blocks begin, and how all rows lie.
 struct BandRows {
   TensorRef x;
-  int64_t first = 0, all = 0;
+  int64_t first;
+  ops::TurnedRows all;
 };
 
-/// Where the largest magnitudes of blocks of threads go; those of bands lie one after the other.
+/// Where the largest magnitudes of blocks of threads go, and the scale of the tensor.
 struct QuantizeScratch {
   u32* largest;
   DeviceTensorScale* tensor;
-  QuantizeScratch(Scratch& scratch, const QuantizeForm& form, int64_t bands = 1)
-      : largest(scratch.take<u32>(bands * form.amax_blocks())),
-        tensor(scratch.take<DeviceTensorScale>(form.scheme().has_tensor_scale ? 1 : 0)) {}
+  QuantizeScratch(Scratch& scratch, bool has_scale, int64_t magnitudes)
+      : largest(scratch.take<u32>(magnitudes)), tensor(scratch.take<DeviceTensorScale>(has_scale ? 1 : 0)) {}
+  QuantizeScratch(Scratch& scratch, const QuantizeForm& form)
+      : QuantizeScratch(scratch, form.scheme().has_tensor_scale, form.amax_blocks()) {}
 };
 
 /// Queues the largest magnitudes of a band to `largest`; how many they are. `form`: of the band.
@@ -64,8 +67,17 @@ struct TensorScaleResults {
 };
 Status queue_scale(const QuantizeForm& form, const QuantizeScratch& scratch, int64_t count,
                    const float* given, const TensorScaleResults& results, Stream& stream);
+/// Where those of a band go: from the whole operand's `to` on; with what it is quantised from.
+QuantizeOperand codes_of_band(const ir::Attrs& attrs, const QuantizeForm& form, const BandRows& band,
+                              QuantizeOperand to);
+/// Blocks of threads that make both copies.
+Dim tiles_of_both(const QuantizeForm& plain, const QuantizeForm& turned);
+
 /// Codes and scales of blocks; `codes` and `scales` are those of the whole operand.
 Status queue_codes(const ir::Attrs& attrs, const QuantizeForm& form, const BandRows& band, QuantizeOperand to,
                    Stream& stream);
+/// Those of x and of its transpose, of the attribute `both`. `x`: the shape of the band.
+Status queue_both(const ir::Attrs& attrs, const ir::Shape& x, const BandRows& band, QuantizeBoth to,
+                  Stream& stream);
 
 }  // namespace plimsoll::cuda

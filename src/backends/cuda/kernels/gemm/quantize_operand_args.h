@@ -10,7 +10,8 @@ namespace plimsoll::cuda {
 constexpr int kRunElements = 256, kRunWarps = 8;
 /// A block of quantize_turned takes kRunElements rows of x, as many columns as this.
 constexpr int kTurnedColumns = 32;
-/// Elements of a row that a block of tiles takes: one of 128 x 128, eight of 16 x 16.
+/// Elements of a row that a block of tiles takes: one of 128 x 128, eight of 16 x 16; a multiple of all
+/// blocks.
 constexpr int kTileColumns = 128;
 
 /// What is quantised: x, or, `transposed`, its transpose; [rows, cols] is the quantised matrix.
@@ -18,6 +19,7 @@ struct OperandSource {
   Operand x;
   RowStrides strides;
   i64 rows = 0, cols = 0;
+  i64 tokens = 1, columns = 1;  ///< ops::TurnedRows
   int transposed = 0;
   int rounded = 0;   ///< to bf16 before anything else
   int hadamard = 0;  ///< runs of 16 go through the random Hadamard transform
@@ -50,12 +52,18 @@ struct QuantizeOperand {
   u32 key = 0;
   i64 tokens = 1;
 };
+/// A copy of x and one of its transpose, in blocks of one row of 128 or 32 codes in E4M3. A block of threads
+/// takes kTileColumns columns of each.
+struct QuantizeBoth {
+  QuantizeOperand plain, turned;
+};
 
 inline constexpr DeviceKernel<OperandAmax> kOperandAmax{"gemm/quantize_operand", "operand_amax"};
 inline constexpr DeviceKernel<OperandAmax> kOperandAmaxTurned{"gemm/quantize_operand", "operand_amax_turned"};
 inline constexpr DeviceKernel<OperandScale> kOperandScale{"gemm/quantize_operand", "operand_scale"};
 inline constexpr DeviceKernel<QuantizeOperand> kQuantizeRuns{"gemm/quantize_operand", "quantize_runs"};
 inline constexpr DeviceKernel<QuantizeOperand> kQuantizeTurned{"gemm/quantize_operand", "quantize_turned"};
+inline constexpr DeviceKernel<QuantizeBoth> kQuantizeBoth{"gemm/quantize_operand", "quantize_both"};
 inline constexpr DeviceKernel<QuantizeOperand> kQuantizeTiles128{"gemm/quantize_operand",
                                                                  "quantize_tiles_128"};
 inline constexpr DeviceKernel<QuantizeOperand> kQuantizeTiles16{"gemm/quantize_operand", "quantize_tiles_16"};

@@ -1,5 +1,6 @@
 // RMS and layer normalisation, alone and with the residual stream's addition.
-#include "backends/cuda/kernels/norm/norm_args.h"
+#include "backends/cuda/kernels/norm/norm.h"
+
 #include "backends/cuda/kernels/norm/norm_parts_args.h"
 #include "backends/cuda/kernels/norm/row_strides.h"
 #include "backends/cuda/kernels/norm/sums.h"
@@ -7,34 +8,40 @@
 #include "backends/cuda/kernels/operands.h"
 
 namespace plimsoll::cuda {
-namespace {
 
-/// Of a block that takes a row, eight elements a thread.
 Dim row_threads(int64_t cols) {
   return {static_cast<uint32_t>(std::clamp<int64_t>(round_up(ceil_div(cols, 8), 32), 32, kMostRowThreads))};
 }
 
-// Operands in order: x, residual where `fused`, weight, bias where `layer`; results: sum, y, mean, rstd.
-template <bool kLayer, bool kFused>
-Status forward(const KernelCall& call, Stream& stream) {
+NormRows norm_rows(const KernelCall& call, const NormForm& form) {
   size_t in = 0, out = 0;
   NormRows a;
   const TensorRef& x = call.inputs[in++];
   a.x = operand(x);
   a.cols = x.shape().dim(-1);
   a.x_rows = a.residual_rows = row_strides(x);
-  if (kFused) {
+  if (form.adds) {
     a.residual_rows = row_strides(call.inputs[in]);
     a.residual = operand(call.inputs[in++]);
   }
   a.weight = operand(call.inputs[in++]);
-  if (kLayer) a.bias = operand(call.inputs[in++]);
-  if (kFused) a.sum = operand(call.outputs[out++]);
-  a.y = operand(call.outputs[out++]);
-  if (kLayer) a.mean = call.outputs[out++].as<float>();
+  if (form.is_layer) a.bias = operand(call.inputs[in++]);
+  if (form.adds) a.sum = operand(call.outputs[out++]);
+  if (form.stores) a.y = operand(call.outputs[out++]);
+  if (form.is_layer) a.mean = call.outputs[out++].as<float>();
   a.rstd = call.outputs[out++].as<float>();
   a.eps = static_cast<float>(call.op->attrs.f64("eps"));
-  return stream.launch(kNormRows, blocks(x.shape().num_rows(), 1), row_threads(a.cols), 0, a);
+  return a;
+}
+
+namespace {
+
+// Results in order: sum, y, mean, rstd.
+template <bool kLayer, bool kFused>
+Status forward(const KernelCall& call, Stream& stream) {
+  const ir::Shape& x = call.inputs[0].shape();
+  return stream.launch(kNormRows, blocks(x.num_rows(), 1), row_threads(x.dim(-1)), 0,
+                       norm_rows(call, {.is_layer = kLayer, .adds = kFused}));
 }
 
 bool learns(const ir::OpTypes& types) { return types.outputs.size() > 1; }

@@ -6,12 +6,15 @@
 namespace plimsoll::cpu::fixtures {
 namespace {
 
-/// Operands of the op that is fused, and its attributes; `stored`: what matrices are.
-OpRun run_of(const ops::FusedQuantize& fused, int64_t rows, int64_t cols, DType stored) {
+/// Operands of the op that is fused, and its attributes. Matrices are of `rows`, columns behind them, in
+/// dtype `stored`.
+OpRun run_of(const ops::FusedQuantize& fused, const Shape& rows, int64_t cols, DType stored) {
   const std::string op(fused.computes);
   const bool is_norm = op.find("norm") != std::string::npos;
   const auto matrix = [&](unsigned seed, int64_t width) {
-    const Tensor t = normal({rows, width}, seed);
+    std::vector<int64_t> dims(rows.dims().begin(), rows.dims().end());
+    dims.push_back(width);
+    const Tensor t = normal(Shape(dims), seed);
     return stored == DType::kF32 ? t : as(stored, t);
   };
   const Tensor x = matrix(1, cols), other = matrix(2, cols), weight = normal({cols}, 3),
@@ -65,16 +68,32 @@ TEST(FusedQuantize, HasTheBitsOfBothOps) {
     for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{3, 34}, {300, 8192}})
       for (const char* scheme : {"fp8-block-1x128", "mxfp8"}) {
         if (rows > 3 && fused.computes != "swiglu" && fused.computes != "add_rms_norm") continue;
-        const OpRun run = run_of(fused, rows, cols, DType::kF32);
+        const OpRun run = run_of(fused, {rows}, cols, DType::kF32);
         expect_bits_of_both(fused, run, {{"scheme", std::string(scheme)}, {"both", true}});
         if (rows == 3)
           expect_bits_of_both(fused, run, {{"scheme", std::string(scheme)}, {"transposed", true}});
       }
 }
 
+/// Bands of whole sequences, and of parts of one.
+TEST(FusedQuantize, BlocksEndWithSequences) {
+  for (const char* scheme : {"fp8-block-1x128", "mxfp8"}) {
+    const Attrs both{{"scheme", std::string(scheme)}, {"both", true}, {"by_sequence", true}},
+        turned{{"scheme", std::string(scheme)}, {"transposed", true}, {"by_sequence", true}};
+    for (const ops::FusedQuantize& fused : ops::fused_quantizes()) {
+      const OpRun run = run_of(fused, {3, 21}, 34, DType::kF32);
+      expect_bits_of_both(fused, run, both);
+      expect_bits_of_both(fused, run, turned);
+    }
+    const ops::FusedQuantize& fused = ops::fused_quantize("add_rms_norm_quantize");
+    const Shape rows = both.str("scheme") == "mxfp8" ? Shape{3, 100} : Shape{2, 300};
+    expect_bits_of_both(fused, run_of(fused, rows, 8192, DType::kF32), both);
+  }
+}
+
 TEST(FusedQuantize, OfWhatIsStoredInBf16) {
   for (const ops::FusedQuantize& fused : ops::fused_quantizes()) {
-    const OpRun run = run_of(fused, 130, 96, DType::kBf16);
+    const OpRun run = run_of(fused, {130}, 96, DType::kBf16);
     expect_bits_of_both(fused, run, {{"scheme", std::string("mxfp8")}, {"precision", std::string("bf16")}});
   }
 }
@@ -83,7 +102,7 @@ TEST(FusedQuantize, OfWhatIsStoredInBf16) {
 TEST(FusedQuantize, TakesAScaleOfAState) {
   const ops::FusedQuantize& fused = ops::fused_quantize("swiglu_quantize");
   for (const char* scheme : {"e4m3", "e5m2"})
-    expect_bits_of_both(fused, run_of(fused, 300, 8192, DType::kF32),
+    expect_bits_of_both(fused, run_of(fused, {300}, 8192, DType::kF32),
                         {{"scheme", std::string(scheme)}, {"slot", int64_t{1}}}, {floats({3}, {1, 8, 2})});
 }
 

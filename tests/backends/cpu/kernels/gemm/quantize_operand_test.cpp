@@ -32,6 +32,17 @@ TEST(QuantizeOperand, BothCopiesAtOnce) {
     }
 }
 
+/// Sequences shorter and longer than a tile, and than a block.
+TEST(QuantizeOperand, BlocksEndWithSequences) {
+  for (const Shape& shape : {Shape{3, 5, 7}, Shape{2, 33, 70}, Shape{5, 130, 40}, Shape{2, 600, 17}})
+    for (const char* name : {"fp8-block-1x128", "mxfp8"})
+      for (const char* copies : {"transposed", "both"}) {
+        const Attrs attrs{{"scheme", std::string(name)}, {copies, true}, {"by_sequence", true}};
+        expect_op({"quantize_operand", {normal(shape, 1)}, attrs}, 0);
+        expect_op({"quantize_operand", {bf16(normal(shape, 2))}, attrs}, 0);
+      }
+}
+
 TEST(QuantizeOperand, RoundsToBf16Before) {
   Attrs attrs = in_scheme("mxfp8");
   attrs.set("precision", std::string("bf16"));
@@ -82,6 +93,12 @@ TEST(QuantizeOperand, OnACardItIsTheCpuToTheBit) {
       hold(normal({1, 3}, 1), attrs, {});
       attrs.set("precision", std::string("bf16"));
       hold(normal({2, 77, 300}, 2), attrs, {});
+    }
+  for (const char* name : {"fp8-block-1x128", "mxfp8"})
+    for (const char* copies : {"transposed", "both"}) {
+      const Attrs attrs{{"scheme", std::string(name)}, {copies, true}, {"by_sequence", true}};
+      hold(normal({7, 77, 40}, 4), attrs, {});
+      hold(normal({2, 300, 40}, 5), attrs, {});
     }
   for (const bool transposed : {false, true})
     for (const bool hadamard : {false, true}) {

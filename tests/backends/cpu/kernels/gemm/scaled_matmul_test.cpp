@@ -103,6 +103,41 @@ TEST(ScaledMatmul, GoesOnFromAnAccumulator) {
   });
 }
 
+/// The gradient of a weight whose operands have blocks that end with sequences, from a first micro-batch on.
+Tensor by_sequence(const char* scheme, const Tensor& x, const Tensor& dy, int64_t segment,
+                   const Tensor& acc) {
+  const Attrs turned{{"scheme", std::string(scheme)}, {"transposed", true}, {"by_sequence", true}};
+  const auto a = run_cpu({"quantize_operand", {dy}, turned}), b = run_cpu({"quantize_operand", {x}, turned});
+  const Shape& shape = x.type.shape;
+  const OpRun run{"scaled_matmul",
+                  {a[0], a[1], b[0], b[1], absent(), acc},
+                  {{"a_scheme", std::string(scheme)},
+                   {"b_scheme", std::string(scheme)},
+                   {"inner", shape.dim(0) * segment},
+                   {"columns", shape.dim(2)},
+                   {"segment", segment},
+                   {"terms", shape.dim(1)}}};
+  expect_op(run, kScaledSum);
+  return run_cpu(run)[0];
+}
+
+TEST(ScaledMatmul, BlocksThatEndWithSequencesKnowNoMicroBatch) {
+  constexpr int64_t kTokens = 70;
+  const Tensor x = normal({3, kTokens, 24}, 1), dy = normal({3, kTokens, 40}, 2);
+  const auto part = [](const Tensor& of, int64_t first, int64_t count) {
+    const int64_t each = kTokens * of.type.shape.dim(2);
+    return Tensor{{DType::kF32, {count, kTokens, of.type.shape.dim(2)}},
+                  {of.bits.begin() + first * each, of.bits.begin() + (first + count) * each}};
+  };
+  for (const auto& [scheme, segment] :
+       {std::pair<const char*, int64_t>{"fp8-block-1x128", 128}, {"mxfp8", 96}}) {
+    const Tensor whole = by_sequence(scheme, x, dy, segment, absent());
+    const Tensor first = by_sequence(scheme, part(x, 0, 2), part(dy, 0, 2), segment, absent());
+    const Tensor both = by_sequence(scheme, part(x, 2, 1), part(dy, 2, 1), segment, first);
+    expect_same_bits({both}, {whole}, scheme);
+  }
+}
+
 /// Extents that units of a card take.
 TEST(ScaledMatmul, InWholeSixteens) {
   for (const ScaledCase& c : kScaledCases) {

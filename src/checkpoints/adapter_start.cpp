@@ -11,6 +11,7 @@
 #include "checkpoints/adapter_change.h"
 #include "checkpoints/parameter_rows.h"
 #include "numerics/low_rank.h"
+#include "ops/shard.h"
 #include "runtime/session.h"
 
 namespace plimsoll::checkpoints {
@@ -49,29 +50,6 @@ struct PartNames {
   bool transposed;
 };
 
-Status take_factors(const models::Model& model, runtime::Session& session, const PartNames& names) {
-  PLIMSOLL_ASSIGN(Values w, read_parameter_rows(model, session, names.weight));
-  const models::Adapter::Part& part = *names.part;
-  const int64_t outs = part.out, in = static_cast<int64_t>(w.size()) / outs;
-  if (names.transposed) w = transpose(w, static_cast<size_t>(in), static_cast<size_t>(outs));
-  const numerics::LowRankFactors f =
-      low_rank_factors(w, {outs, in, part.rank, part.scale}, model.adapters()->factors);
-  subtract_factors(f, {outs, in, part.rank, part.scale}, w);
-  if (names.transposed) w = transpose(w, static_cast<size_t>(outs), static_cast<size_t>(in));
-  PLIMSOLL_TRY(write_parameter_rows(model, session, names.weight, w));
-  PLIMSOLL_TRY(write_parameter_rows(model, session, names.a, f.right));
-  return write_parameter_rows(model, session, part.b, f.left);
-}
-
-Status set_magnitude(const models::Model& model, runtime::Session& session, const PartNames& names) {
-  PLIMSOLL_ASSIGN(ParameterPlace place, place_of(model, session, names.weight));
-  PLIMSOLL_ASSIGN(const ParameterRows w, ParameterRows::open(session, std::move(place)));
-  PLIMSOLL_ASSIGN(const Values a, read_parameter_rows(model, session, names.a));
-  PLIMSOLL_ASSIGN(const Values b, read_parameter_rows(model, session, names.part->b));
-  PLIMSOLL_ASSIGN(const Values magnitude, norms(w, names.transposed, a, b, names.part->scale));
-  return write_parameter_rows(model, session, names.part->magnitude, magnitude);
-}
-
 /// Of a matrix that stays whole, once it is loaded; of one in few bits quantized_start.h does, while it is.
 /// LoftQ has nothing to make up for there.
 bool takes_factors(const models::Adapters& adapters, ir::DType dtype) {
@@ -79,24 +57,90 @@ bool takes_factors(const models::Adapters& adapters, ir::DType dtype) {
          (adapters.factors == models::Factors::kSvd || adapters.factors == models::Factors::kQr);
 }
 
-Status start_part(const models::Model& model, runtime::Session& session, const PartNames& names) {
-  PLIMSOLL_ASSIGN(const ParameterPlace place, place_of(model, session, names.weight));
-  if (takes_factors(*model.adapters(), place.type.dtype)) PLIMSOLL_TRY(take_factors(model, session, names));
-  return names.part->magnitude.empty() ? Status(Ok{}) : set_magnitude(model, session, names);
+/// The table that rows of tokens stand in for.
+std::string table_of(const models::TokenRows& rows) {
+  return rows.rows.substr(0, rows.rows.find(".token_adapter")) + ".weight";
 }
 
-Status start_rows(const models::Model& model, runtime::Session& session) {
-  const models::TokenRows& rows = model.adapters()->token_rows;
-  if (rows.rows.empty()) return Ok{};
-  const std::string table = rows.rows.substr(0, rows.rows.find(".token_adapter")) + ".weight";
-  PLIMSOLL_ASSIGN(ParameterPlace place, place_of(model, session, table));
-  PLIMSOLL_ASSIGN(const ParameterRows from, ParameterRows::open(session, std::move(place)));
-  PLIMSOLL_ASSIGN(const ParameterPlace to, place_of(model, session, rows.rows));
-  for (size_t i = 0; i < rows.tokens.size(); ++i) {
-    PLIMSOLL_ASSIGN(const Values row, from.read(rows.tokens[i], 1));
-    PLIMSOLL_TRY(write_parameter_rows(session, to, static_cast<int64_t>(i), row));
+class Starter {
+ public:
+  Starter(const models::Model& model, runtime::Session& session, const AdapterStart& how)
+      : model_(model), session_(session), how_(how) {}
+
+  Status start_part(const PartNames& names) {
+    PLIMSOLL_ASSIGN(const ParameterPlace place, place_of(model_, session_, names.weight));
+    if (takes_factors(*model_.adapters(), place.type.dtype)) PLIMSOLL_TRY(take_factors(names));
+    return names.part->magnitude.empty() || how_.base_only ? Status(Ok{}) : set_magnitude(names);
   }
-  return Ok{};
+
+  Status start_rows() {
+    const models::TokenRows& rows = model_.adapters()->token_rows;
+    if (rows.rows.empty() || how_.base_only) return Ok{};
+    PLIMSOLL_ASSIGN(ParameterPlace place, place_of(model_, session_, table_of(rows)));
+    PLIMSOLL_ASSIGN(const ParameterRows from, ParameterRows::open(session_, std::move(place), how_.ranks));
+    PLIMSOLL_ASSIGN(const ParameterPlace to, place_of(model_, session_, rows.rows));
+    for (size_t i = 0; i < rows.tokens.size(); ++i) {
+      PLIMSOLL_ASSIGN(const Values row, from.read(rows.tokens[i], 1));
+      PLIMSOLL_TRY(write_parameter_rows(session_, to, static_cast<int64_t>(i), row));
+    }
+    return Ok{};
+  }
+
+ private:
+  [[nodiscard]] Result<Values> read(const std::string& view) const {
+    return read_parameter_rows(model_, session_, view, how_.ranks);
+  }
+  Status write(const std::string& view, const Values& values) {
+    return write_parameter_rows(model_, session_, view, values);
+  }
+
+  Status take_factors(const PartNames& names) {
+    PLIMSOLL_ASSIGN(Values w, read(names.weight));
+    const models::Adapter::Part& part = *names.part;
+    const int64_t outs = part.out, in = static_cast<int64_t>(w.size()) / outs;
+    if (names.transposed) w = transpose(w, static_cast<size_t>(in), static_cast<size_t>(outs));
+    const numerics::LowRankFactors f =
+        low_rank_factors(w, {outs, in, part.rank, part.scale}, model_.adapters()->factors);
+    subtract_factors(f, {outs, in, part.rank, part.scale}, w);
+    if (names.transposed) w = transpose(w, static_cast<size_t>(outs), static_cast<size_t>(in));
+    PLIMSOLL_TRY(write(names.weight, w));
+    if (how_.base_only) return Ok{};
+    PLIMSOLL_TRY(write(names.a, f.right));
+    return write(part.b, f.left);
+  }
+
+  Status set_magnitude(const PartNames& names) {
+    PLIMSOLL_ASSIGN(ParameterPlace place, place_of(model_, session_, names.weight));
+    PLIMSOLL_ASSIGN(const ParameterRows w, ParameterRows::open(session_, std::move(place), how_.ranks));
+    PLIMSOLL_ASSIGN(const Values a, read(names.a));
+    PLIMSOLL_ASSIGN(const Values b, read(names.part->b));
+    PLIMSOLL_ASSIGN(const Values magnitude, norms(w, names.transposed, a, b, names.part->scale));
+    return write(names.part->magnitude, magnitude);
+  }
+
+  const models::Model& model_;
+  runtime::Session& session_;
+  const AdapterStart how_;
+};
+
+/// Of ranks that share the parameters: the largest storage that one gathers, with the piece of it, and beside
+/// that what it gathers of the adapter.
+int64_t gathered_bytes(const models::Model& model, int64_t ranks) {
+  const models::TokenRows& rows = model.adapters()->token_rows;
+  int64_t most = 0;
+  for (const models::Parameter& p : model.parameters())
+    for (const models::ParameterView& view : p.views) {
+      const models::Adapter::Part* part = adapter_part(model, p, view);
+      const bool is_table = !rows.rows.empty() && view.name == table_of(rows);
+      const bool is_read =
+          part != nullptr && (takes_factors(*model.adapters(), p.dtype) || !part->magnitude.empty());
+      if (!is_read && !is_table) continue;
+      const ir::TensorType whole{p.dtype, p.shape};
+      const int64_t in = part == nullptr ? 0 : view.shape.num_elements() / part->out;
+      most = std::max(most, whole.bytes().count + ops::piece_type(whole, ranks).bytes().count +
+                                (part == nullptr ? 0 : 16 * part->rank * (in + part->out)));
+    }
+  return most;
 }
 
 }  // namespace
@@ -136,7 +180,7 @@ const models::Adapter::Part* adapter_part(const models::Model& model, const mode
   return part == adapter->parts.end() || part->rank == 0 ? nullptr : &*part;
 }
 
-int64_t start_adapters_bytes(const models::Model& model) {
+int64_t start_adapters_bytes(const models::Model& model, int64_t sharing_ranks) {
   if (!model.adapters()) return 0;
   const models::Factors factors = model.adapters()->factors;
   int64_t most = 0;
@@ -161,11 +205,12 @@ int64_t start_adapters_bytes(const models::Model& model) {
       most =
           std::max(most, 8 * elements + turned + rounding + 8 * part->rank * (in + part->out) + decomposing);
     }
-  return most;
+  return most + (sharing_ranks > 1 ? gathered_bytes(model, sharing_ranks) : 0);
 }
 
-Status start_adapters(const models::Model& model, runtime::Session& session) {
+Status start_adapters(const models::Model& model, runtime::Session& session, const AdapterStart& how) {
   if (!model.adapters()) return Ok{};
+  Starter starter(model, session, how);
   for (const models::Adapter& adapter : model.adapters()->linears)
     for (const models::Parameter& p : model.parameters()) {
       if (p.name != adapter.weight && p.part_of != adapter.weight) continue;
@@ -173,11 +218,10 @@ Status start_adapters(const models::Model& model, runtime::Session& session) {
         const std::string module = view.name.substr(0, view.name.rfind('.'));
         for (const models::Adapter::Part& part : adapter.parts)
           if (part.rank > 0 && part.b == module + ".lora_B.weight")
-            PLIMSOLL_TRY(
-                start_part(model, session, {view.name, module + ".lora_A.weight", &part, p.transposed}));
+            PLIMSOLL_TRY(starter.start_part({view.name, module + ".lora_A.weight", &part, p.transposed}));
       }
     }
-  return start_rows(model, session);
+  return starter.start_rows();
 }
 
 }  // namespace plimsoll::checkpoints

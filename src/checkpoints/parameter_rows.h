@@ -12,8 +12,9 @@
 #include "models/model.h"
 
 namespace plimsoll::runtime {
+class Communicator;
 class Session;
-}
+}  // namespace plimsoll::runtime
 
 namespace plimsoll::checkpoints {
 
@@ -29,10 +30,12 @@ struct ParameterPlace {
 Result<ParameterPlace> place_of(const models::Model& model, const runtime::Session& session,
                                 std::string_view view);
 
-/// Reads a place's rows; of one in few bits the codes and scales are read at once, and held.
+/// Reads a place's rows; of one in few bits the codes and scales are read at once, and held. So is all of a
+/// state that ranks share, which `ranks` open at the same place: null, where this rank has all states.
 class ParameterRows {
  public:
-  static Result<ParameterRows> open(const runtime::Session& session, ParameterPlace place);
+  static Result<ParameterRows> open(const runtime::Session& session, ParameterPlace place,
+                                    runtime::Communicator* ranks = nullptr);
   [[nodiscard]] Result<std::vector<float>> read(int64_t first, int64_t count) const;
   [[nodiscard]] const ParameterPlace& place() const { return place_; }
 
@@ -44,9 +47,9 @@ class ParameterRows {
   std::vector<std::byte> storage_ = {};
 };
 
-/// All rows. Errors: those of place_of; of the device.
+/// All rows. Errors: those of place_of; of the device, of the communicator.
 Result<std::vector<float>> read_parameter_rows(const models::Model& model, const runtime::Session& session,
-                                               std::string_view view);
+                                               std::string_view view, runtime::Communicator* ranks = nullptr);
 /// Rows from `first` on, each element rounded once; not of a place in few bits (checked).
 Status write_parameter_rows(runtime::Session& session, const ParameterPlace& place, int64_t first,
                             const std::vector<float>& values);

@@ -72,7 +72,8 @@ std::vector<std::pair<std::string, std::string>> ranks_rows(const RanksReport& r
       {"launcher", ranks.launcher.empty() ? "none started this process" : ranks.launcher}};
   for (const RanksReport::Library& mpi : ranks.mpi)
     rows.emplace_back(rows.size() == 1 ? "MPI" : "", fmt::format("{} ({})", mpi.version, mpi.path));
-  if (ranks.mpi.empty()) rows.emplace_back("MPI", "not installed; ranks of several machines need it");
+  if (ranks.mpi.empty())
+    rows.emplace_back("MPI", "not installed; ranks of several machines need it, but for cards with NCCL");
   rows.emplace_back("NCCL", ranks.nccl.path.empty()
                                 ? ranks.no_nccl + "; ranks on cards exchange through their hosts without it"
                                 : fmt::format("{} ({})", ranks.nccl.version, ranks.nccl.path));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include "base/host.h"
 #include "base/process.h"
@@ -85,9 +86,10 @@ struct Transports {
 };
 Result<Transports> transports_of(const ranks::Launch& launch, const settings::RunConfig& config) {
   const std::string& wanted = config.distributed.transport;
+  const bool by_cards = wanted == "nccl" || (wanted == "auto" && finds_nccl(launch, config));
   PLIMSOLL_ASSIGN(const std::string host,
-                  ranks::choose_transport(launch, wanted == "nccl" ? "auto" : wanted));
-  if (wanted != "nccl" && (wanted != "auto" || !finds_nccl(launch, config))) return Transports{host, host};
+                  ranks::choose_transport(launch, wanted == "nccl" ? "auto" : wanted, by_cards));
+  if (!by_cards) return Transports{host, host};
   PLIMSOLL_ASSIGN(const devices::NcclLibrary nccl, devices::nccl_library());
   if (launch.rank == 0)
     note(fmt::format("cards exchange gradients through NCCL {} ({})", nccl.version, nccl.path));
@@ -118,9 +120,15 @@ int threads_of(const ranks::Launch& launch) {
   return ranks::threads_of_rank(launch, own, launchers);
 }
 
+/// By what the hosts of ranks exchange.
+struct HostWay {
+  std::shared_ptr<ranks::MpiCalls> mpi = {};
+  bool over_channel = false;
+};
+
 /// Adds to the overrides what follows from a rank's place, and opens what it exchanges by. A number of
 /// threads that was given stays.
-Result<std::shared_ptr<ranks::MpiCalls>> add_place(const ranks::Launch& launch, RunArguments& arguments) {
+Result<HostWay> add_place(const ranks::Launch& launch, RunArguments& arguments) {
   const auto add = [&](std::string text) { arguments.overrides.push_back(std::move(text)); };
   add(fmt::format("distributed.ranks={}", launch.ranks));
   add(fmt::format("distributed.rank={}", launch.rank));
@@ -131,7 +139,8 @@ Result<std::shared_ptr<ranks::MpiCalls>> add_place(const ranks::Launch& launch, 
   const settings::DistributedSettings& d = config.distributed;
   PLIMSOLL_ASSIGN(const Transports transports, transports_of(launch, config));
   add("distributed.transport=" + transports.ops);
-  return mpi_of(launch, d.library, transports.host);
+  PLIMSOLL_ASSIGN(auto mpi, mpi_of(launch, d.library, transports.host));
+  return HostWay{std::move(mpi), transports.host == ranks::kChannel};
 }
 
 }  // namespace
@@ -146,11 +155,13 @@ Result<std::unique_ptr<ranks::Group>> join_ranks(RunArguments& arguments) {
   if (!launch) return told(launch.error());
   if (!*launch) return std::unique_ptr<ranks::Group>();
   devices::set_local_rank((*launch)->local_rank);
-  const auto mpi = add_place(**launch, arguments);
-  if (!mpi) return told(mpi.error());
-  auto group = ranks::Group::join(
-      **launch,
-      {.deadline_seconds = deadline_seconds(), .build = build(), .mpi = *mpi, .end_process = end_process});
+  const auto way = add_place(**launch, arguments);
+  if (!way) return told(way.error());
+  auto group = ranks::Group::join(**launch, {.deadline_seconds = deadline_seconds(),
+                                             .build = build(),
+                                             .mpi = way->mpi,
+                                             .over_channel = way->over_channel,
+                                             .end_process = end_process});
   if (!group && group.error().code == ErrorCode::kInvalidArgument) return told(group.error());
   if (group && (*launch)->rank == 0)
     note(fmt::format("{} started {} ranks: each computes a share of every step", (*launch)->source,

@@ -125,10 +125,26 @@ Status outcome(const std::vector<Rank>& ranks) {
                "plimsoll launch", "see what the ranks printed"};
 }
 
+/// Parses what each rank would parse, so that an error in it is told once. False: it asks for help, which is
+/// on stdout.
+Result<bool> reads_command(std::vector<std::string> command) {
+  CommandLine command_line({"plimsoll", "", "plimsoll " PLIMSOLL_VERSION, ""});
+  Parser app = command_line.parser();
+  app.require_subcommand();
+  const Command train = add_train(app);  // owns what the options are written to
+  std::string program = "plimsoll";
+  std::vector<char*> argv = {program.data()};
+  for (std::string& word : command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  return command_line.parse(static_cast<int>(argv.size()) - 1, argv.data());
+}
+
 Status launch(const LaunchArguments& arguments) {
   if (arguments.command.empty() || arguments.command.front() != "train")
     return Error{ErrorCode::kInvalidArgument, "launch starts the ranks of a training", "plimsoll launch",
                  "run: plimsoll launch --ranks 2 -- train RUN.yaml"};
+  PLIMSOLL_ASSIGN(const bool starts, reads_command(arguments.command));
+  if (!starts) return Ok{};
   const BlockedSignals signals;
   const pid_t parent = ::getpid();
   const std::string job = fmt::format("launch.{}.{}", parent, static_cast<int64_t>(1e6 * now_seconds()));

@@ -80,12 +80,15 @@ Command add_train(Parser app) {
   });
   return [arguments, dump_ir, snapshot, memory_summary, resume,
           resume_with](const Environment& environment) -> Status {
-    PLIMSOLL_ASSIGN(const std::vector<std::string> changing, settings_of_rate(*resume_with));
+    const Result<std::vector<std::string>> changing = settings_of_rate(*resume_with);
     arguments->overrides.insert(arguments->overrides.end(), resume_with->begin(), resume_with->end());
     const StopSignals signals(/*outlive_readers=*/true);
     PLIMSOLL_ASSIGN(const std::unique_ptr<ranks::Group> group, join_ranks(*arguments));
     auto loaded = load_run(*arguments, settings::RunUse::kTraining, group && group->rank() > 0);
-    if (!loaded) return group ? group->fail(loaded.error()) : loaded.error();
+    if (!changing || !loaded) {
+      const Error& error = changing ? loaded.error() : changing.error();
+      return group ? group->fail(error) : error;
+    }
     PLIMSOLL_ASSIGN(const settings::RunConfig config,
                     with_chosen_batch(*loaded, /*shows=*/false, arguments->json));
     const ReportSignal report_signal;
@@ -94,7 +97,7 @@ Command add_train(Parser app) {
     return engine::Engine(console, stop_reason)
         .train(config, {.dump_ir = *dump_ir,
                         .resume = *resume,
-                        .resume_with = changing,
+                        .resume_with = *changing,
                         .memory_summary = *memory_summary,
                         .memory_asked = ReportSignal::take,
                         .snapshot = *snapshot,

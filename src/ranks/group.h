@@ -30,8 +30,10 @@ struct GroupOptions {
   double start_seconds = 120;    ///< within which all ranks must have come
   double deadline_seconds = 60;  ///< without a sign of life, or without progress within a step
   std::string build = {};        ///< the same on all ranks
-  /// The functions of MPI by which ranks exchange bytes. Null: through the memory of their machine.
+  /// The functions of MPI by which ranks exchange bytes. Null: through the memory of their machine, or, with
+  /// `over_channel`, over the connections of this group.
   std::shared_ptr<MpiCalls> mpi = {};
+  bool over_channel = false;
   /// Ends the process where a rank is lost and this one is not on its way out within a second. Called on the
   /// group's thread. Null: nothing ends it.
   std::function<void(const Error& error)> end_process = {};
@@ -99,7 +101,8 @@ class Group {
   Status check_while_waiting();
   Status meet_first();
   std::optional<Error> failure_of_first(Peer& first);
-  void use_mpi();
+  [[nodiscard]] bool is_one_memory() const { return options_.mpi == nullptr && !options_.over_channel; }
+  void send_messages();
   void end();
   void watch();
   void take_messages(Peer& peer);

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/process.h"
+#include "ranks/channel_transport.h"
 #include "ranks/error_text.h"
 #include "ranks/group_peer.h"
 #include "ranks/host_memory.h"
@@ -70,8 +71,8 @@ Status Group::meet_all() {
     PLIMSOLL_TRY(introduce(std::move(*accepted)));
   }
   std::string place;
-  if (options_.mpi != nullptr) {
-    use_mpi();
+  if (!is_one_memory()) {
+    send_messages();
   } else {
     PLIMSOLL_ASSIGN(auto memory, HostMemory::create(launch_.ranks, [this] { return check_while_waiting(); }));
     place = memory->place();
@@ -119,8 +120,8 @@ Status Group::meet_first() {
   if (welcome.kind == MessageKind::kFailed) return parse_error(welcome.text);
   first->host = hello.host;
   peers_.push_back(std::move(first));
-  if (options_.mpi != nullptr) {
-    use_mpi();
+  if (!is_one_memory()) {
+    send_messages();
     return Ok{};
   }
   auto memory =
@@ -141,9 +142,12 @@ std::optional<Error> Group::failure_of_first(Peer& first) {
   return std::nullopt;
 }
 
-void Group::use_mpi() {
-  transport_ = std::make_unique<MpiTransport>(launch_.rank, launch_.ranks, options_.mpi,
-                                              [this] { return check_while_waiting(); });
+void Group::send_messages() {
+  if (options_.mpi == nullptr)
+    transport_ = std::make_unique<ChannelTransport>(*this);
+  else
+    transport_ = std::make_unique<MpiTransport>(launch_.rank, launch_.ranks, options_.mpi,
+                                                [this] { return check_while_waiting(); });
 }
 
 }  // namespace plimsoll::ranks

@@ -20,7 +20,7 @@ struct Row {
   const char *rank, *ranks, *local_rank, *local_ranks;
   const char* job;       ///< the job's own name
   const char* job_part;  ///< of a step within it
-  const char* machines;  ///< a list, of which rank 0 has the first
+  const char* machines;  ///< a list, of which rank 0 has the first, or that one
   Launcher launcher;
   const char* not_with = "";  ///< another launcher's, which has been started by this one
 };
@@ -38,7 +38,7 @@ constexpr std::array kRows = {
     Row{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
         "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NODELIST", Launcher::kNoMpi},
     Row{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID",
-        "MASTER_PORT", "", Launcher::kNoMpi}};
+        "MASTER_PORT", "MASTER_ADDR", Launcher::kNoMpi}};
 
 std::string_view text_of(const Environment& environment, const char* name) {
   const char* text = *name == '\0' ? nullptr : environment(name);
@@ -121,7 +121,9 @@ Result<Launch> read_row(const Row& row, const Environment& environment, int64_t 
   if (launch.source.starts_with("srun")) {
     PLIMSOLL_ASSIGN(launch.cpus, optional_number(environment, "SLURM_CPUS_PER_TASK", 0));
   }
-  if (const auto machines = text_of(environment, row.machines); !launch.is_one_machine() && !machines.empty())
+  const bool is_named = !text_of(environment, row.job).empty() || !text_of(environment, row.job_part).empty();
+  if (const auto machines = text_of(environment, row.machines);
+      !launch.is_one_machine() && is_named && !machines.empty())
     launch.address = address_of(machines, launch.job);
   return launch;
 }
@@ -145,22 +147,25 @@ int threads_of_rank(const Launch& launch, int own_cpus, int launcher_cpus) {
   return std::clamp(shared / launch.local_ranks, 1, own_cpus);
 }
 
-Result<std::string> choose_transport(const Launch& launch, const std::string& wanted) {
-  const bool uses_mpi = wanted == "mpi" || (wanted == "auto" && !launch.is_one_machine());
+Result<std::string> choose_transport(const Launch& launch, const std::string& wanted, bool by_cards) {
+  const bool over_channel =
+      by_cards && wanted == "auto" && !launch.is_one_machine() && launch.launcher == Launcher::kNoMpi;
+  const bool uses_mpi = wanted == "mpi" || (wanted == "auto" && !launch.is_one_machine() && !over_channel);
   const auto refused = [&](const std::string& why, const char* hint) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} started {} ranks, {} of them on this machine{}", launch.source, launch.ranks,
                              launch.local_ranks, why),
                  "distributed.transport", hint};
   };
-  if (!uses_mpi && !launch.is_one_machine())
+  if (!uses_mpi && !over_channel && !launch.is_one_machine())
     return refused(": shm is between ranks of one machine", "set distributed.transport=mpi");
   if (uses_mpi && launch.launcher == Launcher::kNoMpi)
     return refused(", and the transport mpi needs a launcher of MPI",
                    "start the ranks with mpirun, mpiexec, srun --mpi=pmix or srun --mpi=pmi2");
-  if (uses_mpi && !launch.is_one_machine() && launch.address.empty())
+  if (!launch.is_one_machine() && launch.address.empty())
     return refused(", and the others do not know where rank 0 is",
                    "set distributed.address to HOST:PORT, with the machine of rank 0 and a free port");
+  if (over_channel) return std::string(kChannel);
   return std::string(uses_mpi ? "mpi" : "shm");
 }
 

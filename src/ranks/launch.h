@@ -42,7 +42,8 @@ using Environment = std::function<const char*(const char* name)>;
 ///                                                            interactive shell has too
 ///   RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE           torchrun, operators of Kubernetes
 ///
-/// Of several machines Slurm names the first, where rank 0 listens; with other launchers the user does.
+/// Of several machines Slurm and torchrun (MASTER_ADDR) name the first, where rank 0 listens; with other
+/// launchers the user does.
 ///
 /// Nothing for one rank, and where no launcher is there. `parent` is the process that started this one: what
 /// the ranks of a launcher without a job's name have in common. Errors: kInvalidArgument for numbers that
@@ -54,7 +55,11 @@ Result<std::optional<Launch>> detect_launch(const Environment& environment, int6
 int threads_of_rank(const Launch& launch, int own_cpus, int launcher_cpus);
 
 /// The transport by which ranks exchange bytes, shm or mpi, where `wanted` is distributed.transport: auto is
-/// shm on one machine. Errors: kInvalidArgument where the ranks cannot exchange so.
-Result<std::string> choose_transport(const Launch& launch, const std::string& wanted);
+/// shm on one machine. `by_cards`: what programs exchange goes by NCCL, so that without a launcher of MPI
+/// hosts of several machines need no more than kChannel. Errors: kInvalidArgument where the ranks cannot
+/// exchange so.
+Result<std::string> choose_transport(const Launch& launch, const std::string& wanted, bool by_cards = false);
+/// The connections by which ranks control each other (channel_transport.h).
+inline constexpr const char* kChannel = "channel";
 
 }  // namespace plimsoll::ranks

@@ -61,10 +61,6 @@ void check_shared_update(const RunConfig& config, std::vector<Error>& errors) {
         fmt::format("distributed.mode is {}, and {} in this version", word(config.distributed.mode), what),
         std::move(hint)));
   };
-  const std::string& offload = config.memory.offload.text;  // empty: a map
-  if (shares_parameters(config.distributed) && offload != "auto" && offload != "none")
-    refuse("memory.offload moves parameters that ranks share",
-           "set memory.offload=none, or distributed.mode=zero2");
   // With zero3 all ranks evaluate, and go back to the best checkpoint.
   if (shares_parameters(config.distributed)) return;
   if (!state_choice(config.training, config.lora.enabled).dtypes.masters) return;

@@ -54,32 +54,17 @@ Status check_batch_statistics(const settings::RunConfig& config, const models::M
       fmt::format("set training.global_batch_size={}, or model.norm_statistics=frozen", planned)};
 }
 
-/// Adapters that begin as parts of the weights, which no rank has whole; and scales that are relative to a
-/// number of which one rank knows.
+/// Scales that are relative to a number of which one rank knows.
 Status check_shared_parameters(const settings::RunConfig& config, const models::Model& model) {
   if (!settings::shares_parameters(config.distributed)) return Ok{};
-  const auto refuse = [](std::string_view what, std::string hint) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("distributed.mode is zero3, and {} in this version", what), "distributed.mode",
-                 std::move(hint)};
-  };
-  if (const std::optional<models::Adapters>& adapters = model.adapters()) {
-    const bool has_magnitudes = std::ranges::any_of(adapters->linears, [](const models::Adapter& adapter) {
-      return std::ranges::any_of(adapter.parts, [](const auto& part) { return !part.magnitude.empty(); });
-    });
-    if (adapters->factors != models::Factors::kNone || has_magnitudes || !adapters->token_rows.rows.empty())
-      return refuse(
-          "adapters that begin with the base's weights (DoRA, PiSSA, OLoRA, LoftQ, rows of tokens) "
-          "need them whole",
-          "set distributed.mode=zero2");
-  }
   const bool is_nested = std::ranges::any_of(model.parameters(), [](const models::Parameter& p) {
     return p.dtype == ir::DType::kNf4Double || p.dtype == ir::DType::kFp4Double;
   });
-  if (is_nested && config.training.precision == settings::Precision::kFp16)
-    return refuse("fp16 checks doubly quantized weights as a whole",
-                  "set training.precision=bf16, or quantization.bnb_4bit_use_double_quant=false");
-  return Ok{};
+  if (!is_nested || config.training.precision != settings::Precision::kFp16) return Ok{};
+  return Error{
+      ErrorCode::kInvalidArgument,
+      "distributed.mode is zero3, and fp16 checks doubly quantized weights as a whole in this version",
+      "distributed.mode", "set training.precision=bf16, or quantization.bnb_4bit_use_double_quant=false"};
 }
 
 }  // namespace

@@ -79,9 +79,11 @@ int64_t host_bytes(const RunScope& scope) {
              evaluates = !trains || config.evaluates_while_training();
   const int64_t eval_parts = evaluates ? static_cast<int64_t>(config.data.num_eval_parts()) : 0;
   const int64_t train_sources = trains ? std::max<int64_t>(1, std::ssize(config.data.weights)) : 0;
+  const int64_t sharing =
+      trains && settings::shares_parameters(config.distributed) ? config.distributed.num_ranks() : 1;
   const int64_t kept = trains && config.data.keep_in_memory ? config.data.keep_in_memory->count : 0;
   return kept + (train_sources + eval_parts) * datasets::PackedDataset::kRememberedBytes +
-         checkpoints::start_adapters_bytes(model) + checkpoints::quantize_scratch(model, threads) +
+         checkpoints::start_adapters_bytes(model, sharing) + checkpoints::quantize_scratch(model, threads) +
          scratch_bytes(config, scope.prepared) + tensors * kHeaderBytesPerTensor +
          threads * kReadBytesPerThread +
          ((trains ? 1 : 0) + eval_parts) * preprocessing::order_host_bytes(config) +

@@ -15,9 +15,10 @@ Status assist(Trainer& trainer, RankDecision decision) {
 
 Status follow(Trainer& trainer, RollCall& roll_call, const Stop& stop) {
   RankReport report = trainer.first_report();
-  for (;;) {
+  for (bool is_first = true;; is_first = false) {
     report.stop = stop ? stop() : "";
     PLIMSOLL_TRY(roll_call.report(report));
+    if (is_first) PLIMSOLL_TRY(trainer.start_shared_adapters());
     PLIMSOLL_ASSIGN(RankDecision decision, roll_call.decide(RankDecision::kStep));
     while (decision != RankDecision::kStep && decision != RankDecision::kFinish) {
       PLIMSOLL_TRY(assist(trainer, decision));

@@ -6,6 +6,7 @@
 #include "checkpoints/adapter_start.h"
 #include "checkpoints/fp16_range.h"
 #include "checkpoints/load_weights.h"
+#include "settings/distributed.h"
 
 namespace plimsoll::training {
 
@@ -35,10 +36,12 @@ Status draw(const settings::RunConfig& config, runtime::Session& session, passes
   return session.run(session.plan().find_program({role}));
 }
 
-/// What adapters begin as beside this base, and over that what lora.adapter names.
+/// What adapters begin as beside this base, which ranks that share it do together later
+/// (Trainer::start_shared_adapters), and over that what lora.adapter names.
 Status begin_adapters(const settings::RunConfig& config, const strategy::Prepared& prepared,
                       runtime::Session& session) {
-  PLIMSOLL_TRY(checkpoints::start_adapters(*prepared.model, session));
+  if (session.plan().shared.empty() || !settings::shares_parameters(config.distributed))
+    PLIMSOLL_TRY(checkpoints::start_adapters(*prepared.model, session));
   if (!config.lora.enabled || config.lora.adapter.empty()) return Ok{};
   return checkpoints::load_adapter(*prepared.model, config.lora.adapter, session);
 }

@@ -86,6 +86,10 @@ class Trainer {
   [[nodiscard]] bool shares_parameters() const {
     return group_ != nullptr && settings::shares_parameters(config_.distributed);
   }
+  /// Where ranks share the parameters and adapters begin with those of the base: all ranks at the same place,
+  /// once they can exchange bytes and before anything reads the adapters. Errors: as
+  /// checkpoints::start_adapters.
+  Status start_shared_adapters();
   Status serve_shared_states() { return session_->serve_shared_states(); }
   Status end_shared_reads() { return session_->end_shared_reads(); }
   /// The folder of the checkpoint that was gone on from; "never": of none.

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/units.h"
+#include "checkpoints/adapter_start.h"
 #include "checkpoints/disk_need.h"
 #include "checkpoints/final_record.h"
 #include "checkpoints/fp16_range.h"
@@ -297,6 +298,13 @@ Status Trainer::initialise(const TrainerOptions& options) {
   PLIMSOLL_ASSIGN(StepDump dump, StepDump::create(config_, prepared_, session_->plan(), 0, /*initial=*/true));
   PLIMSOLL_TRY(dump.write_parameters(*session_));
   return dump.finish();
+}
+
+Status Trainer::start_shared_adapters() {
+  if (!shares_parameters() || !prepared_.model->adapters()) return Ok{};
+  const bool has_adapter = checkpoint_ || !config_.lora.adapter.empty();
+  return checkpoints::start_adapters(*prepared_.model, *session_,
+                                     {.ranks = &group_->communicator(), .base_only = has_adapter});
 }
 
 Status Trainer::check_room(const std::vector<std::string>& stale, const checkpoints::Note& note) const {

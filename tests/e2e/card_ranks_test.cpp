@@ -55,7 +55,10 @@ TEST_F(CardRanks, BitsDependOnTheirNumberAlone) {
              {"ZeRO-2", "distributed.mode=zero2", ""},
              {"NCCL", "distributed.transport=nccl", "PLIMSOLL_FAKE_CUDA_SEED=4"},
              {"NCCL, ZeRO-1", "distributed.transport=nccl distributed.mode=zero1", ""},
-             {"NCCL, ZeRO-2", "distributed.transport=nccl distributed.mode=zero2", ""}}) {
+             {"ZeRO-3", "distributed.mode=zero3", ""},
+             {"NCCL, ZeRO-2", "distributed.transport=nccl distributed.mode=zero2", ""},
+             {"NCCL, ZeRO-3", "distributed.transport=nccl distributed.mode=zero3",
+              "PLIMSOLL_FAKE_CUDA_SEED=5"}}) {
       EXPECT_TRUE(left(ranks, more, environment) == model) << ranks << " ranks: " << how;
       EXPECT_EQ(events_of(out_), events) << ranks << " ranks: " << how;
     }
@@ -74,6 +77,30 @@ TEST_F(CardRanks, GiveTheBitsOfDdpWithEveryKindOfUpdate) {
     EXPECT_TRUE(left(2, "distributed.mode=zero1 " + more) == ddp) << more;
     EXPECT_EQ(events_of(out_), events) << more;
   }
+}
+
+/// Matrices that are cut or have owners, and what is offloaded beside that.
+TEST_F(CardRanks, GiveThemWhereParametersAreShared) {
+  const std::string large = "model.config.intermediate_size=300 ";
+  for (const auto& [what, how] : std::vector<std::array<const char*, 2>>{
+           {"training.precision=bf16 training.state.weights=bf16 memory.recompute=full",
+            "distributed.transport=nccl"},
+           {"training.optimizer=muon", "'memory.offload={optimizer: host, gradients: host}'"}}) {
+    const std::string ddp = left(2, large + what), events = events_of(out_);
+    EXPECT_TRUE(left(2, large + what + " distributed.mode=zero3 " + how) == ddp) << what << how;
+    EXPECT_EQ(events_of(out_), events) << what << how;
+    EXPECT_EQ(number(out_, "measured_peak_bytes"), number(out_, "planned_peak_bytes")) << what << how;
+  }
+}
+
+TEST_F(CardRanks, OffloadBesideEachOther) {
+  const std::string ddp = left(2);
+  for (const char* how : {"'memory.offload={optimizer: host, gradients: host, activations: host}'",
+                          "distributed.mode=zero2 'memory.offload={optimizer: host, parameters: host}' "
+                          "memory.update_on_host=true",
+                          "distributed.mode=zero2 'memory.offload={optimizer: host, activations: host}' "
+                          "distributed.transport=nccl"})
+    EXPECT_TRUE(left(2, how) == ddp) << how;
 }
 
 TEST_F(CardRanks, OwnersSendByNcclToo) {
@@ -134,6 +161,26 @@ TEST_F(CardRanks, MoreRanksThanCardsAreRefused) {
   EXPECT_THAT(run.err, HasSubstr("this machine has 2 cards, and more ranks than that"));
   EXPECT_THAT(run.err, HasSubstr("cuda:0"));
   left(3, "runtime.device=cuda:1", "PLIMSOLL_FAKE_CARDS=2");
+}
+
+/// torchrun on two machines: hosts without MPI, which tell each other what NCCL and a checkpoint need over
+/// the connections between ranks.
+TEST_F(CardRanks, OfSeveralMachinesNeedNoMpi) {
+  if (shell("unshare -n -u -m true").exit_code != 0) GTEST_SKIP() << "no machine within this one can be made";
+  const std::string zero1 = "distributed.mode=zero1 ", model = left(2, zero1);
+  const std::string program = "'" PLIMSOLL_BINARY
+                              "' train run.yaml --json output.dir=apart runtime.device=cuda " +
+                              kThreeSteps + zero1;
+  const Outcome run = shell(on_two_machines(
+      folder_,
+      "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 " +
+          kFakeCard + "\nRANK=1 nsenter -t $second -n -u " + program +
+          " >second.txt 2>&1 & other=$!\nRANK=0 " + program +
+          "\ncode=$?; wait $other || code=$?; exit $code"));
+  ASSERT_EQ(run.exit_code, 0) << run.err << folder_.read("second.txt");
+  EXPECT_THAT(run.err, HasSubstr("torchrun started 2 ranks"));
+  EXPECT_THAT(run.err, HasSubstr("cards exchange gradients through NCCL"));
+  EXPECT_TRUE(folder_.read("apart/final/model.safetensors") == model);
 }
 
 using RunningCardRanks = RunningRanks;

@@ -26,13 +26,6 @@ std::string train_command(const std::string& more) {
 
 class Mpi : public Ranks {
  protected:
-  /// A shell's command.
-  [[nodiscard]] Outcome shell(const std::string& command) const {
-    const int status =
-        std::system(("cd '" + folder_.path() + "' && " + command + " >out.txt 2>err.txt </dev/null").c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), folder_.read("out.txt"),
-            folder_.read("err.txt")};
-  }
   [[nodiscard]] std::string model(const std::string& name) const {
     return folder_.read(name + "/final/model.safetensors");
   }
@@ -111,23 +104,6 @@ TEST_F(Mpi, RanksOfSeveralMachinesSayWhatIsMissing) {
   const Outcome other = shell("RANK=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 " + train_command(""));
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.err, HasSubstr("start the ranks with mpirun, mpiexec, srun --mpi=pmix"));
-}
-
-/// Two machines on this one, each with a network and a name of its own, and a cable between them; the
-/// launchers start the second's processes through agent.sh. `command` is run on the first.
-std::string on_two_machines(const Folder& folder, const std::string& command) {
-  folder.write("machines.sh",
-               "hostname first; ip link set lo up\n"
-               "unshare -n -u sleep 1000 & second=$!\n"
-               "trap 'kill $second' EXIT\n"
-               "sleep 0.3; ip link add va type veth peer name vb; ip link set vb netns $second\n"
-               "ip addr add 10.77.0.1/24 dev va; ip link set va up\n"
-               "nsenter -t $second -n -u sh -c 'hostname second; ip link set lo up;"
-               " ip addr add 10.77.0.2/24 dev vb; ip link set vb up'\n"
-               "printf '#!/bin/sh\\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\\nshift\\n"
-               "exec nsenter -t %s -n -u sh -c \"$*\"\\n' $second >agent.sh; chmod +x agent.sh\n" +
-                   command + "\n");
-  return "unshare -n -u -m sh machines.sh";
 }
 
 TEST_F(Mpi, TakesPartsOfAStepToSeveralMachines) {

@@ -28,6 +28,23 @@ inline std::string run_of(const std::string& batch, int steps) {
   return run;
 }
 
+/// Two machines on this one, each with a network and a name of its own, and a cable between them; the
+/// launchers start the second's processes through agent.sh. `command` is run on the first.
+inline std::string on_two_machines(const Folder& folder, const std::string& command) {
+  folder.write("machines.sh",
+               "hostname first; ip link set lo up\n"
+               "unshare -n -u sleep 1000 & second=$!\n"
+               "trap 'kill $second' EXIT\n"
+               "sleep 0.3; ip link add va type veth peer name vb; ip link set vb netns $second\n"
+               "ip addr add 10.77.0.1/24 dev va; ip link set va up\n"
+               "nsenter -t $second -n -u sh -c 'hostname second; ip link set lo up;"
+               " ip addr add 10.77.0.2/24 dev vb; ip link set vb up'\n"
+               "printf '#!/bin/sh\\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\\nshift\\n"
+               "exec nsenter -t %s -n -u sh -c \"$*\"\\n' $second >agent.sh; chmod +x agent.sh\n" +
+                   command + "\n");
+  return "unshare -n -u -m sh machines.sh";
+}
+
 class Ranks : public testing::Test {
  protected:
   void SetUp() override {
@@ -48,6 +65,13 @@ class Ranks : public testing::Test {
     EXPECT_EQ(run.exit_code, 0) << run.err;
     out_ = run.out;
     return folder_.read(name + "/final/model.safetensors");
+  }
+  /// A shell's command.
+  [[nodiscard]] Outcome shell(const std::string& command) const {
+    const int status =
+        std::system(("cd '" + folder_.path() + "' && " + command + " >out.txt 2>err.txt </dev/null").c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), folder_.read("out.txt"),
+            folder_.read("err.txt")};
   }
   /// The losses of what was trained last.
   [[nodiscard]] std::vector<double> losses() const {

@@ -31,15 +31,17 @@ class RanksOfBatchNorm : public testing::Test {
     write_images(folder_, "train", 12);
     folder_.write("run.yaml", kResNet);
   }
-  [[nodiscard]] Outcome train(int ranks, const std::string& more) const {
+  [[nodiscard]] Outcome train(int ranks, const std::string& more, const std::string& environment = "") const {
     const std::string command = "train run.yaml --json " + more;
-    return folder_.run(ranks == 1 ? command : "launch --ranks " + std::to_string(ranks) + " -- " + command);
+    return folder_.run(ranks == 1 ? command : "launch --ranks " + std::to_string(ranks) + " -- " + command,
+                       environment);
   }
   /// In a folder of its own.
-  [[nodiscard]] Result trained(int ranks, const std::string& more = "") const {
+  [[nodiscard]] Result trained(int ranks, const std::string& more = "",
+                               const std::string& environment = "") const {
     for (const char* folder : {"out/final", "out/checkpoint-2", "out/checkpoint-4", "out"})
       std::filesystem::remove_all(folder_.path(folder));
-    return result_of(folder_, train(ranks, more));
+    return result_of(folder_, train(ranks, more, environment));
   }
   Folder folder_;
 };
@@ -121,6 +123,21 @@ TEST_F(RanksOfBatchNorm, HaveTheSameBitsHoweverTheRunIsCarriedOut) {
     (void)trained(2, of + " training.max_steps=2");
     std::filesystem::remove_all(folder_.path("out/final"));
     EXPECT_TRUE(result_of(folder_, train(2, of)).model == expected.model) << of << " resumed";
+  }
+}
+
+/// On the simulated card.
+TEST_F(RanksOfBatchNorm, LearnOnCardsWhatTheyLearnOnCpus) {
+  const std::string card = "PLIMSOLL_CUDA_LIBRARIES=" PLIMSOLL_FAKE_CARD;
+  for (const std::string statistics : {"batch", "synchronised"}) {
+    const std::string of = "training.max_steps=2 model.norm_statistics=" + statistics;
+    const Result cpus = trained(2, of), cards = trained(2, of + " runtime.device=cuda", card);
+    for (const char* tensor : {"convolution.weight", "normalization.bias", "running_mean", "running_var"})
+      EXPECT_LT(difference(cards.model, cpus.model, tensor), 1e-4) << statistics << tensor;
+    for (const char* how : {"distributed.transport=nccl",
+                            "distributed.mode=zero3 distributed.transport=nccl memory.recompute=full"})
+      EXPECT_TRUE(trained(2, of + " runtime.device=cuda " + how, card).model == cards.model)
+          << statistics << how;
   }
 }
 

@@ -94,6 +94,14 @@ TEST_F(Ranks, AnErrorIsToldOnce) {
     ASSERT_NE(first, std::string::npos) << more << "\n" << run.err;
     EXPECT_EQ(run.err.find("error: ", first + 1), std::string::npos) << run.err;
   }
+  for (const char* command : {"train", "train missing.yaml", "train run.yaml --none-such",
+                              "train run.yaml --resume-with training.global_batch_size=8"}) {
+    const Outcome run = folder_.run(std::string("launch --ranks 3 -- ") + command);
+    EXPECT_NE(run.exit_code, 0) << command;
+    const size_t first = run.err.find("error: ");
+    ASSERT_NE(first, std::string::npos) << command << "\n" << run.err;
+    EXPECT_EQ(run.err.find("error: ", first + 1), std::string::npos) << run.err;
+  }
 }
 
 /// Two ranks that a launcher of another name has started, the second with `more`; exit codes and rank 0's

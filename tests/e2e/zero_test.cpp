@@ -1,15 +1,12 @@
 // Ranks that share the optimizer's state (ZeRO) train as ranks that each have all of it do, bit for bit.
-#include <gmock/gmock.h>
-
 #include <algorithm>
+#include <filesystem>
 
 #include "e2e/ranks.h"
 #include "e2e/tensors.h"
 
 namespace plimsoll::e2e {
 namespace {
-
-using testing::HasSubstr;
 
 /// What a run leaves: weights, the state of its last checkpoint, losses and norms.
 struct Left {
@@ -110,9 +107,45 @@ TEST_F(Zero, SharesTheBaseOfAdapters) {
   for (const char* how : {"", " 'quantization={load_in_4bit: true, bnb_4bit_use_double_quant: true}'",
                           " 'quantization={load_in_8bit: true}'"})
     EXPECT_TRUE(adapter("zero3", how) == adapter("ddp", how)) << how;
-  const Outcome refused = train(2, " 'lora={r: 4, use_dora: true}' distributed.mode=zero3");
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("set distributed.mode=zero2"));
+}
+
+/// What adapters take from the base at their start the ranks gather first.
+TEST_F(Zero, SharesTheBaseThatAdaptersBeginWith) {
+  (void)trained(1, "base",
+                kThreeSteps + " model.config.intermediate_size=1000 model.config.tie_word_embeddings=false");
+  folder_.write("run.yaml",
+                "model: {path: base/final}\n"
+                "data: {train: train.txt, eval: eval.txt, tokenizer: bytes, sequence_length: 300}\n"
+                "training: {global_batch_size: 7, max_steps: 4, learning_rate: 1.0e-3, seed: 5, "
+                "eval_strategy: no, lr_scheduler: constant}\n"
+                "runtime: {threads: 1}\noutput: {dir: run, save_steps: 2}\n");
+  const auto adapter = [&](const std::string& mode, const std::string& how, bool resumes = false) {
+    std::filesystem::remove_all(folder_.path("run"));
+    const std::string more = " distributed.mode=" + mode + how;
+    if (resumes) {
+      EXPECT_EQ(train(2, more + " training.max_steps=2").exit_code, 0) << how;
+      for (const char* ended : {"run/final", "run/finished"})
+        std::filesystem::remove_all(folder_.path(ended));
+    }
+    const Outcome run = train(2, more);
+    EXPECT_EQ(run.exit_code, 0) << mode << how << run.err;
+    EXPECT_LE(number(run.out, "measured_peak_bytes"), number(run.out, "planned_peak_bytes")) << mode << how;
+    return folder_.read("run/final/adapter_model.safetensors");
+  };
+  const std::string few_bits = " 'quantization={load_in_4bit: true}'";
+  const std::vector<std::string> all = {
+      " 'lora={r: 20, use_dora: true, target_modules: all-linear}'",
+      " 'lora={r: 20, init_lora_weights: pissa, target_modules: all-linear}'",
+      " 'lora={r: 4, use_dora: true, target_modules: [up_proj, q_proj]}'" + few_bits,
+      " 'lora={r: 4, init_lora_weights: olora, target_modules: [up_proj]}'",
+      " 'lora={r: 4, init_lora_weights: loftq, target_modules: [up_proj]}'" + few_bits,
+      " 'lora={r: 4, target_modules: [q_proj], trainable_token_indices: [3, 200]}'"};
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string expected = adapter("ddp", all[i]);
+    EXPECT_FALSE(expected.empty());
+    const bool resumes = i < 2;
+    EXPECT_TRUE(adapter("zero3", all[i], resumes) == expected) << all[i] << (resumes ? " resumed" : "");
+  }
 }
 
 TEST_F(Zero, GivesThemInEveryPrecision) {
@@ -168,10 +201,10 @@ TEST_F(Zero, GivesThemWithOffload) {
       "runtime.device=discrete runtime.discrete.seed=7 "
       "'memory.offload={optimizer: host, gradients: host, parameters: host}'";
   for (const int ranks : {2, 3}) {
-    const Left ddp = left(ranks, "ddp");
-    for (const char* mode : {"ddp", "zero1", "zero2"})
+    const Left ddp = left(ranks, "ddp", kLarge);
+    for (const char* mode : {"ddp", "zero1", "zero2", "zero3"})
       for (const std::string& how : {disk, host, host + " memory.update_on_host=true"}) {
-        const Left moved = left(ranks, mode, how);
+        const Left moved = left(ranks, mode, kLarge + how);
         EXPECT_TRUE(moved.model == ddp.model && moved.state == ddp.state) << ranks << mode << how;
         EXPECT_EQ(moved.events, ddp.events) << ranks << mode << how;
       }

@@ -19,6 +19,7 @@
 
 #include "base/process.h"
 #include "ranks/error_text.h"
+#include "ranks/exchange_checks.h"
 #include "ranks/group_ranks.h"
 #include "ranks/meeting.h"
 
@@ -44,6 +45,20 @@ TEST(Group, CollectsAndShares) {
       EXPECT_EQ(*text, "go " + std::to_string(step));
     }
   });
+}
+
+/// Between machines that have no library of MPI; texts of the run itself come in between.
+TEST(Group, ExchangesBytesOverItsConnections) {
+  fixtures::with_ranks(3,
+                       [](Group& group) {
+                         fixtures::check_exchanges(group.communicator());
+                         ASSERT_TRUE(group.collect("report"));
+                         const auto text = group.share(group.rank() == 0 ? "go on" : "");
+                         ASSERT_TRUE(text && *text == "go on");
+                         fixtures::check_gather(group.communicator(), 7, 21);
+                         EXPECT_GT(group.take_wait_seconds(), 0);
+                       },
+                       {.over_channel = true});
 }
 
 TEST(Group, AnErrorIsEverybodysAndToldOnce) {

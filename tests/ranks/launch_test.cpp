@@ -142,8 +142,8 @@ Launch on_two_machines(Launcher launcher, const std::string& address) {
           .launcher = launcher};
 }
 
-std::string transport(const Launch& launch, const std::string& wanted) {
-  const auto chosen = choose_transport(launch, wanted);
+std::string transport(const Launch& launch, const std::string& wanted, bool by_cards = false) {
+  const auto chosen = choose_transport(launch, wanted, by_cards);
   return chosen ? *chosen : chosen.error().message();
 }
 
@@ -160,8 +160,30 @@ TEST(Launch, TransportFollowsFromTheMachines) {
   EXPECT_EQ(transport(two, "auto"), "mpi");
   EXPECT_THAT(transport(two, "shm"), HasSubstr("4 ranks, 2 of them on this machine: shm is between ranks"));
   EXPECT_THAT(transport(on_two_machines(Launcher::kMpich, ""), "auto"), HasSubstr("where rank 0 is"));
-  EXPECT_THAT(transport(on_two_machines(Launcher::kNoMpi, "a:1"), "auto"),
-              HasSubstr("needs a launcher of MPI"));
+  const Launch apart = on_two_machines(Launcher::kNoMpi, "a:1");
+  EXPECT_THAT(transport(apart, "auto"), HasSubstr("needs a launcher of MPI"));
+  EXPECT_EQ(transport(apart, "auto", /*by_cards=*/true), kChannel);
+  EXPECT_EQ(transport(two, "auto", true), "mpi") << "of hosts that have it";
+  EXPECT_EQ(transport(one, "auto", true), "shm");
+  EXPECT_THAT(transport(on_two_machines(Launcher::kNoMpi, ""), "auto", true), HasSubstr("where rank 0 is"));
+}
+
+TEST(Launch, TorchrunNamesTheMachineOfRankZero) {
+  Variables variables = {{"RANK", "3"},
+                         {"WORLD_SIZE", "4"},
+                         {"LOCAL_RANK", "1"},
+                         {"LOCAL_WORLD_SIZE", "2"},
+                         {"MASTER_ADDR", "10.0.0.7"},
+                         {"MASTER_PORT", "29500"}};
+  const std::string address = found(variables).address;
+  EXPECT_THAT(address, StartsWith("10.0.0.7:"));
+  EXPECT_NE(address, "10.0.0.7:29500") << "a store of torchrun's listens there";
+  variables["RANK"] = "0";
+  EXPECT_EQ(found(variables).address, address);
+  variables["MASTER_PORT"] = "29501";
+  EXPECT_NE(found(variables).address, address) << "another job";
+  variables.erase("MASTER_PORT");
+  EXPECT_EQ(found(variables).address, "") << "nothing that all have in common names a port";
 }
 
 /// Where rank 0 listens as Slurm has it, without the port.

@@ -14,6 +14,7 @@
 #include "cli/profile/rates_text.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
+#include "io/check_writable.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "measuring/machine_rates.h"
@@ -112,9 +113,6 @@ Status tune(const CalibrateArguments& arguments) {
   const std::string path = arguments.output.empty()
                                ? strategy::card_products_path(strategy::run_card(config)->name, version)
                                : arguments.output;
-  std::error_code ignored;
-  if (arguments.output.empty())
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   PLIMSOLL_TRY(io::write_file_atomically(path, text));
   const auto chosen = std::ranges::count(text, '\n') - 3;  // title, library and checksum
   if (arguments.json)
@@ -161,20 +159,27 @@ std::string rates_text(const planner::MachineProfile& p) {
   return text + copies_text(p);
 }
 
-Status calibrate(const CalibrateArguments& arguments) {
-  if (arguments.output.empty() && strategy::calibrated_path().empty())
+/// Before anything is measured: what is kept lies beside calibrated_path() where no file is named.
+Status check_output(const CalibrateArguments& arguments) {
+  if (!arguments.output.empty()) return io::check_writable(arguments.output);
+  const std::string path = strategy::calibrated_path();
+  if (path.empty())
     return Error{ErrorCode::kIo, "there is no cache folder to keep the profile in", "",
                  "set XDG_CACHE_HOME or HOME, or give --output FILE"};
+  Status can_write = io::create_writable_directory(io::folder_of(path));
+  if (can_write) return can_write;
+  Error error = std::move(can_write).error();
+  error.hint = "give --output FILE";
+  return error;
+}
+
+Status calibrate(const CalibrateArguments& arguments) {
+  PLIMSOLL_TRY(check_output(arguments));
   if (!arguments.products.empty()) return tune(arguments);
   const double start = now_seconds();
   PLIMSOLL_ASSIGN(const Kept kept, made(arguments));
   const planner::MachineProfile& profile = kept.profile;
   const std::string path = arguments.output.empty() ? kept.path : arguments.output;
-  if (arguments.output.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-    if (error) return Error{ErrorCode::kIo, error.message(), path, "give --output FILE"};
-  }
   const std::string text = planner::profile_json(profile);
   PLIMSOLL_TRY(io::write_file_atomically(path, text));
   if (arguments.json) {

@@ -13,6 +13,7 @@
 #include "base/process.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "io/check_writable.h"
 #include "io/file.h"
 #include "planner/report/headline.h"
 
@@ -93,6 +94,7 @@ Status run_init(InitArguments& a) {
   if (a.data.empty())
     return Error{ErrorCode::kInvalidArgument, "--data names no file", {}, "give it files or globs"};
   PLIMSOLL_ASSIGN(const std::optional<int64_t> rank, lora_rank(a));
+  if (a.output != "-") PLIMSOLL_TRY(io::check_writable(a.output));
   PLIMSOLL_ASSIGN(const analysis::RunProposal proposal,
                   analysis::propose_run({.model = a.model,
                                          .data = a.data,

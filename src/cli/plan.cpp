@@ -15,6 +15,7 @@
 #include "cli/load_run.h"
 #include "cli/terminal.h"
 #include "engine/engine.h"
+#include "io/check_writable.h"
 #include "planner/report/headline.h"
 #include "planner/report/memory_snapshot.h"
 #include "planner/report/report_diff.h"
@@ -47,6 +48,8 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
   if (!output.svg.empty() && output.explain != "memory" && !output.frontier)
     return Error{ErrorCode::kInvalidArgument, "--svg needs --explain memory or --frontier", output.svg,
                  "add one of them"};
+  for (const std::string& file : {output.svg, output.snapshot})
+    if (!file.empty()) PLIMSOLL_TRY(io::check_writable(file));
   PLIMSOLL_ASSIGN(settings::RunConfig config, load_run(arguments));
   for (const std::string& line :
        preprocessing::missing_data(config.data, preprocessing::takes_images(config)))

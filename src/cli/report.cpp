@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "io/check_writable.h"
 #include "io/file.h"
 #include "reports/page.h"
 
@@ -23,6 +24,7 @@ Status run_report(const ReportArguments& arguments) {
                  fmt::format("{} runs on one page", arguments.folders.size()),
                  {},
                  fmt::format("compare at most {} at a time", kMostRuns)};
+  PLIMSOLL_TRY(io::check_writable(arguments.output));
   const reports::Planning planning = !arguments.plan        ? reports::Planning::kNone
                                      : arguments.techniques ? reports::Planning::kAll
                                                             : reports::Planning::kQuick;

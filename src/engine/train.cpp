@@ -8,6 +8,8 @@
 #include "checkpoints/final_record.h"
 #include "engine/engine.h"
 #include "engine/rank_runs.h"
+#include "io/file.h"
+#include "io/new_folder.h"
 #include "preprocessing/template_date.h"
 #include "settings/schedule.h"
 #include "telemetry/run_observer.h"
@@ -41,6 +43,12 @@ std::optional<std::string> date_gone_on_with(const std::string& resume, const st
   return preprocessing::recorded_date(checkpoints::record_path(output_dir) + "/run.yaml");
 }
 
+/// What cannot be written is found before the data are made ready, not hours later.
+Status check_folders(const settings::RunConfig& config) {
+  PLIMSOLL_TRY(io::create_writable_directory(config.output.dir));
+  return config.debug.dump_dir.empty() ? Status(Ok{}) : io::create_writable_directory(config.debug.dump_dir);
+}
+
 /// Runs the steps with all that watches them. What the run has reported so far outlives its failure too.
 Status run_steps(const settings::RunConfig& config, const TrainOptions& options, const Stop& stop,
                  training::Trainer& trainer, telemetry::Events& events, training::RollCall* roll_call) {
@@ -70,6 +78,8 @@ Status Engine::train_one(const settings::RunConfig& given, const TrainOptions& o
   const auto tell = [&](const std::string& text) { events.note(text); };
   const settings::RunConfig dated =
       preprocessing::with_template_date(given, date_gone_on_with(options.resume, given.output.dir), tell);
+  const io::NewFolder output(given.output.dir), dumps(given.debug.dump_dir);  // none is left empty
+  PLIMSOLL_TRY(check_folders(given));
   std::unique_ptr<telemetry::RunSnapshot> snapshot;
   if (!options.snapshot.empty()) {
     PLIMSOLL_ASSIGN(snapshot, telemetry::RunSnapshot::create(options.snapshot));

@@ -36,6 +36,13 @@ bool is_tokenizer_file(const std::string& name) {
   return std::ranges::find(kNames, name) != std::end(kNames);
 }
 
+/// Whether the folder could be written, before anything is computed for it.
+Status check_new_folder(const std::string& output) {
+  auto probe = io::AtomicDirectory::create(output);
+  if (!probe) return std::move(probe).error();
+  return Ok{};
+}
+
 class ModelRewriter {
  public:
   ModelRewriter(const io::ModelWeights& weights, const std::string& output, TensorRewrite& rewrite)
@@ -170,11 +177,11 @@ Status TensorRewrite::prove(const std::string& /*written*/) { return Ok{}; }
 
 Status check_rewrite_output(const std::string& source, const std::string& output, const std::string& what) {
   std::error_code code;
-  if (!fs::exists(output, code)) return Ok{};
+  if (!fs::exists(output, code)) return check_new_folder(output);
   if (fs::equivalent(output, source, code))
     return Error{ErrorCode::kInvalidArgument, "the " + what + " would overwrite its source", output,
                  "name another --output"};
-  if (fs::is_directory(output, code) && fs::is_empty(output, code)) return Ok{};
+  if (fs::is_directory(output, code) && fs::is_empty(output, code)) return check_new_folder(output);
   return Error{ErrorCode::kInvalidArgument, "the output exists already", output,
                "name another --output, or move it away"};
 }

@@ -41,7 +41,7 @@ struct RewriteReport {
 };
 
 /// Before anything is read. `what` it is to be: "merged model". Errors: kInvalidArgument where the output is
-/// there and not empty, the source above all.
+/// there and not empty, the source above all; kIo where it could not be written.
 Status check_rewrite_output(const std::string& source, const std::string& output, const std::string& what);
 
 /// Writes `output`. Memory: what `rewrite` takes for a tensor, and a piece of a copied one. Errors: kIo; what

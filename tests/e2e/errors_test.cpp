@@ -132,6 +132,18 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"train run.yaml output.dir=/proc/nowhere", 74, "/proc/nowhere"},
                     Case{"train run.yaml output.dir=train.txt", 74, "move it away"},
                     Case{"train run.yaml debug.dump_dir=train.txt/dump", 74, "train.txt"}));
+/// What else is wrong with these would be found later: each looks first whether it can write what it is for.
+INSTANTIATE_TEST_SUITE_P(
+    Outputs, Errors,
+    testing::Values(
+        Case{"calibrate --disk nowhere --output none/p.json", 74, "none/p.json"},
+        Case{"report nowhere --output none/page.html", 74, "none/page.html"},
+        Case{"plan missing.yaml --snapshot none/memory.pickle", 74, "none/memory.pickle"},
+        Case{"plan missing.yaml --frontier --svg none/frontier.svg", 74, "none/frontier.svg"},
+        Case{"init --model gpt2 --data missing.txt --output none/run.yaml", 74, "none/run.yaml"},
+        Case{"data pack --input nowhere --output none/a.pack", 74, "none/a.pack"},
+        Case{"train run.yaml data.train=missing.txt output.dir=/proc/nowhere", 74, "/proc/nowhere"},
+        Case{"train run.yaml data.train=missing.txt debug.dump_dir=train.txt/dump", 74, "train.txt"}));
 INSTANTIATE_TEST_SUITE_P(
     Budget, Errors,
     testing::Values(

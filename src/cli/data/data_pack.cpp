@@ -15,6 +15,7 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "corpora/images/pack_images.h"
+#include "io/check_writable.h"
 #include "io/file.h"
 #include "io/scratch_folder.h"
 #include "io/tree.h"
@@ -91,7 +92,7 @@ Status check_pack_arguments(const DataPackArguments& a) {
     if (std::filesystem::equivalent(a.output, input, code))
       return Error{ErrorCode::kInvalidArgument, "the output is one of the inputs", a.output,
                    "choose another name"};
-  return Ok{};
+  return io::check_writable(a.output);
 }
 
 struct Packed {

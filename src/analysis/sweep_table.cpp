@@ -57,12 +57,23 @@ std::string fewest_ranks(const Sweep& sweep) {
                            : fmt::format("The fewest ranks of these that fit: {}\n", fewest->report->ranks);
 }
 
+std::string smallest_budget(const Sweep& sweep) {
+  const SweepRow* smallest = nullptr;
+  for (const SweepRow& row : sweep.rows)
+    if (row.report && row.report->fits && (smallest == nullptr || row.budget_bytes < smallest->budget_bytes))
+      smallest = &row;
+  return smallest == nullptr ? "None of these fits.\n"
+                             : fmt::format("The smallest {} of these that fits: {}\n", sweep.axes[0].path,
+                                           smallest->values[0]);
+}
+
 /// "The longest sequence that fits: 5312".
 std::string answer(const Sweep& sweep) {
   const SweepRow* largest = largest_row(sweep);
   const SweepAxis& axis = sweep.axes[0];
   if (sweep.axes.size() != 1) return {};
   if (axis.setting == kRanks) return fewest_ranks(sweep);
+  if (axis.setting.starts_with("memory.") && axis.setting.ends_with("budget")) return smallest_budget(sweep);
   const std::string what = axis.setting == "data.sequence_length"         ? "longest sequence"
                            : axis.setting == "training.global_batch_size" ? "largest batch"
                            : axis.setting == "training.micro_batch_size"  ? "largest micro-batch"
@@ -74,14 +85,27 @@ std::string answer(const Sweep& sweep) {
   return std::ranges::any_of(sweep.rows, fits) ? "" : "None of these fits.\n";
 }
 
+/// Of the rows that are planned: "4 GiB"; where they have budgets of their own, "2 GiB to 8 GiB (by row)".
+template <typename BytesOf>
+std::string budgets_of(const Sweep& sweep, BytesOf&& bytes_of) {
+  std::vector<int64_t> all;
+  for (const SweepRow& row : sweep.rows)
+    if (row.report) all.push_back(bytes_of(row));
+  const auto [least, most] = std::ranges::minmax(all);
+  const std::string lower = to_string(Bytes(least)), upper = to_string(Bytes(most));
+  return lower == upper ? lower : fmt::format("{} to {} (by row)", lower, upper);
+}
+
 /// What bounds the rows: beside a card each pool.
-std::string head_of(const Sweep& sweep, const SweepRow& row) {
-  const std::string budget = to_string(Bytes(row.budget_bytes));
-  const planner::Budget* host = row.report->host_budget();
-  if (row.report->device_in_process || host == nullptr)
+std::string head_of(const Sweep& sweep) {
+  const std::string budget = budgets_of(sweep, [](const SweepRow& row) { return row.budget_bytes; });
+  const auto is_beside_host = [](const SweepRow& row) {
+    return !row.report || (!row.report->device_in_process && row.report->host_budget() != nullptr);
+  };
+  if (!std::ranges::all_of(sweep.rows, is_beside_host))
     return fmt::format("Planned within {} = {}\n", sweep.budget, budget);
   return fmt::format("Planned within the card's {} and the host's {}\n", budget,
-                     to_string(Bytes(host->bytes)));
+                     budgets_of(sweep, [](const SweepRow& row) { return row.report->host_budget()->bytes; }));
 }
 
 }  // namespace
@@ -99,7 +123,7 @@ std::string sweep_table(const Sweep& sweep) {
   }
   const auto planned =
       std::ranges::find_if(sweep.rows, [](const SweepRow& row) { return row.report.has_value(); });
-  if (planned != sweep.rows.end()) out += head_of(sweep, *planned);
+  if (planned != sweep.rows.end()) out += head_of(sweep);
   const std::string unit = planned != sweep.rows.end() ? planned->report->unit : planner::PlanReport{}.unit;
   const bool ranks = has_ranks(sweep);
   out += head + fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}{}\n", "least", "peak", "fits", "seconds",

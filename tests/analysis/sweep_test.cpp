@@ -89,6 +89,18 @@ TEST(Sweep, TheLargestFitsAndTheNextDoesNot) {
   }
 }
 
+TEST(Sweep, OverBudgetsNamesThemAll) {
+  const SweepCase c;
+  const auto sweep = c.sweep({"memory.budget=1MiB,36MiB,48MiB"});
+  ASSERT_TRUE(sweep);
+  const std::string table = sweep_table(*sweep);
+  EXPECT_THAT(table, HasSubstr("Planned within memory.budget = 1.00 MiB to 48.0 MiB (by row)\n"));
+  EXPECT_THAT(table, HasSubstr("The smallest memory.budget of these that fits: 36MiB\n"));
+  const auto one = c.sweep({"data.sequence_length=64,128"});
+  ASSERT_TRUE(one);
+  EXPECT_THAT(sweep_table(*one), HasSubstr("Planned within memory.budget = 40.0 MiB\n"));
+}
+
 TEST(Sweep, OverRanksTellsWhatEachDoesAndWaits) {
   const SweepCase c({"memory.budget=1GiB", "training.global_batch_size=8", "distributed.mode=zero1",
                      "distributed.topology={per_node: 2, intra: 10GB/s, inter: 1GB/s}"});

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <string_view>
 
@@ -13,58 +15,59 @@
 namespace plimsoll {
 inline namespace PLIMSOLL_INLINE_NAMESPACE {
 
-/// x [batch, in, height, width] -> [batch, out, ...]. `weight` [out, in / groups, kernel height, kernel
-/// width] and `bias` [out] begin uniformly within ±1/√(inputs of an output).
-class Conv2d : public Module {
+namespace detail {
+
+/// A convolution's `weight` and `bias` [out], which begin uniformly within ±1/√(inputs of an output).
+template <class Options>
+class Conv : public Module {
+ public:
+  Parameter weight;
+  std::optional<Parameter> bias;
+
+ protected:
+  /// `shape`: the weight's, [out, in / groups, kernel …].
+  Conv(Module& parent, std::string_view name, const Shape& shape, const Options& options,
+       const char* kind = nullptr)
+      : Module(parent, name), weight(*this, "weight", shape, begin(shape), kind), options_(options) {
+    if (options.bias) bias.emplace(*this, "bias", Shape{shape[0]}, begin(shape));
+  }
+  [[nodiscard]] Value bias_or_none() const { return bias ? Value(*bias) : Value(); }
+  [[nodiscard]] const Options& options() const { return options_; }
+
+ private:
+  static Init begin(const Shape& shape) {
+    const int64_t inputs =
+        std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<int64_t>());
+    return Init::uniform(1 / std::sqrt(static_cast<double>(inputs)));
+  }
+  Options options_;
+};
+
+}  // namespace detail
+
+/// x [batch, in, height, width] -> [batch, out, ...]; `weight` [out, in / groups, kernel height, kernel
+/// width].
+class Conv2d : public detail::Conv<Conv2dOptions> {
  public:
   Conv2d(Module& parent, std::string_view name, int64_t in, int64_t out, const Pair& kernel,
          const Conv2dOptions& options = {})
-      : Module(parent, name),
-        weight(*this, "weight", {out, in / options.groups, kernel.height, kernel.width},
-               begin(in, kernel, options), "filters"),
-        options_(options) {
-    if (options.bias) bias.emplace(*this, "bias", Shape{out}, begin(in, kernel, options));
-  }
+      : Conv(parent, name, {out, in / options.groups, kernel.height, kernel.width}, options, "filters") {}
   Value operator()(Value x) const {
     const Scope scope = Scope::of_module(x.trace(), path());
-    return conv2d(x, weight, bias ? Value(*bias) : Value(), options_);
+    return conv2d(x, weight, bias_or_none(), options());
   }
-
-  Parameter weight;
-  std::optional<Parameter> bias;
-
- private:
-  static Init begin(int64_t in, const Pair& kernel, const Conv2dOptions& options) {
-    const int64_t inputs = in / options.groups * kernel.height * kernel.width;
-    return Init::uniform(1 / std::sqrt(static_cast<double>(inputs)));
-  }
-  Conv2dOptions options_;
 };
 
-/// x [batch, in, length] -> [batch, out, ...]. `weight` [out, in / groups, kernel] and `bias` [out] begin
-/// uniformly within ±1/√(inputs of an output).
-class Conv1d : public Module {
+/// x [batch, in, length] -> [batch, out, ...]; `weight` [out, in / groups, kernel].
+class Conv1d : public detail::Conv<Conv1dOptions> {
  public:
   Conv1d(Module& parent, std::string_view name, int64_t in, int64_t out, int64_t kernel,
          const Conv1dOptions& options = {})
-      : Module(parent, name),
-        weight(*this, "weight", {out, in / options.groups, kernel}, begin(in, kernel, options)),
-        options_(options) {
-    if (options.bias) bias.emplace(*this, "bias", Shape{out}, begin(in, kernel, options));
-  }
+      : Conv(parent, name, {out, in / options.groups, kernel}, options) {}
   Value operator()(Value x) const {
     const Scope scope = Scope::of_module(x.trace(), path());
-    return conv1d(x, weight, bias ? Value(*bias) : Value(), options_);
+    return conv1d(x, weight, bias_or_none(), options());
   }
-
-  Parameter weight;
-  std::optional<Parameter> bias;
-
- private:
-  static Init begin(int64_t in, int64_t kernel, const Conv1dOptions& options) {
-    return Init::uniform(1 / std::sqrt(static_cast<double>(in / options.groups * kernel)));
-  }
-  Conv1dOptions options_;
 };
 
 /// Each channel with mean 0 and variance 1 over the batch and its pixels, then `weight` and `bias`, which

@@ -140,6 +140,23 @@ inline Status trace_loss(Trace& trace, const PlanOptions& options) {
   return call([&](pls_error** error) { return pls_loss(builder, loss.id(), error); });
 }
 
+/// The text without a run file's names for options, which the library's errors have, and without a line of
+/// the settings that it was given.
+inline std::string by_option(std::string text) {
+  constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
+      {"training.max_grad_norm", "clip_norm"}, {"training.loss_scale", "loss_scale"},
+      {"training.learning_rate", "lr"},        {"training.weight_decay", "weight_decay"},
+      {"training.adam_beta1", "betas.first"},  {"training.adam_beta2", "betas.second"},
+      {"training.adam_epsilon", "eps"},        {"training.momentum", "momentum"},
+      {"training.dampening", "dampening"},     {"memory.budget", "memory_budget"},
+      {"memory.recompute", "recompute"},       {"runtime.device", "device"},
+      {"runtime.threads", "threads"},          {": settings line 1", ""}};
+  for (const auto& [setting, option] : kOptions)
+    for (size_t at = 0; (at = text.find(setting, at)) != std::string::npos; at += option.size())
+      text.replace(at, setting.size(), option);
+  return text;
+}
+
 inline Result<Plan> make_plan(const PlanOptions& options) {
   Trace trace;
   if (Status status = trace_loss(trace, options); !status) return status.error();
@@ -149,6 +166,9 @@ inline Result<Plan> make_plan(const PlanOptions& options) {
   const Status status = call([&](pls_error** error) {
     return pls_plan_create(trace.builder.get(), settings->c_str(), &plan, error);
   });
+  if (!status && status.error().kind() == ErrorKind::invalid_argument)
+    return Error(ErrorKind::invalid_argument, by_option(status.error().what()),
+                 by_option(status.error().hint()));
   if (!status) return status.error();
   std::stable_partition(trace.declared.begin(), trace.declared.end(),
                         [](const ParameterInfo& tensor) { return !tensor.is_buffer; });

@@ -1,7 +1,8 @@
 """Layers of images, [batch, channels, height, width], named and initialised as PyTorch's."""
 from __future__ import annotations
 
-from typing import Any, Optional, Union
+import math
+from typing import Any, Optional, Sequence, Union
 
 from . import functional as f
 from ._images import Pair, padding_of, pair, single
@@ -10,7 +11,29 @@ from ._values import Value
 from .errors import SettingError
 
 
-class Conv2d(Module):
+class _Conv(Module):
+    kernel_size: Any
+    stride: Any
+
+    def _declare(self, in_channels: int, out_channels: int, groups: int, kernel: Sequence[int], bias: bool,
+                 kind: Optional[str] = None) -> None:
+        """Weights and bias, initialised uniformly within ±1/√(inputs of an output)."""
+        name = type(self).__name__
+        self.in_channels, self.out_channels = _size(name, "in_channels", in_channels), _size(name, "out_channels", out_channels)
+        self.groups = _size(name, "groups", groups)
+        if self.in_channels % self.groups or self.out_channels % self.groups:
+            raise SettingError(f"{name}: groups is {groups}, and there are {in_channels} and {out_channels} channels",
+                               "groups divides both")
+        shape = (self.out_channels, self.in_channels // self.groups, *kernel)
+        fan_in = math.prod(shape[1:])
+        self.weight = uniform_fan_in(shape, fan_in, kind)
+        self.bias: Optional[Parameter] = uniform_fan_in((self.out_channels,), fan_in) if bias else None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {self.kernel_size}, stride={self.stride})"
+
+
+class Conv2d(_Conv):
     """Convolution, as ``torch.nn.Conv2d``.
 
     Shapes: x [batch, in_channels, height, width] → [batch, out_channels, …, …]; weight [out_channels, in_channels / groups,
@@ -21,28 +44,17 @@ class Conv2d(Module):
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Union[Pair, str] = 0,
                  dilation: Pair = 1, groups: int = 1, bias: bool = True) -> None:
-        inputs, self.groups = _size("Conv2d", "in_channels", in_channels), _size("Conv2d", "groups", groups)
-        self.in_channels, self.out_channels = inputs, _size("Conv2d", "out_channels", out_channels)
-        if inputs % self.groups or self.out_channels % self.groups:
-            raise SettingError(f"Conv2d: groups is {groups}, and there are {inputs} and {out_channels} channels",
-                               "groups divides both")
         self.kernel_size = tuple(_size("Conv2d", "kernel_size", size) for size in pair("Conv2d", "kernel_size", kernel_size))
         self.stride, self.dilation = pair("Conv2d", "stride", stride), pair("Conv2d", "dilation", dilation)
         self.padding = padding_of("Conv2d", padding, self.kernel_size, stride, dilation)
-        shape = (self.out_channels, inputs // self.groups, *self.kernel_size)
-        fan_in = shape[1] * shape[2] * shape[3]
-        self.weight = uniform_fan_in(shape, fan_in, "filters")
-        self.bias: Optional[Parameter] = uniform_fan_in((self.out_channels,), fan_in) if bias else None
+        self._declare(in_channels, out_channels, groups, self.kernel_size, bias, "filters")
 
     def forward(self, x: Any) -> Value:
         """x [batch, in_channels, height, width] → [batch, out_channels, …, …]."""
         return f.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
 
-    def __repr__(self) -> str:
-        return f"Conv2d({self.in_channels}, {self.out_channels}, {self.kernel_size}, stride={self.stride})"
 
-
-class Conv1d(Module):
+class Conv1d(_Conv):
     """Convolution over sequences, as ``torch.nn.Conv1d``.
 
     Shapes: x [batch, in_channels, length] → [batch, out_channels, …]; weight [out_channels, in_channels / groups, kernel],
@@ -53,25 +65,15 @@ class Conv1d(Module):
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Union[Pair, str] = 0,
                  dilation: Pair = 1, groups: int = 1, bias: bool = True) -> None:
-        inputs, self.groups = _size("Conv1d", "in_channels", in_channels), _size("Conv1d", "groups", groups)
-        self.in_channels, self.out_channels = inputs, _size("Conv1d", "out_channels", out_channels)
-        if inputs % self.groups or self.out_channels % self.groups:
-            raise SettingError(f"Conv1d: groups is {groups}, and there are {inputs} and {out_channels} channels",
-                               "groups divides both")
         self.kernel_size = _size("Conv1d", "kernel_size", single("Conv1d", "kernel_size", kernel_size))
         self.stride, self.dilation = single("Conv1d", "stride", stride), single("Conv1d", "dilation", dilation)
         self.padding = padding_of("Conv1d", padding if isinstance(padding, str) else (0, single("Conv1d", "padding", padding)),
                                   (1, self.kernel_size), (1, self.stride), (1, self.dilation))[1]
-        fan_in = inputs // self.groups * self.kernel_size
-        self.weight = uniform_fan_in((self.out_channels, inputs // self.groups, self.kernel_size), fan_in)
-        self.bias: Optional[Parameter] = uniform_fan_in((self.out_channels,), fan_in) if bias else None
+        self._declare(in_channels, out_channels, groups, (self.kernel_size,), bias)
 
     def forward(self, x: Any) -> Value:
         """x [batch, in_channels, length] → [batch, out_channels, …]."""
         return f.conv1d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
-
-    def __repr__(self) -> str:
-        return f"Conv1d({self.in_channels}, {self.out_channels}, {self.kernel_size}, stride={self.stride})"
 
 
 class _BatchNorm(Module):

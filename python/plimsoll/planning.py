@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _native, _trace
@@ -14,6 +15,12 @@ from .optimizers import AdamW, Optimizer
 
 _DTYPES = ("float32", "int32", "int64", "bool")
 Inputs = Mapping[str, Any]
+# What the library's errors call the arguments of plan() and of optimizers: by the names of a run file.
+_ARGUMENTS = (("training.max_grad_norm", "clip_norm"), ("training.loss_scale", "loss_scale"), ("memory.budget", "memory_budget"),
+              ("memory.recompute", "recompute"), ("memory.offload", "offload"), ("runtime.device", "device"),
+              ("runtime.threads", "threads"), ("training.learning_rate", "lr"), ("training.weight_decay", "weight_decay"),
+              ("training.adam_beta1", "betas[0]"), ("training.adam_beta2", "betas[1]"), ("training.adam_epsilon", "eps"),
+              ("training.momentum", "momentum"), ("training.dampening", "dampening"))
 
 
 class Plan:
@@ -147,7 +154,17 @@ def plan(module: Union[Module, str, "os.PathLike[str]"], inputs: Optional[Inputs
 def finish(trace: _trace.Trace, loss: Any, run: Mapping[str, Any]) -> int:
     """Plans the traced model, whose loss is `loss`."""
     _native.call("pls_loss", trace.handle, loss.id)
-    return _native.create("pls_plan_create", trace.handle, _native.text(run))
+    try:
+        return _native.create("pls_plan_create", trace.handle, _native.text(run))
+    except SettingError as error:
+        raise SettingError(_by_argument(error.args[0]), _by_argument(error.hint)) from None
+
+
+def _by_argument(message: str) -> str:
+    """The message without run-file names for arguments and without a line of the text that the library was given."""
+    for setting, argument in _ARGUMENTS:
+        message = re.sub(rf"(?<![\w.]){re.escape(setting)}(?![\w.])", argument, message)
+    return re.sub(r": settings line \d+$", "", message, flags=re.MULTILINE)
 
 
 def _plan_of_run(path: str, overrides: Optional[Mapping[str, Any]]) -> Plan:
@@ -234,8 +251,6 @@ def run_settings(optimizer: Any, parameters: Mapping[str, Any], *, clip_norm: Op
 
 def _bytes(budget: Any) -> int:
     """4GiB as 4294967296, in the units that the library reads: 4GB is decimal, 4G is 4GiB. Errors: SettingError."""
-    import re
-
     match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(?:([kmgtpe])(i?b)|([kmgt])|b)?\s*", str(budget).lower())
     if match is None:
         raise SettingError(f"memory_budget: {budget!r} is no size", 'bytes, or a text such as "4GiB"')

@@ -107,6 +107,28 @@ class Plan(unittest.TestCase):
             with self.assertRaisesRegex(pl.SettingError, word):
                 make()
 
+    def test_errors_name_arguments_as_python_does(self):
+        cases = [
+            (dict(clip_norm=-1.0), "clip_norm"),
+            (dict(memory_budget="4 gigs"), "memory_budget"),
+            (dict(memory_budget=-5), "memory_budget"),
+            (dict(threads=0), "threads"),
+            (dict(recompute="everything"), "recompute"),
+            (dict(offload="everything"), "offload"),
+            (dict(device="gpu"), "device"),
+            (dict(loss_scale="much"), "loss_scale"),
+            (dict(optimizer=pl.AdamW(lr=-1.0)), "lr"),
+            (dict(optimizer=pl.AdamW(betas=(1.5, 0.9))), "betas"),
+            (dict(optimizer=pl.AdamW(eps=-1.0)), "eps"),
+            (dict(optimizer=pl.SGD(momentum=-1.0)), "momentum"),
+        ]
+        for arguments, name in cases:
+            with self.assertRaises(pl.SettingError, msg=str(arguments)) as caught:
+                nets.plan(**arguments)
+            message = str(caught.exception)
+            self.assertRegex(message, rf"(^|\W){name}\W", msg=message)
+            self.assertNotRegex(message, r"(training|memory|runtime)\.|settings line", msg=message)
+
     def test_a_name_is_used_once(self):
         class Net(pl.Module):
             def __init__(self):

@@ -54,6 +54,9 @@ void budgets(Net& net) {
   expect(least > 100000, "the least budget is told");
   expect(plan_of(net, least).fits(), "the least budget fits");
   expect(!plan_of(net, least - 1).fits(), "one byte less does not");
+  const std::string wrong = error_of(pl::ErrorKind::invalid_argument, [&] { (void)plan_of(net, "4 gigs"); });
+  expect(wrong.find("memory_budget") != std::string::npos && wrong.find("memory.budget") == std::string::npos,
+         "errors name the options");
 }
 
 /// A run file's plan is that of the program; no session is made of it.

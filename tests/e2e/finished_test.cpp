@@ -32,12 +32,22 @@ std::map<std::string, std::string> content(const std::string& folder) {
   return files;
 }
 
+/// The folder of a run that is trained once, for all tests.
+struct TrainedRun {
+  TrainedRun() {
+    prepare(folder);
+    const Outcome outcome = folder.run(kTrain);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  }
+  Folder folder;
+};
+
+/// Each test has a copy of it.
 class FinishedOnce : public testing::Test {
  protected:
   FinishedOnce() {
-    prepare(folder_);
-    const Outcome outcome = folder_.run(kTrain);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    static const TrainedRun run;
+    std::filesystem::copy(run.folder.path(), folder_.path(), std::filesystem::copy_options::recursive);
     final_ = content(folder_.path("out/final"));
     EXPECT_GT(final_.size(), 2U);
   }

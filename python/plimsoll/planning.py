@@ -15,12 +15,10 @@ from .optimizers import AdamW, Optimizer
 
 _DTYPES = ("float32", "int32", "int64", "bool")
 Inputs = Mapping[str, Any]
-# What the library's errors call the arguments of plan() and of optimizers: by the names of a run file.
+# What the library's errors call the arguments of plan(): by the names of a run file. Optimizers check their own.
 _ARGUMENTS = (("training.max_grad_norm", "clip_norm"), ("training.loss_scale", "loss_scale"), ("memory.budget", "memory_budget"),
               ("memory.recompute", "recompute"), ("memory.offload", "offload"), ("runtime.device", "device"),
-              ("runtime.threads", "threads"), ("training.learning_rate", "lr"), ("training.weight_decay", "weight_decay"),
-              ("training.adam_beta1", "betas[0]"), ("training.adam_beta2", "betas[1]"), ("training.adam_epsilon", "eps"),
-              ("training.momentum", "momentum"), ("training.dampening", "dampening"))
+              ("runtime.threads", "threads"))
 
 
 class Plan:
@@ -163,7 +161,7 @@ def finish(trace: _trace.Trace, loss: Any, run: Mapping[str, Any]) -> int:
 def _by_argument(message: str) -> str:
     """The message without run-file names for arguments and without a line of the text that the library was given."""
     for setting, argument in _ARGUMENTS:
-        message = re.sub(rf"(?<![\w.]){re.escape(setting)}(?![\w.])", argument, message)
+        message = re.sub(rf"(?<![\w.]){re.escape(setting)}(?!\w)", argument, message)
     return re.sub(r": settings line \d+$", "", message, flags=re.MULTILINE)
 
 

@@ -7,7 +7,9 @@ empty :=
 space := $(empty) $(empty)
 # Of what a sanitizer or a fuzzer looks at, one part in so many, and what changed (tools/sampling.py).
 PARTS ?= 1
-SAMPLED_MODULES = $(shell tools/sampling.py --modules --parts $(PARTS))
+# And of what changed at most so many modules, where a landing changes nearly all of them.
+MOST ?=
+SAMPLED_MODULES = $(shell tools/sampling.py --modules --parts $(PARTS) $(if $(MOST),--most $(MOST)))
 THREADED_MODULES = $(filter $(subst /,_,$(THREADED)),$(SAMPLED_MODULES))
 # Plans are made by one thread, and slowly beside this sanitizer.
 ONE_THREADED := Remedies.*:Sweep*:Frontier*:KnownWays*:Card*:Choose*:*EachInstructionSet*:SplitChoices.*:Verdict.*
@@ -76,7 +78,7 @@ campaign: $(if $(filter build,$(BUILD)),all) ## all that tests take a sample of:
 	$(if $(filter build,$(BUILD)),tools/campaign)
 
 tools-test:
-	python3 tests/tools/tools_test.py
+	cd tests/tools && python3 -B -m unittest checks_test tools_test
 
 demo: build ## train a small model on this machine's own text for about a minute
 	tools/demo
@@ -124,8 +126,9 @@ includes:
 	tools/check_tests
 	tools/check_words
 
-lint: deps ## clang and clang-tidy on what changed since main (ALL=1: on everything)
+lint: deps ## clang, clang-tidy and g++'s warnings of data flow on what changed since main (ALL=1: on everything)
 	tools/check_clang --tidy $(if $(ALL),--tests,--changed)
+	tools/check_gcc $(if $(ALL),,--most 40)
 
 clean: ## remove the build folders; .venv-bench, runs/ and demo/ stay
 	rm -rf build build-*/

@@ -23,7 +23,8 @@ endif()
 # compile eight files of a module at once; names in their unnamed namespaces must differ then.
 option(PLIMSOLL_JOIN_SOURCES "Compile a module's sources several files at once" OFF)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND (PLIMSOLL_SANITIZE OR PLIMSOLL_JOIN_SOURCES))
-  # g++ 12 loses track of std::variant and std::optional under the sanitizers' instrumentation and in long files.
+  # g++ 12 loses track of std::variant and std::optional under the sanitizers' instrumentation and in long files;
+  # tools/check_gcc compiles files one by one, where it does not.
   add_compile_options(-Wno-maybe-uninitialized)
 endif()
 
@@ -37,7 +38,7 @@ endif()
 option(PLIMSOLL_PCH "Precompile the headers that most files include" ON)
 if(PLIMSOLL_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # What g++ 12 says of std::string's own code (GCC bugs 105329, 105651), and no longer keeps to itself where that
-  # comes precompiled. Bounds are the address sanitizer's to watch.
+  # comes precompiled. tools/check_gcc has these warnings on.
   add_compile_options(-Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
 # plimsoll_precompile(TARGET OWNER HEADER): HEADER comes first in all sources of TARGET; OWNER, which is compiled

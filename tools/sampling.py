@@ -3,6 +3,8 @@
 
     tools/sampling.py --parts 4 NAME[=FOLDER,…]…     prints the names chosen
     tools/sampling.py --parts 4 --modules            those of tests/CMakeLists.txt, with their folders of src/ and tests/
+    tools/sampling.py --parts 4 --part               which of the parts it is, from 0
+    tools/sampling.py --parts 4 --most 20 NAME…      of those that changed at most so many: for landings that change everything
 
 The commit's name chooses the part, so that landings look at different ones; `make campaign` looks at all. What changed is
 the difference from the merge base with origin/main or main; a commit that lies on that branch is compared with its parent.
@@ -78,12 +80,20 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--modules", action="store_true")
     parser.add_argument("--parts", type=int, required=True)
+    parser.add_argument("--most", type=int)
+    parser.add_argument("--part", action="store_true")
     given = parser.parse_args()
+    if given.part:
+        print(part_of(given.parts))
+        return 0
     folders = {}
     for name in modules() if given.modules else given.names:
         name, _, paths = name.partition("=")
         folders[name] = tuple(paths.split(",")) if paths else ()
-    print(*sample(list(folders), given.parts, lambda name: any(file.startswith(folders[name]) for file in changed())))
+    names = [name for name in folders if any(file.startswith(folders[name]) for file in changed())]
+    if given.most:
+        names = some(names, given.most)
+    print(*sample(list(folders), given.parts, lambda name: name in names))
     return 0
 
 

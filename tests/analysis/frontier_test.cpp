@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "part_of.h"
 #include "strategy/plan_rates.h"
 #include "strategy/run_device.h"
 
@@ -51,7 +52,9 @@ TEST_P(FrontierEachInstructionSet, EachPointIsWhatItsBudgetGives) {
     const FrontierCase c(overrides, GetParam());
     const Frontier frontier = c.frontier();
     ASSERT_GE(frontier.points.size(), 3u);
-    for (const FrontierPoint& point : frontier.points) {
+    for (size_t i = 0; i < frontier.points.size(); ++i) {
+      if (!in_part(i, 4)) continue;
+      const FrontierPoint& point = frontier.points[i];
       const auto config =
           strategy::with_settings(c.config, {{frontier.budget, std::to_string(point.budget_bytes)}});
       const auto alone = strategy::prepare(*config, *c.target, {});
@@ -80,7 +83,9 @@ TEST_P(FrontierEachInstructionSet, NoPointIsBeatenAndTheFirstIsTheLeast) {
   ASSERT_TRUE(frontier.chosen);
   EXPECT_EQ(frontier.chosen->peak_bytes, frontier.points.back().peak_bytes);
   // Nor is the run itself, under whichever of these budgets.
-  for (const FrontierPoint& point : frontier.points) {
+  for (size_t i = 0; i < frontier.points.size(); ++i) {
+    if (!in_part(i, 4)) continue;
+    const FrontierPoint& point = frontier.points[i];
     const auto config =
         strategy::with_settings(c.config, {{"memory.budget", std::to_string(point.budget_bytes + 4096)}});
     const auto run = strategy::prepare(*config, *c.target, {});

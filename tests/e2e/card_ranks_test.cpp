@@ -48,17 +48,17 @@ TEST_F(CardRanks, TrainAsOneRankDoes) {
 TEST_F(CardRanks, BitsDependOnTheirNumberAlone) {
   for (const int ranks : {2, 3}) {
     const std::string model = left(ranks), events = events_of(out_);
-    for (const auto& [how, more, environment] : std::vector<std::array<const char*, 3>>{
-             {"another order of the card's work", "", "PLIMSOLL_FAKE_CUDA_SEED=9"},
-             {"through slots", "", "PLIMSOLL_RANKS_STAGED=1"},
-             {"ZeRO-1", "distributed.mode=zero1", ""},
-             {"ZeRO-2", "distributed.mode=zero2", ""},
-             {"NCCL", "distributed.transport=nccl", "PLIMSOLL_FAKE_CUDA_SEED=4"},
-             {"NCCL, ZeRO-1", "distributed.transport=nccl distributed.mode=zero1", ""},
-             {"ZeRO-3", "distributed.mode=zero3", ""},
-             {"NCCL, ZeRO-2", "distributed.transport=nccl distributed.mode=zero2", ""},
-             {"NCCL, ZeRO-3", "distributed.transport=nccl distributed.mode=zero3",
-              "PLIMSOLL_FAKE_CUDA_SEED=5"}}) {
+    const std::vector<std::array<const char*, 3>> ways = {
+        {"another order of the card's work", "", "PLIMSOLL_FAKE_CUDA_SEED=9"},
+        {"through slots", "", "PLIMSOLL_RANKS_STAGED=1"},
+        {"ZeRO-1", "distributed.mode=zero1", ""},
+        {"ZeRO-2", "distributed.mode=zero2", ""},
+        {"NCCL", "distributed.transport=nccl", "PLIMSOLL_FAKE_CUDA_SEED=4"},
+        {"NCCL, ZeRO-1", "distributed.transport=nccl distributed.mode=zero1", ""},
+        {"ZeRO-3", "distributed.mode=zero3", ""},
+        {"NCCL, ZeRO-2", "distributed.transport=nccl distributed.mode=zero2", ""},
+        {"NCCL, ZeRO-3", "distributed.transport=nccl distributed.mode=zero3", "PLIMSOLL_FAKE_CUDA_SEED=5"}};
+    for (const auto& [how, more, environment] : part_of(ways, 3)) {
       EXPECT_TRUE(left(ranks, more, environment) == model) << ranks << " ranks: " << how;
       EXPECT_EQ(events_of(out_), events) << ranks << " ranks: " << how;
     }
@@ -68,10 +68,11 @@ TEST_F(CardRanks, BitsDependOnTheirNumberAlone) {
 /// Owners of matrices, pieces of 8-bit states, random bits of a piece, masters.
 TEST_F(CardRanks, GiveTheBitsOfDdpWithEveryKindOfUpdate) {
   // The matrices of this model are small: they have owners from 16,384 elements on.
-  for (const char* update :
-       {"training.optimizer=muon", "training.optimizer=adafactor training.weight_decay=0",
-        "training.optimizer=adamw_8bit", "training.precision=bf16 training.state.moments=bf16",
-        "training.precision=bf16 training.state.weights=bf16"}) {
+  for (const char* update : part_of<const char*>(
+           {"training.optimizer=muon", "training.optimizer=adafactor training.weight_decay=0",
+            "training.optimizer=adamw_8bit", "training.precision=bf16 training.state.moments=bf16",
+            "training.precision=bf16 training.state.weights=bf16"},
+           2)) {
     const std::string more = std::string("model.config.intermediate_size=300 ") + update;
     const std::string ddp = left(2, more), events = events_of(out_);
     EXPECT_TRUE(left(2, "distributed.mode=zero1 " + more) == ddp) << more;

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <string>
 
+#include "part_of.h"
 #include "sanitizer.h"
 
 namespace plimsoll::e2e {

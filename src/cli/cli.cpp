@@ -75,6 +75,7 @@ int finish(int code) {
 }
 
 constexpr const char* kCliFooter = R"(examples:
+  plimsoll init --model DIR --data chats.jsonl        a first run file, planned on this machine
   plimsoll plan run.yaml                              what a run needs, before it starts
   plimsoll plan run.yaml model.preset=llama-3-8b      the same for a public model, without files
   plimsoll train run.yaml training.max_steps=100      later key=value win over the file
@@ -116,29 +117,30 @@ Status run_command(int argc, char** argv) {
                             "plimsoll " PLIMSOLL_VERSION, kCliFooter});
   Parser app = command_line.parser();
   app.require_subcommand();
-  const std::pair<const char*, Command> commands[] = {{"plan", add_plan(app)},
+  // In the order in which somebody meets them.
+  const std::pair<const char*, Command> commands[] = {{"init", add_init(app)},
+                                                      {"plan", add_plan(app)},
                                                       {"train", add_train(app)},
-                                                      {"eval", add_eval(app)},
-                                                      {"inspect", add_inspect(app)},
-                                                      {"generate", add_generate(app)},
-                                                      {"bench", add_bench(app)},
-                                                      {"data", add_data(app)},
-                                                      {"predict", add_predict(app)},
-                                                      {"doctor", add_doctor(app)},
-                                                      {"calibrate", add_calibrate(app)},
-                                                      {"presets", add_presets(app)},
-                                                      {"report", add_report(app)},
+                                                      {"launch", add_launch(app)},
                                                       {"watch", add_watch(app)},
-                                                      {"init", add_init(app)},
-                                                      {"completion", add_completion(app)},
-                                                      {"manual", add_manual(app)},
-                                                      {"import", add_import(app)},
+                                                      {"report", add_report(app)},
+                                                      {"eval", add_eval(app)},
+                                                      {"predict", add_predict(app)},
+                                                      {"generate", add_generate(app)},
                                                       {"export", add_export(app)},
                                                       {"merge", add_merge(app)},
                                                       {"quantize", add_quantize(app)},
-                                                      {"launch", add_launch(app)},
+                                                      {"add-tokens", add_add_tokens(app)},
+                                                      {"inspect", add_inspect(app)},
+                                                      {"data", add_data(app)},
+                                                      {"import", add_import(app)},
+                                                      {"presets", add_presets(app)},
                                                       {"profile", add_profile(app)},
-                                                      {"add-tokens", add_add_tokens(app)}};
+                                                      {"bench", add_bench(app)},
+                                                      {"calibrate", add_calibrate(app)},
+                                                      {"doctor", add_doctor(app)},
+                                                      {"completion", add_completion(app)},
+                                                      {"manual", add_manual(app)}};
   PLIMSOLL_ASSIGN(const bool is_command, command_line.parse(argc, argv));
   if (!is_command) return Ok{};
   for (const auto& [name, command] : commands)

@@ -75,7 +75,9 @@ Option Option::show_default() { return Option(option_->capture_default_str()); }
 Option Option::excludes(const Option& other) { return Option(option_->excludes(other.option_)); }
 
 Parser Parser::add_subcommand(const std::string& name, const std::string& text) {
-  return Parser(app_->add_subcommand(name, text));
+  CLI::App* command = app_->add_subcommand(name, text);
+  command->footer("");  // not its parent's
+  return Parser(command);
 }
 
 void Parser::require_subcommand() { app_->require_subcommand(1); }

@@ -19,7 +19,5 @@ std::vector<std::string> files_of(const std::vector<std::string>& patterns);
 /// A line for each kind of file that the data has and that settings which are given do not act on, naming
 /// them. `train`: data.train is read too; `as_bytes`: texts are read without a tokenizer.
 std::vector<std::string> idle_settings(const settings::DataSettings& data, bool train, bool as_bytes);
-/// The same where sequences are classified: of those that say how documents become sequences and targets.
-std::vector<std::string> idle_settings_of_examples(const settings::DataSettings& data);
 
 }  // namespace plimsoll::preprocessing

@@ -43,22 +43,6 @@ std::string line_of(const std::vector<std::string>& names, const std::string& ki
 
 }  // namespace
 
-std::vector<std::string> idle_settings_of_examples(const settings::DataSettings& data) {
-  const settings::DataSettings usual;
-  std::vector<std::string> names;
-  const auto add = [&](const char* name, bool is_set) {
-    if (is_set) names.emplace_back(name);
-  };
-  add("data.long_documents", data.long_documents != usual.long_documents);
-  add("data.packing_window", data.packing_window != usual.packing_window);
-  add("data.chat_template", data.chat_template != usual.chat_template);
-  add("data.template_date", data.template_date != usual.template_date);
-  add("data.loss", data.loss != usual.loss);
-  add("data.append_eos", data.append_eos != usual.append_eos);
-  add("data.add_special_tokens", data.add_special_tokens);
-  return names.empty() ? names : std::vector{line_of(names, "examples with labels")};
-}
-
 std::vector<std::string> idle_settings(const settings::DataSettings& data, bool train, bool as_bytes) {
   const Kind kinds[] = {
       {".npy and .bin files", FileKind::kTokens, false, false},

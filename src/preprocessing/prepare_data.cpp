@@ -279,9 +279,8 @@ Result<RunData> prepare_data(const settings::RunConfig& config, const PrepareDat
   if (task->preparation == tasks::Preparation::kNone) return unprepared_data(config, options.train);
   const bool images = task->preparation == tasks::Preparation::kImages;
   const bool labelled = task->preparation == tasks::Preparation::kLabelled || images;
-  if (options.note)
-    for (const std::string& line : labelled ? idle_settings_of_examples(config.data)
-                                            : idle_settings(config.data, options.train, tokenizer == "bytes"))
+  if (options.note && !labelled)
+    for (const std::string& line : idle_settings(config.data, options.train, tokenizer == "bytes"))
       options.note(line);
   const bool ready = !labelled && (!options.train || is_ready(config.data.train, tokenizer)) &&
                      is_ready(config.data.eval, tokenizer) && config.data.eval_fraction == 0;

@@ -1,6 +1,7 @@
 #include "preprocessing/run_task.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -11,23 +12,24 @@
 namespace plimsoll::preprocessing {
 namespace {
 
-/// Settings of images that are given, where `task: auto` has come to a task without any.
+/// Settings that are given and that the task does not read: `task: auto` may come to any, and some settings
+/// go by another one than the task.
 Status check_idle(const settings::RunConfig& config, const tasks::TaskDef& task) {
-  if (task.preparation == tasks::Preparation::kImages) return Ok{};
   const settings::RunConfig usual;
   for (const settings::Setting& setting : settings::settings()) {
-    const bool of_images =
-        setting.path.starts_with("data.images.") || setting.path == "training.label_smoothing";
-    if (of_images && settings::setting_text(setting, config) != settings::setting_text(setting, usual))
-      return Error{ErrorCode::kInvalidArgument,
-                   fmt::format("{} is {}, which has no effect with task {}", setting.path,
-                               settings::setting_text(setting, config), task.name),
-                   setting.path, "leave it out: it is for images"};
+    const std::vector<std::string_view> readers = tasks::readers_of(setting.path);
+    if (readers.empty() || std::ranges::find(readers, task.name) != readers.end()) continue;
+    const std::string text = settings::setting_text(setting, config);
+    if (text == settings::setting_text(setting, usual)) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{} is {}, which has no effect with task {}", setting.path, text, task.name),
+                 setting.path, fmt::format("leave it out: it is for {}", fmt::join(readers, " and "))};
   }
   return Ok{};
 }
 
 }  // namespace
+
 Result<const tasks::TaskDef*> task_of(const settings::RunConfig& config, const io::ConfigJson& model) {
   PLIMSOLL_ASSIGN(const tasks::TaskDef* task, tasks::choose_task(config.task, model));
   const std::string& packing = config.data.packing;

@@ -44,7 +44,8 @@ bool is_off(const std::string& text) { return is_one_of(text, {"0", "null", "fal
 
 Error refused(const Setting& setting, const RunConfig& config, const std::string& where) {
   const OnlyWith& needs = cause(setting, config);
-  std::string set = fmt::format("{}={}", needs.path, needs.values.empty() ? "…" : needs.values.front());
+  const auto named = std::ranges::find_if(needs.values, [](const std::string& v) { return v != "auto"; });
+  std::string set = fmt::format("{}={}", needs.path, named == needs.values.end() ? "…" : *named);
   return {ErrorCode::kInvalidArgument,
           fmt::format("{} is {}, which has no effect with {} {}", setting.path, setting_text(setting, config),
                       needs.path, other_text(needs, config)),

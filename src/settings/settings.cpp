@@ -4,7 +4,6 @@
 #include "settings/settings.h"
 
 #include <algorithm>
-#include <map>
 
 #include "io/label_fields.h"
 #include "settings/declare.h"
@@ -36,15 +35,14 @@ void add_classification(std::vector<Setting>& list) {
             "names of the labels by id; empty: the model's, else the data's, sorted"));
 }
 
-/// The settings that each task's file says it reads, with the tasks that do.
+/// Settings that not every task reads go by the task, unless they go by another setting.
 void needs_of_tasks(std::vector<Setting>& list) {
-  std::map<std::string, Words> readers;
-  tasks::for_each_task([&](const tasks::TaskDef& def) {
-    for (const std::string_view setting : def.settings) readers[std::string(setting)].emplace_back(def.name);
-  });
-  for (auto& [name, names] : readers) {
-    names.insert(names.begin(), "auto");
-    only_with(list, {name}, {"task", names});
+  for (Setting& setting : list) {
+    const std::vector<std::string_view> readers = tasks::readers_of(setting.path);
+    if (readers.empty() || !setting.only_with.path.empty()) continue;
+    Words words = {"auto"};
+    words.insert(words.end(), readers.begin(), readers.end());
+    setting.only_with = {.path = "task", .values = std::move(words)};
   }
 }
 

@@ -85,6 +85,11 @@ Status check_causal(const io::ConfigJson& model) {
                model.source(), "set task=sequence_classification, or name a causal language model"};
 }
 
+constexpr std::array kCausalSettings = joined(
+    kTokenSettings, std::array<std::string_view, 7>{"data.long_documents", "data.packing_window",
+                                                    "data.chat_template", "data.template_date", "data.loss",
+                                                    "data.append_eos", "data.add_special_tokens"});
+
 }  // namespace
 
 std::unique_ptr<Task> make_causal_lm(bool documents, const TokenSizes& sizes) {
@@ -92,8 +97,11 @@ std::unique_ptr<Task> make_causal_lm(bool documents, const TokenSizes& sizes) {
 }
 
 const TaskDef& causal_lm() {
-  static constexpr TaskDef kDef = {
-      .name = "causal_lm", .preparation = Preparation::kPack, .make = make_causal, .check = check_causal};
+  static constexpr TaskDef kDef = {.name = "causal_lm",
+                                   .preparation = Preparation::kPack,
+                                   .make = make_causal,
+                                   .check = check_causal,
+                                   .settings = kCausalSettings};
   return kDef;
 }
 

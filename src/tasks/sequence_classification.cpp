@@ -170,7 +170,8 @@ Result<std::unique_ptr<Task>> make_classification(const TaskInputs& inputs) {
       {.vocab_size = models::language_model(inputs.model).vocab_size(), .longest = inputs.sequence_length});
 }
 
-constexpr std::array<std::string_view, 1> kSettings = {"classification."};
+constexpr std::array kClassificationSettings =
+    joined(kTokenSettings, std::array<std::string_view, 1>{"classification."});
 
 }  // namespace
 
@@ -185,7 +186,7 @@ const TaskDef& sequence_classification() {
                                    .make = make_classification,
                                    .is_made_for = io::is_sequence_classifier,
                                    .adapt = models::as_classifier,
-                                   .settings = kSettings};
+                                   .settings = kClassificationSettings};
   return kDef;
 }
 

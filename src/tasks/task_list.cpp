@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace plimsoll::tasks {
 
 const TaskDef* find_task(std::string_view name) {
@@ -15,6 +17,17 @@ std::vector<std::string_view> task_names() {
   std::vector<std::string_view> names;
   for_each_task([&](const TaskDef& def) { names.push_back(def.name); });
   return names;
+}
+
+std::vector<std::string_view> readers_of(std::string_view setting) {
+  std::vector<std::string_view> readers;
+  const auto names_it = [&](std::string_view name) {
+    return name == setting || (name.ends_with('.') && setting.starts_with(name));
+  };
+  for_each_task([&](const TaskDef& def) {
+    if (std::ranges::any_of(def.settings, names_it)) readers.push_back(def.name);
+  });
+  return readers;
 }
 
 Result<const TaskDef*> choose_task(std::string_view setting, const io::ConfigJson& model) {

@@ -2,6 +2,7 @@
 // end of this header.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -49,14 +50,27 @@ struct TaskDef {
   /// The config.json of a model with this task's head and these labels, from one that may have another head,
   /// whose own is then drawn; null: the model is taken as it is. Errors: kBadData.
   Result<io::ConfigJson> (*adapt)(const io::ConfigJson& model, const io::Labels& labels) = nullptr;
-  /// What it reads of the settings that no other task reads. A name that ends in a dot is a section.
+  /// What it reads of the settings that not every task reads. A name that ends in a dot is a section.
   std::span<const std::string_view> settings = {};
 };
+
+/// Those of every task over tokens; each one's list begins with them.
+inline constexpr std::array<std::string_view, 5> kTokenSettings = {
+    "data.sequence_length", "data.packing", "data.buckets", "data.tokenizer", "data.text_key"};
+template <size_t kFirst, size_t kMore>
+constexpr std::array<std::string_view, kFirst + kMore> joined(
+    const std::array<std::string_view, kFirst>& first, const std::array<std::string_view, kMore>& more) {
+  std::array<std::string_view, kFirst + kMore> all;
+  std::ranges::copy(more, std::ranges::copy(first, all.begin()).out);
+  return all;
+}
 
 /// Null where there is none of that name.
 const TaskDef* find_task(std::string_view name);
 /// The tasks that there are, in the order of the list.
 std::vector<std::string_view> task_names();
+/// The tasks that read a setting of a run file which not every task reads; none: all of them do.
+std::vector<std::string_view> readers_of(std::string_view setting);
 /// The task of a run: `setting` is a name or "auto". Errors: kInvalidArgument where the model's head is
 /// another task's, or there is no task of that name.
 Result<const TaskDef*> choose_task(std::string_view setting, const io::ConfigJson& model);

@@ -25,16 +25,6 @@ settings::DataSettings all_given(std::vector<std::string> train) {
   return data;
 }
 
-TEST(IdleSettings, OfExamplesWithLabels) {
-  settings::DataSettings data;
-  EXPECT_THAT(idle_settings_of_examples(data), IsEmpty());
-  data.loss = "assistant";
-  data.append_eos = "true";
-  data.text_key = "sentence";
-  EXPECT_THAT(idle_settings_of_examples(data),
-              ElementsAre("data.loss, data.append_eos have no effect on examples with labels"));
-}
-
 TEST(IdleSettings, EachKindHasItsOwn) {
   const std::string packing = "data.packing, data.long_documents, data.packing_window, ";
   const std::string chats = "data.chat_template, data.loss, data.text_key";

@@ -12,10 +12,19 @@
 
 namespace plimsoll::images {
 
+/// The rows of a picture as it is stored, and the pixels of each, that are needed.
+struct Needed {
+  int64_t first_row = 0, end_row = 0, first_pixel = 0, end_pixel = 0;
+};
+
 /// Takes the rows of a picture as they are decoded, top to bottom.
 class RowSink {
  public:
   virtual ~RowSink() = default;
+  /// Decoders may leave other rows out, and other pixels of a row may hold anything.
+  [[nodiscard]] virtual Needed needed(const ImageInfo& info) const {
+    return {.end_row = info.height, .end_pixel = info.width};
+  }
   /// Row `y`: 3 bytes a pixel, `width` pixels, kRowSlack bytes behind them (resample.h); the memory may be
   /// written to. False: no further row is needed.
   virtual bool row(int64_t y, uint8_t* rgb) = 0;

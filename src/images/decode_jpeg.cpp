@@ -3,6 +3,7 @@
 // stand in one function that a longjmp leaves, with nothing in it that has a destructor.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csetjmp>
 
 #include "images/decode.h"
@@ -15,6 +16,10 @@ namespace {
 // Progressive pictures have about 10 scans. Each costs a pass over the whole picture, so thousands in a small
 // file are an attack.
 constexpr int kMostScans = 100;
+
+// Pixels beside the needed ones that are decoded too: fancy upsampling looks at the neighbours of a pixel,
+// which at the edge of what is decoded are not there. More than a block at the largest sampling factor.
+constexpr int64_t kNeighbours = 32;
 
 constexpr const char* kCutOff = "the JPEG ends before its picture does";
 
@@ -90,6 +95,22 @@ class Decompressor {
     info->src->bytes_in_buffer -= static_cast<size_t>(count);
   }
 
+  // Has libjpeg pass over what no needed pixel depends on: it reads all of it, and transforms, upsamples and
+  // converts only the rest. The first pixel that rows have from now on.
+  int64_t leave_out(const Needed& needed, bool whole_rows) {
+    JDIMENSION left = 0;
+    const int64_t begin = std::max<int64_t>(0, needed.first_pixel - kNeighbours),
+                  end = std::min<int64_t>(info_.output_width, needed.end_pixel + kNeighbours);
+    if (!whole_rows && end - begin < info_.output_width) {
+      left = static_cast<JDIMENSION>(begin);
+      auto width = static_cast<JDIMENSION>(end - begin);
+      jpeg_crop_scanline(&info_, &left, &width);
+    }
+    if (needed.first_row > kNeighbours)
+      jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(needed.first_row - kNeighbours));
+    return left;
+  }
+
   // False where libjpeg or a callback gave up.
   bool rows_to(RowSink& sink, const ImageInfo& expected) {
     if (setjmp(leave_) != 0) return false;
@@ -106,9 +127,11 @@ class Decompressor {
     auto* row = static_cast<JSAMPLE*>(
         memory_.arena->try_take(int64_t{info_.output_width} * info_.output_components + kRowSlack));
     if (row == nullptr) fail("the JPEG needs more memory than its header says");
-    while (info_.output_scanline < info_.output_height) {
+    const Needed needed = sink.needed(expected);
+    JSAMPLE* first = row + leave_out(needed, cmyk) * info_.output_components;
+    while (info_.output_scanline < needed.end_row) {
       const int64_t y = info_.output_scanline;
-      jpeg_read_scanlines(&info_, &row, 1);
+      jpeg_read_scanlines(&info_, &first, 1);
       if (cmyk) cmyk_to_rgb(row, info_.output_width);
       if (!sink.row(y, row)) break;
     }

@@ -33,6 +33,14 @@ Size oriented(const ImageInfo& info, const Turn& turn) {
   return {info.width, info.height};
 }
 
+struct Span {
+  int64_t begin, end;
+};
+// Where elements of a side lie on the stored one.
+Span stored(Span picture, int64_t size, bool mirrored) {
+  return mirrored ? Span{size - picture.end, size - picture.begin} : picture;
+}
+
 const Augmentation* random_crop(const Augmentations* augmentations) {
   if (augmentations == nullptr || augmentations->empty()) return nullptr;
   const Augmentation& first = augmentations->front();
@@ -53,6 +61,13 @@ class ResizedRows : public RowSink {
         stride_(3 * geometry.x.range.count),
         rows_(arena.take<uint8_t>((end_ - first_) * stride_)) {}
 
+  [[nodiscard]] Needed needed(const ImageInfo& /*info*/) const override {
+    const int64_t begin = geometry_.x.box_begin;
+    const Span rows = stored({first_, end_}, size_.height, turn_.mirror_y),
+               pixels =
+                   stored({begin + x_.first_input(), begin + x_.end_input()}, size_.width, turn_.mirror_x);
+    return {rows.begin, rows.end, pixels.begin, pixels.end};
+  }
   bool row(int64_t stored_y, uint8_t* rgb) override {
     const int64_t y = turn_.mirror_y ? size_.height - 1 - stored_y : stored_y;
     if (y >= first_ && y < end_) {
@@ -90,6 +105,12 @@ class StoredBox : public RowSink {
         turn_(turn),
         pixels_(arena.take<uint8_t>(3 * width_ * height_ + kRowSlack)) {}
 
+  [[nodiscard]] Needed needed(const ImageInfo& /*info*/) const override {
+    const Span x = stored({x_, x_ + width_}, size_.width, turn_.mirror_x),
+               y = stored({y_, y_ + height_}, size_.height, turn_.mirror_y);
+    if (turn_.transposed) return {x.begin, x.end, y.begin, y.end};
+    return {y.begin, y.end, x.begin, x.end};
+  }
   bool row(int64_t stored_y, uint8_t* rgb) override {
     if (turn_.transposed) return column(turn_.mirror_x ? size_.width - 1 - stored_y : stored_y, rgb), true;
     const int64_t y = (turn_.mirror_y ? size_.height - 1 - stored_y : stored_y) - y_;

@@ -111,20 +111,25 @@ TEST(ImagePacks, ProfileNamesDecodingAndTheCacheRemovesIt) {
   // Images that take longer to decode than the model to compute.
   for (const char* name : {"train/red/large.png", "train/blue/large.png"})
     folder.write(name, corpora::png_of(1500, 1200, 200, 30, 30));
-  const auto verdict = [&](const std::string& more) {
+  // Seconds of a step; 0 where the verdict does not name it.
+  const auto decoding_seconds = [&](const std::string& more) {
     const Outcome outcome = folder.run(
         "profile run.yaml --json --active 4 --output profile data.num_workers=1 "
         "data.prefetch_factor=1 runtime.threads=1 " +
         more);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    const size_t at = outcome.out.find("\"event\": \"verdict\"");
-    return at == std::string::npos ? "" : outcome.out.substr(at, outcome.out.find('\n', at) - at);
+    EXPECT_THAT(outcome.out, HasSubstr("\"event\": \"verdict\""));
+    const std::string key = "\"seconds\": ";
+    const size_t finding = outcome.out.find("waiting for data: decoding images"),
+                 at = finding == std::string::npos ? finding : outcome.out.find(key, finding);
+    return at == std::string::npos ? 0.0 : std::strtod(outcome.out.c_str() + at + key.size(), nullptr);
   };
-  const char* const decoding = "waiting for data: decoding images";
-  EXPECT_THAT(verdict(""), HasSubstr(decoding));
-  EXPECT_EQ(verdict("data.images.cache=u8").find(decoding), std::string::npos);
+  const double files = decoding_seconds("");
+  EXPECT_GT(files, 0);
+  EXPECT_LT(decoding_seconds("data.images.cache=u8"), files / 4);
   ASSERT_EQ(folder.run("data pack --input train --output train.pack --format u8 --shortest 16").exit_code, 0);
-  EXPECT_EQ(verdict("data.train=train.pack").find(decoding), std::string::npos);
+  // Small images are resized still, which a fast machine's step may wait for.
+  EXPECT_LT(decoding_seconds("data.train=train.pack"), files / 4);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "analysis/remedies.h"
 #include "engine/engine.h"
+#include "engine/owned_target.h"
 #include "strategy/explain_choice.h"
 #include "strategy/run_device.h"
 
@@ -15,7 +16,10 @@ Result<strategy::Prepared> Engine::plan(const settings::RunConfig& config,
 
 Result<strategy::Prepared> Engine::plan(const settings::RunConfig& config,
                                         const strategy::PrepareOptions& options, strategy::PlanCache& cache) {
-  return strategy::prepare(config, *strategy::make_target(config, options.num_threads), options, cache);
+  std::unique_ptr<runtime::Target> target = strategy::make_target(config, options.num_threads);
+  PLIMSOLL_ASSIGN(strategy::Prepared prepared, strategy::prepare(config, *target, options, cache));
+  prepared.costs = owning(std::move(prepared.costs), std::move(target));
+  return prepared;
 }
 
 void Engine::explain(const settings::RunConfig& config, const strategy::PrepareOptions& options,

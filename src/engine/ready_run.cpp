@@ -13,6 +13,7 @@
 #include "corpora/pad_token.h"
 #include "engine/image_features.h"
 #include "engine/memory_at_start.h"
+#include "engine/owned_target.h"
 #include "io/adapter_folder.h"
 #include "preprocessing/run_data.h"
 #include "strategy/card_products.h"
@@ -93,7 +94,7 @@ bool loads_weights(const settings::RunConfig& config, const std::string& resume)
 Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::PrepareOptions& planning,
                             bool loads_weights, const preprocessing::DataProgress& progress, const Stop& stop,
                             telemetry::Events& events, runtime::Communicator* communicator) {
-  const std::unique_ptr<runtime::Target> target = strategy::make_target(config, planning.num_threads);
+  std::unique_ptr<runtime::Target> target = strategy::make_target(config, planning.num_threads);
   PLIMSOLL_ASSIGN(strategy::Prepared prepared, strategy::prepare_before_data(config, *target, planning));
   PLIMSOLL_TRY(
       strategy::check_card_is_here(config));  // before anything is said of the plan, and hours of tokenizing
@@ -134,6 +135,7 @@ Result<ReadyRun> make_ready(const settings::RunConfig& config, const strategy::P
   PLIMSOLL_TRY(
       check_memory_at_start(config, *target, planning, memory_now(prepared.report), prepared, events));
   if (planning.purpose == strategy::Purpose::kTrain) PLIMSOLL_TRY(strategy::keep_card_products(config));
+  prepared.costs = owning(std::move(prepared.costs), std::move(target));
   PLIMSOLL_ASSIGN(auto device, strategy::make_device(config, planning.num_threads, prepared, communicator));
   return ReadyRun{std::move(device), std::move(prepared), std::move(data), std::move(files)};
 }

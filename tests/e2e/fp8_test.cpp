@@ -208,6 +208,15 @@ TEST(Fp8, ProfileShowsWhatFormatsDo) {
   EXPECT_FALSE(std::filesystem::exists(folder.path("profile/.run")));
 }
 
+/// Estimates beside what is measured, behind the plan.
+TEST(Fp8, ProfileTimesProductsOfCodes) {
+  const Folder folder;
+  prepare_fp8(folder);
+  const Outcome profile = folder.run("profile run.yaml --active 1 training.fp8.recipe=mxfp8");
+  ASSERT_EQ(profile.exit_code, 0) << profile.err;
+  EXPECT_THAT(profile.out, HasSubstr("scaled_matmul"));
+}
+
 TEST(Fp8, ThePlanNamesProductsAndWhatStays) {
   const Folder folder;
   prepare_fp8(folder);

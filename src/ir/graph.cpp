@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "ir/network_queue.h"
 #include "ir/op_def.h"
 
 namespace plimsoll::ir {
@@ -28,8 +29,8 @@ std::optional<MemorySpace> parse_space(std::string_view text) {
 }
 
 std::string_view name(Queue queue) {
-  static constexpr std::array<std::string_view, kNumQueues> kNames = {"compute", "copy_in", "copy_out",
-                                                                      "host"};
+  static constexpr std::array<std::string_view, kNumAllQueues> kNames = {"compute", "copy_in", "copy_out",
+                                                                         "host", "network"};
   return kNames[static_cast<size_t>(queue)];
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "ir/network_queue.h"
 #include "ir/printer.h"
 #include "ir/text_cursor.h"
 #include "ir/verifier.h"
@@ -220,7 +221,7 @@ class Parser {
       if (word == "recomputed") {
         op.recomputed = true;
       } else if (word == "queue" && in_.take('=')) {
-        const auto queue = find_name(in_.run(is_word), Queue::kHost);
+        const auto queue = find_name(in_.run(is_word), kNetworkQueue);
         if (!queue) return in_.error("unknown queue");
         op.queue = *queue;
       } else if (word == "block" && in_.take('=')) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/at.h"
+#include "ir/network_queue.h"
 #include "ir/op_query.h"
 #include "ir/printer.h"
 
@@ -140,7 +141,8 @@ class Walk {
         return broken(op, "result {} lies in {}, not in {}", i, name(space), name(graph_.result_space(op)));
     const bool copies = op.queue == Queue::kCopyIn || op.queue == Queue::kCopyOut;
     const bool is_kernel = !op.def->is_copy && !op.def->is_view && op.def->state == StateAccess::kNone;
-    if (op.def->is_copy != copies || (op.queue == Queue::kHost && !is_kernel))
+    const bool talks = op.queue != kNetworkQueue || op.def->traffic != nullptr;
+    if (op.def->is_copy != copies || (op.queue == Queue::kHost && !is_kernel) || !talks)
       return broken(op, "stands on the queue {}", name(op.queue));
     for (size_t i = 0; op.queue == Queue::kHost && i < op.inputs.size(); ++i)
       if (op.inputs[i].valid() && graph_.value(op.inputs[i]).space != MemorySpace::kHostPinned)

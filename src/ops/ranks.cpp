@@ -41,7 +41,7 @@ Result<Types> infer_gather_ranks(const OpTypes& t) {
 }
 
 Result<Types> infer_sum_ranks(const OpTypes& t) {
-  Operands in(t, 1, {"received"});
+  Operands in(t, 1, {"received", "sent"});
   if (!in) return in.error();
   in.dtypes(DType::kF32).require(t.inputs[0].shape.rank() > 1, "received must have an axis of ranks", {0});
   if (!in) return in.error();
@@ -88,7 +88,11 @@ ir::Traffic traffic_of_exchange(const OpTypes& t) {
   return {ranks_of(t) - 1, t.outputs[0].bytes().count / ranks_of(t)};
 }
 
-Cost cost_sum_ranks(const OpTypes& t) { return cost_of(t, static_cast<double>(t.inputs[0].num_elements())); }
+Cost cost_sum_ranks(const OpTypes& t) {
+  OpTypes read = t;
+  read.inputs.resize(1);
+  return cost_of(read, static_cast<double>(t.inputs[0].num_elements()));
+}
 
 }  // namespace
 
@@ -123,7 +127,7 @@ OpGroup ranks_ops() {
        .summary = "sum over ranks, in their order",
        .work = {WorkKind::kReduction},
        .min_inputs = 1,
-       .max_inputs = 1,
+       .max_inputs = 2,
        .infer = infer_sum_ranks,
        .cost = cost_sum_ranks,
        .reference = reference_sum_ranks,
@@ -156,6 +160,7 @@ ValueId gather_ranks(Builder& b, ValueId x, int64_t ranks) {
   return b.op("gather_ranks", {x}, {{"ranks", ranks}});
 }
 ValueId sum_ranks(Builder& b, ValueId received) { return b.op("sum_ranks", {received}); }
+bool is_sum_of_ranks(const OpDef& def) { return def.name == "sum_ranks"; }
 ValueId all_gather(Builder& b, ValueId piece, ValueId x, int64_t ranks) {
   return b.op("all_gather", {piece, x}, {{"ranks", ranks}});
 }

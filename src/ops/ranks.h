@@ -61,8 +61,11 @@ void in_order_of_ranks(int64_t ranks, Copy copy, Add add, CopyLevel copy_level, 
 ir::ValueId exchange(ir::Builder& b, ir::ValueId x, int64_t ranks);
 /// x[…] -> [ranks, …]: every rank's x. Op `gather_ranks` {ranks}.
 ir::ValueId gather_ranks(ir::Builder& b, ir::ValueId x, int64_t ranks);
-/// f32[ranks, …] -> f32[…]: the sum over ranks, in f32 and in their order. Op `sum_ranks`.
+/// f32[ranks, …] -> f32[…]: the sum over ranks, in f32 and in their order. Op `sum_ranks`(received, sent?):
+/// `sent` is not read; other ranks may read its bytes until here.
 ir::ValueId sum_ranks(ir::Builder& b, ir::ValueId received);
+/// Whether that is the op.
+bool is_sum_of_ranks(const ir::OpDef& def);
 /// Writes every rank's piece, rank r's from r * piece on, where `x` of the same plain dtype lies, of whose
 /// type the result is. Op `all_gather` {ranks}.
 ir::ValueId all_gather(ir::Builder& b, ir::ValueId piece, ir::ValueId x, int64_t ranks);

@@ -214,6 +214,11 @@ Cost cost_chunk_squares(const OpTypes& t) {
   return cost_of(t, 2 * elements);
 }
 
+/// A gather of pieces, or what the owner has.
+ir::Traffic traffic_of_unshard(const OpTypes& t) {
+  return t.attrs.i64("owner") < 0 ? traffic_of_pieces(t) : traffic_to_all(t);
+}
+
 }  // namespace
 
 OpGroup shard_ops() {
@@ -249,7 +254,7 @@ OpGroup shard_ops() {
                  ints_attr("shape"),
                  {"dtype", AttrSpec::Kind::kString, false}},
        .infer = infer_unshard,
-       .traffic = traffic_to_all,
+       .traffic = traffic_of_unshard,
        .reference = reference_unshard,
        .recompute = kNever,
        .has_effect = true},
@@ -345,6 +350,8 @@ ValueId unshard(Builder& b, ValueId kept, const ir::TensorType& whole, int64_t r
                {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
                {"dtype", std::string(ir::name(whole.dtype))}});
 }
+
+bool makes_whole(const OpDef& def) { return def.name == "unshard"; }
 
 ValueId own_tensor(Builder& b, const std::vector<ValueId>& tensors, int64_t ranks) {
   return b.op("own_tensor", tensors, {{"ranks", ranks}});

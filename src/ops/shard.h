@@ -36,6 +36,8 @@ ir::ValueId put_piece(ir::Builder& b, ir::ValueId piece, ir::ValueId x, int64_t 
 /// -1: none. Op `unshard` {ranks, owner, shape, dtype}.
 ir::ValueId unshard(ir::Builder& b, ir::ValueId kept, const ir::TensorType& whole, int64_t ranks,
                     int64_t owner);
+/// Whether that is the op.
+bool makes_whole(const ir::OpDef& def);
 
 /// x_0 … -> the tensor that this rank owns; the last one on ranks that own none. Op `own_tensor` {ranks}.
 ir::ValueId own_tensor(ir::Builder& b, const std::vector<ir::ValueId>& tensors, int64_t ranks);

@@ -11,6 +11,7 @@
 #include "passes/fusion/small_m.h"
 #include "passes/offload/chunked_update.h"
 #include "passes/offload/offload_knowledge.h"
+#include "passes/order/overlap_ranks.h"
 #include "passes/order/schedule.h"
 #include "passes/recompute/recompute.h"
 #include "passes/recompute/recompute_cheap.h"
@@ -158,6 +159,11 @@ Status run_schedule(PassState& s) {
 
 Status run_unshard(PassState& s) {
   return unshard(s.graph, s.options.sharding, {&s.last_forward_op, s.keep});
+}
+
+Status run_overlap_ranks(PassState& s) {
+  overlap_ranks(s.graph, s.options.overlaps_ranks);
+  return Ok{};
 }
 
 Status run_chunked_update(PassState& s) {

@@ -63,6 +63,7 @@ struct PipelineOptions {
   std::vector<PrecisionOverride> precision_overrides = {};
   Fp8Settings fp8 = {};
   Sharding sharding = {};       ///< states that ranks share, and ops read whole
+  bool overlaps_ranks = false;  ///< ranks exchange early: see overlap_ranks.h
   OffloadOptions offload = {};  ///< what lies elsewhere than on the device
   /// Programs can be run op by op, each op twice: updates stay apart, as one op over all tensors would need
   /// all of the optimizer's states a second time.

@@ -46,7 +46,7 @@ double common(const Intervals& a, const Intervals& b) {
 }
 
 Status wait_for_all(runtime::Device& device) {
-  for (size_t q = 0; q < ir::kNumQueues; ++q) PLIMSOLL_TRY(device.synchronize(static_cast<ir::Queue>(q)));
+  for (size_t q = 0; q < ir::kNumAllQueues; ++q) PLIMSOLL_TRY(device.synchronize(static_cast<ir::Queue>(q)));
   return Ok{};
 }
 
@@ -85,7 +85,7 @@ Result<QueueLog> log_queues(training::Trainer& trainer, runtime::Device& device,
 }
 
 QueueShares queue_shares(const QueueLog& log) {
-  std::array<Intervals, ir::kNumQueues> busy;
+  std::array<Intervals, ir::kNumAllQueues> busy;
   QueueShares shares;
   const double steps = static_cast<double>(std::max<int64_t>(1, log.steps));
   for (const runtime::QueueWork& work : log.work) {
@@ -95,7 +95,7 @@ QueueShares queue_shares(const QueueLog& log) {
   }
   Intervals copies;
   for (Intervals& intervals : busy) intervals = joined(std::move(intervals));
-  for (size_t q = 0; q < ir::kNumQueues; ++q) {
+  for (size_t q = 0; q < ir::kNumAllQueues; ++q) {
     shares.queues[q].busy_seconds = length(busy[q]) / steps;
     shares.queues[q].beside_kernels_seconds = common(busy[q], busy[kCompute]) / steps;
     shares.queues[q].bytes /= std::max<int64_t>(1, log.steps);
@@ -113,7 +113,7 @@ std::string queue_trace(const QueueLog& log) {
       "\"baseTimeNanoseconds\": 0,\n\"traceEvents\": [\n{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": "
       "1, \"tid\": 0, \"args\": {\"name\": \"plimsoll\"}}";
   const auto out = std::back_inserter(text);
-  for (size_t q = 0; q < ir::kNumQueues; ++q)
+  for (size_t q = 0; q < ir::kNumAllQueues; ++q)
     fmt::format_to(out,
                    ",\n{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": 1, \"tid\": {}, \"args\": "
                    "{{\"name\": \"{}\"}}}}",

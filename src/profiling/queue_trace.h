@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/network_queue.h"
 #include "profiling/profile.h"
 #include "runtime/queue_work.h"
 
@@ -30,7 +31,7 @@ struct QueueShare {
   int64_t bytes = 0;                  ///< that its copies move
 };
 struct QueueShares {
-  std::array<QueueShare, ir::kNumQueues> queues = {};
+  std::array<QueueShare, ir::kNumAllQueues> queues = {};
   double step_seconds = 0;
   double waiting_seconds = 0;  ///< a copy is under way and no kernel
 };

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/process.h"
 #include "base/process_memory.h"
+#include "ir/network_queue.h"
 #include "ir/op_def.h"
 #include "ir/op_query.h"
 
@@ -119,7 +120,7 @@ void Executable::bind() {
       instruction.call.workspace = {address(place_of_storage(w)),
                                     static_cast<size_t>(program_.binding.storages[at(w)].bytes)};
   }
-  for (int32_t e = 0; e < program_.issue.num_events + static_cast<int32_t>(ir::kNumQueues); ++e)
+  for (int32_t e = 0; e < program_.issue.num_events + static_cast<int32_t>(ir::kNumAllQueues); ++e)
     events_.push_back(device_.make_event());
 }
 
@@ -220,7 +221,7 @@ Status Executable::issue(size_t begin, size_t end, Pace pace) {
 /// before.
 Status Executable::issue_joined(size_t begin, size_t end) {
   PLIMSOLL_TRY(issue(begin, end, Pace::kQueued));
-  for (size_t q = 1; q < ir::kNumQueues && end < instructions_.size(); ++q) {
+  for (size_t q = 1; q < ir::kNumAllQueues && end < instructions_.size(); ++q) {
     const auto queue = static_cast<ir::Queue>(q);
     const bool used =
         std::any_of(instructions_.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -249,7 +250,7 @@ Status Executable::run_to_update() { return device_.replay(*before_); }
 Status Executable::run_update() { return update_ ? device_.replay(*update_) : Status(Ok{}); }
 
 Status Executable::join() {
-  for (size_t q = 0; q < ir::kNumQueues; ++q) PLIMSOLL_TRY(device_.synchronize(static_cast<ir::Queue>(q)));
+  for (size_t q = 0; q < ir::kNumAllQueues; ++q) PLIMSOLL_TRY(device_.synchronize(static_cast<ir::Queue>(q)));
   return Ok{};
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "ir/network_queue.h"
 
 namespace plimsoll::runtime {
 namespace {
@@ -30,7 +31,7 @@ struct Session::Block {
 Session::Session(Device& device, passes::SessionPlan plan) : device_(device), plan_(std::move(plan)) {}
 
 Session::~Session() {
-  for (size_t q = 0; q < ir::kNumQueues; ++q) (void)device_.synchronize(static_cast<ir::Queue>(q));
+  for (size_t q = 0; q < ir::kNumAllQueues; ++q) (void)device_.synchronize(static_cast<ir::Queue>(q));
 }
 
 Result<std::unique_ptr<Session>> Session::create(Device& device, passes::SessionPlan plan,
@@ -106,7 +107,7 @@ Status Session::enable_timing(bool on, bool memory) {
 }
 
 Status Session::log_queues(bool on) {
-  for (size_t q = 0; q < ir::kNumQueues; ++q) PLIMSOLL_TRY(device_.synchronize(static_cast<ir::Queue>(q)));
+  for (size_t q = 0; q < ir::kNumAllQueues; ++q) PLIMSOLL_TRY(device_.synchronize(static_cast<ir::Queue>(q)));
   device_.log_queues(on);
   if (!device_.logs_what_it_captures()) return Ok{};
   for (const auto& executable : executables_) PLIMSOLL_TRY(executable->capture());

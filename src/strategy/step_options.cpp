@@ -60,8 +60,13 @@ bool dumps_steps(const settings::RunConfig& config) { return !config.debug.dump_
 
 planner::Accumulation accumulation_of(const settings::RunConfig& config, const settings::BatchSplit& split) {
   const bool dumps_gradients = dumps_steps(config) && config.dumps("gradients");
-  return {split.grad_accum_steps, split.grad_accum_steps > 1 || dumps_gradients || config.is_embedded ||
-                                      config.distributed.num_ranks() > 1};
+  // Ranks that have pieces of the gradients, or round them, add up what the micro-batches left.
+  const bool ranks_accumulate =
+      config.distributed.num_ranks() > 1 &&
+      (settings::shares_gradients(config.distributed) ||
+       settings::state_choice(config.training, config.lora.enabled).dtypes.gradients != ir::DType::kF32);
+  return {split.grad_accum_steps,
+          split.grad_accum_steps > 1 || dumps_gradients || config.is_embedded || ranks_accumulate};
 }
 
 optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config) {
@@ -105,6 +110,7 @@ planner::StepOptions step_options(const RunScope& scope, const Strategy& strateg
                                 parameter_bytes(*scope.prepared.model, config.distributed);
   options.optimizer_in_backward = strategy.optimizer_in_backward;
   options.keeps_fp8_weights = strategy.keeps_fp8_weights;
+  options.pipeline.overlaps_ranks = strategy.overlaps_ranks;
   options.second_backward = strategy.optimizer_in_backward && config.clip_norm();
   if (strategy.tolerance > 0) options.memory.tolerance = strategy.tolerance;
   settings::set_recompute(recompute_of(config, strategy), options.pipeline);

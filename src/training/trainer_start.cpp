@@ -149,7 +149,8 @@ RankReport Trainer::report_of(const StepEvent& event) const {
           .plan = manifest_.plan,
           .targets = num_targets_,
           .length = batch_.length,
-          .seconds = event.seconds - event.data_wait_seconds - group_->take_wait_seconds()};
+          // A rank may wait while it computes.
+          .seconds = std::max(0.0, event.seconds - event.data_wait_seconds - group_->take_wait_seconds())};
 }
 
 Status Trainer::take_output_folder(const TrainerOptions& options) {

@@ -144,6 +144,9 @@ state_assign(%4) {name="w"}
       {"a copy on the host's queue", R"(%4 = copy_start(%0) {to="disk"} : f32[4,6] disk queue=host
 )",
        "copy_start: stands on the queue host: line 8"},
+      {"a kernel on the network's queue", R"(%4 = silu(%0) : f32[4,6] queue=network
+)",
+       "silu: stands on the queue network: line 8"},
       {"a view on the host's queue", R"(%4 = reshape(%0) {shape=[24]} : f32[24] queue=host
 )",
        "reshape: stands on the queue host: line 8"},

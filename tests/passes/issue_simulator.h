@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/network_queue.h"
 #include "ir/op_def.h"
 #include "ir/op_query.h"
 #include "memory/queue_simulator.h"
@@ -41,7 +42,7 @@ class IssueSimulator {
 
   /// The program issued in that order.
   SimulatedProgram program(const passes::IssueOrder& order) const {
-    SimulatedProgram program{.num_queues = static_cast<int32_t>(ir::kNumQueues),
+    SimulatedProgram program{.num_queues = static_cast<int32_t>(ir::kNumAllQueues),
                              .initial = std::vector<int64_t>(cells_.size()),
                              .steps = {}};
     each_cell(initial_runs_,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "ir/network_queue.h"
 #include "ops/ops.h"
 #include "runtime/flipping_device.h"
 #include "runtime/session_testing.h"
@@ -200,7 +201,7 @@ TEST(SessionTest, ARunOneByOneBeginsBehindAllQueues) {
   ASSERT_TRUE((*session)->enable_timing(true));
   device.start_again();
   ASSERT_TRUE((*session)->run(0));
-  EXPECT_EQ(device.at_launch, ir::kNumQueues);
+  EXPECT_EQ(device.at_launch, ir::kNumAllQueues);
 }
 
 }  // namespace

@@ -1,11 +1,16 @@
-// The CPU as a device: every call has finished when it returns, queues differ in name alone.
+// The CPU as a device: a call has finished when it returns, and queues differ in name alone, but for the one
+// on which ranks exchange bytes.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "backends/cpu/cpu_target.h"
+#include "backends/cpu/network_thread.h"
 #include "backends/cpu/thread_pool.h"
 #include "backends/cpu/work.h"
 #include "runtime/device.h"
@@ -13,10 +18,13 @@
 namespace plimsoll::cpu {
 
 /// Runs kernels on a pool of threads, the caller's included.
+/// Async: with a communicator what is queued on ir::kNetworkQueue runs beside the rest, on a thread of its
+/// own; waiting for an event of that queue waits for it. Without one no call is.
 /// Memory: all spaces but the disk are the process's own, mapped and touched at once. Launching, copying,
 /// filling and replaying allocate nothing.
 /// Determinism: results do not depend on the number of threads; workspaces do.
-/// Errors: a call that fails says so itself; the device goes on.
+/// Errors: a call that fails says so itself; the device goes on. What fails between ranks says so where it is
+/// waited for, and nothing more is exchanged behind it.
 /// Threads: kernels, and copies and fills that find the pool free, take turns at it; a copy or fill that
 /// finds it busy runs on its caller's thread alone.
 class CpuDevice final : public runtime::Device {
@@ -56,15 +64,25 @@ class CpuDevice final : public runtime::Device {
 
  private:
   struct Recording;
+  /// What a call asks for: work, or an event of which only points of the network's queue count.
+  struct Step {
+    enum class Kind : uint8_t { kWork, kRecord, kWait } kind = Kind::kWork;
+    ir::Queue queue = ir::Queue::kCompute;
+    int32_t event = -1;
+    Work work = {};
+  };
+  Status run(const Step& step);
   Status run(const Work& work);
-  Status issue(const Work& work);
+  Status issue(const Step& step);
 
   CpuTarget target_;
   std::string disk_folder_;
   runtime::Communicator* communicator_;
   ThreadPool pool_;
   std::mutex pool_turn_;
-  int32_t num_events_ = 0;
+  std::optional<NetworkThread> network_;  ///< none: the device is alone
+  /// By event: how many of the network's works it stands for; 0: it is of another queue, or none.
+  std::vector<uint64_t> points_;
   std::unique_ptr<Recording> recording_;  ///< while capturing
 };
 

@@ -12,8 +12,9 @@
 namespace plimsoll::cuda {
 namespace {
 
-constexpr ir::Queue kOtherQueues[] = {ir::Queue::kCopyIn, ir::Queue::kCopyOut, ir::Queue::kHost};
-static_assert(std::size(kOtherQueues) + 1 == ir::kNumQueues);
+constexpr ir::Queue kOtherQueues[] = {ir::Queue::kCopyIn, ir::Queue::kCopyOut, ir::Queue::kHost,
+                                      ir::kNetworkQueue};
+static_assert(std::size(kOtherQueues) + 1 == ir::kNumAllQueues);
 
 DevicePointer address(const runtime::Location& place) {
   return reinterpret_cast<DevicePointer>(place.memory->address() + place.offset);
@@ -343,7 +344,7 @@ Status CudaDevice::synchronize(ir::Queue queue) {
   PLIMSOLL_CHECK(!capturing_, "synchronize while capturing");
   PLIMSOLL_TRY(use_context());
   constexpr std::string_view kNames[] = {"the queue compute", "the queue copy_in", "the queue copy_out",
-                                         "the queue host"};
+                                         "the queue host", "the queue network"};
   return wait_for(driver_.stream_synchronize, driver_.stream_query, stream(queue),
                   kNames[static_cast<size_t>(queue)]);
 }

@@ -20,6 +20,7 @@
 #include "backends/cuda/module.h"
 #include "backends/cuda/products.h"
 #include "backends/cuda/queue_timer.h"
+#include "ir/network_queue.h"
 #include "runtime/communicator.h"
 #include "runtime/device.h"
 
@@ -130,7 +131,7 @@ class CudaDevice final : public runtime::Device {
   bool synchronous_ = false;
   int log_error_ = 0;  ///< with which the driver refused the log
   Handle context_ = nullptr;
-  std::array<Handle, ir::kNumQueues> streams_{};
+  std::array<Handle, ir::kNumAllQueues> streams_{};
   Modules modules_;
   std::optional<Products> products_;
   std::mutex events_turn_;
@@ -148,7 +149,7 @@ class CudaDevice final : public runtime::Device {
       host_pool_;  ///< made when it is needed: without threads a child may compile
   QueueTimer timer_;
   Handle fork_ = nullptr;  ///< by which queues join a capture and its end
-  std::array<Handle, ir::kNumQueues> joins_{};
+  std::array<Handle, ir::kNumAllQueues> joins_{};
   bool capturing_ = false;
   int captures_ = 0;
   std::shared_ptr<DeviceMemoryCount> count_;

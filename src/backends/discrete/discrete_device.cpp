@@ -11,8 +11,8 @@ namespace plimsoll::discrete {
 namespace {
 
 using ir::Queue;
-constexpr Queue kAll[] = {Queue::kCompute, Queue::kCopyIn, Queue::kCopyOut, Queue::kHost};
-static_assert(std::size(kAll) == ir::kNumQueues);
+constexpr Queue kAll[] = {Queue::kCompute, Queue::kCopyIn, Queue::kCopyOut, Queue::kHost, ir::kNetworkQueue};
+static_assert(std::size(kAll) == ir::kNumAllQueues);
 
 /// A signalling NaN as f32, no token as i32: what a program reads before it is written shows in its numbers.
 constexpr uint32_t kUndefined = 0x7fa5a5a5;
@@ -37,7 +37,7 @@ struct DiscreteDevice::Recording final : runtime::CapturedGraph {
   [[nodiscard]] const CapturedList& list(Queue queue) const { return lists[at(queue)]; }
 
   Queues& queues;
-  std::array<CapturedList, ir::kNumQueues> lists;
+  std::array<CapturedList, ir::kNumAllQueues> lists;
   std::vector<Point> events;  ///< counted from the capture's begin; as DiscreteDevice::events_
   std::deque<std::vector<runtime::TensorRef>> operands;  ///< of launches, with checks
   mutable Bases last_replay{};  ///< for each queue the number of its list, 0: none yet

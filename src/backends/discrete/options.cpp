@@ -3,6 +3,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "ir/network_queue.h"
+
 namespace plimsoll::discrete {
 
 Result<std::optional<Fault>> parse_fault(const char* text) {
@@ -16,7 +18,7 @@ Result<std::optional<Fault>> parse_fault(const char* text) {
   Fault fault{.flips = flips};
   const auto [end, code] = std::from_chars(number.data(), number.data() + number.size(), fault.number);
   const bool is_number = code == std::errc() && end == number.data() + number.size() && fault.number > 0;
-  for (size_t q = 0; is_number && q < ir::kNumQueues; ++q) {
+  for (size_t q = 0; is_number && q < ir::kNumAllQueues; ++q) {
     fault.queue = static_cast<ir::Queue>(q);
     if (ir::name(fault.queue) == queue) return std::optional<Fault>(fault);
   }

@@ -48,7 +48,8 @@ Queues::Queues(const DiscreteOptions& o) : options(o), adversary(o.seed), pool(o
 }
 
 Status Queues::start() {
-  for (const auto& queue : all) PLIMSOLL_TRY(queue->start());
+  for (const auto& queue : all)
+    if (queue->is_used()) PLIMSOLL_TRY(queue->start());
   return Ok{};
 }
 
@@ -63,7 +64,13 @@ Queues::~Queues() {
   for (const auto& queue : all) queue->stop();
 }
 
+bool WorkQueue::is_used() const {
+  const DiscreteOptions& options = queues_.options;
+  return queue_ != ir::kNetworkQueue || !options.shares_host || options.communicator != nullptr;
+}
+
 Status WorkQueue::start() {
+  ring_.resize(kCapacity);
   PLIMSOLL_ASSIGN(thread_, Thread::start("the queue " + std::string(ir::name(queue_)), [this] { loop(); }));
   return Ok{};
 }

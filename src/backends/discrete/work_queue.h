@@ -22,6 +22,7 @@
 #include "backends/discrete/failure.h"
 #include "backends/discrete/options.h"
 #include "base/thread.h"
+#include "ir/network_queue.h"
 #include "runtime/queue_work.h"
 
 namespace plimsoll::discrete {
@@ -41,7 +42,7 @@ struct CapturedStep {
 using CapturedList = std::vector<CapturedStep>;
 
 /// Where each queue stood when a replay began.
-using Bases = std::array<uint64_t, ir::kNumQueues>;
+using Bases = std::array<uint64_t, ir::kNumAllQueues>;
 
 struct Queues;
 
@@ -52,6 +53,8 @@ class WorkQueue {
   WorkQueue(ir::Queue queue, Queues& queues, int num_threads)
       : queue_(queue), queues_(queues), own_pool_(num_threads) {}
 
+  /// Whether anything is ever pushed: a CPU that is alone has nothing for other ranks.
+  [[nodiscard]] bool is_used() const;
   /// Begins to run what is pushed. Errors: kIo where the system gives no thread.
   Status start();
   /// Ends the thread behind what was pushed, if it has begun.
@@ -105,7 +108,7 @@ class WorkQueue {
 
   const ir::Queue queue_;
   Queues& queues_;
-  std::vector<Item> ring_{kCapacity};
+  std::vector<Item> ring_;           ///< of kCapacity, once it has begun
   Counter pushed_;                   ///< items
   Counter done_with_;                ///< items whose place in the ring is free again
   std::atomic<uint64_t> queued_{0};  ///< steps
@@ -136,7 +139,7 @@ struct Queues {
   std::atomic<bool> abandoned{false};  ///< the device goes: nothing of what is queued begins
   cpu::ThreadPool pool;                ///< of kCompute, and of the host where it allocates, in turns
   std::mutex pool_turn;
-  std::array<std::unique_ptr<WorkQueue>, ir::kNumQueues> all;
+  std::array<std::unique_ptr<WorkQueue>, ir::kNumAllQueues> all;
 };
 
 }  // namespace plimsoll::discrete

@@ -17,7 +17,7 @@ double part(double of, double whole) { return whole > 0 ? of / whole : 0; }
 
 io::Tree queues_event(const profiling::QueueShares& shares, int64_t steps) {
   std::vector<io::Tree> queues;
-  for (size_t q = 0; q < ir::kNumQueues; ++q) {
+  for (size_t q = 0; q < ir::kNumAllQueues; ++q) {
     const profiling::QueueShare& share = shares.queues[q];
     queues.push_back(io::Tree::map({{"queue", io::Tree::of(std::string(ir::name(static_cast<ir::Queue>(q))))},
                                     {"seconds", io::Tree::of(share.busy_seconds)},
@@ -35,13 +35,13 @@ std::string queues_text(const profiling::QueueShares& shares) {
   std::string text =
       fmt::format("a step takes {:.1f} ms\n  queue          busy           beside kernels      moved\n",
                   1e3 * shares.step_seconds);
-  for (size_t q = 0; q < ir::kNumQueues; ++q) {
+  for (size_t q = 0; q < ir::kNumAllQueues; ++q) {
     const profiling::QueueShare& share = shares.queues[q];
-    if (static_cast<ir::Queue>(q) == ir::Queue::kHost && share.busy_seconds == 0) continue;
-    fmt::format_to(std::back_inserter(text), "  {:<9}{:>10.1f} ms{:>7.1f}%",
-                   ir::name(static_cast<ir::Queue>(q)), 1e3 * share.busy_seconds,
-                   1e2 * part(share.busy_seconds, shares.step_seconds));
-    if (static_cast<ir::Queue>(q) != ir::Queue::kCompute)
+    const auto queue = static_cast<ir::Queue>(q);
+    if ((queue == ir::Queue::kHost || queue == ir::kNetworkQueue) && share.busy_seconds == 0) continue;
+    fmt::format_to(std::back_inserter(text), "  {:<9}{:>10.1f} ms{:>7.1f}%", ir::name(queue),
+                   1e3 * share.busy_seconds, 1e2 * part(share.busy_seconds, shares.step_seconds));
+    if (queue != ir::Queue::kCompute)
       fmt::format_to(std::back_inserter(text), "{:>14.1f}%{:>12.1f} MiB",
                      1e2 * part(share.beside_kernels_seconds, share.busy_seconds),
                      static_cast<double>(share.bytes) / (1 << 20));

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/at.h"
+#include "ir/network_queue.h"
 #include "ir/op_def.h"
 #include "ir/op_query.h"
 #include "ir/span.h"
@@ -49,7 +50,7 @@ class Deriver {
       : graph_(graph), binding_(binding), plan_(plan), order_(order) {}
 
   Result<memory::QueueProgram> run() {
-    program_.num_queues = static_cast<int32_t>(ir::kNumQueues);
+    program_.num_queues = static_cast<int32_t>(ir::kNumAllQueues);
     program_.num_events = order_.num_events;
     if (binding_.places.size() < graph_.num_values() || plan_.offsets.size() != binding_.storages.size())
       return Error{ErrorCode::kInvalidArgument, "the program's storages are not those of its graph"};

@@ -11,6 +11,7 @@
 
 #include "base/at.h"
 #include "base/check.h"
+#include "ir/network_queue.h"
 #include "ir/op_def.h"
 #include "ir/op_query.h"
 #include "passes/recompute/overwritten.h"
@@ -18,12 +19,11 @@
 namespace plimsoll::passes {
 namespace {
 
-using ir::kNumQueues;
 using ir::Op;
 using ir::ValueId;
 
 /// By queue a position in the order; -1: nothing of it.
-using Clock = std::array<int32_t, kNumQueues>;
+using Clock = std::array<int32_t, ir::kNumAllQueues>;
 
 Clock nothing() {
   Clock clock;
@@ -32,7 +32,7 @@ Clock nothing() {
 }
 
 void raise(Clock& clock, const Clock& other) {
-  for (size_t q = 0; q < kNumQueues; ++q) clock[q] = std::max(clock[q], other[q]);
+  for (size_t q = 0; q < ir::kNumAllQueues; ++q) clock[q] = std::max(clock[q], other[q]);
 }
 
 /// The last uses of a cell of a storage, by queue.
@@ -66,7 +66,7 @@ class Issuer {
       find_heirs();
     }
     for (size_t p = 0; p < graph_.order().size(); ++p) visit(static_cast<int32_t>(p));
-    for (size_t q = 0; q < kNumQueues; ++q)  // the end waits for all
+    for (size_t q = 0; q < ir::kNumAllQueues; ++q)  // the end waits for all
       if (last_[q] >= 0) need(static_cast<ir::Queue>(q), last_[q]);
     wait(ir::Queue::kCompute);
     place_records();
@@ -253,13 +253,13 @@ class Issuer {
     Clock& known = known_[static_cast<size_t>(queue)];
     Clock asked = needed_;
     needed_ = nothing();
-    for (size_t r = 0; r < kNumQueues; ++r) {
+    for (size_t r = 0; r < ir::kNumAllQueues; ++r) {
       if (r == static_cast<size_t>(queue) || asked[r] <= known[r]) asked[r] = -1;
     }
-    for (size_t r = 0; r < kNumQueues; ++r)
-      for (size_t other = 0; other < kNumQueues && asked[r] >= 0; ++other)
+    for (size_t r = 0; r < ir::kNumAllQueues; ++r)
+      for (size_t other = 0; other < ir::kNumAllQueues && asked[r] >= 0; ++other)
         if (other != r && asked[other] >= 0 && clocks_.at(asked[other])[r] >= asked[r]) asked[r] = -1;
-    for (size_t r = 0; r < kNumQueues; ++r) {
+    for (size_t r = 0; r < ir::kNumAllQueues; ++r) {
       if (asked[r] < 0) continue;
       const auto [event, made] = events_.try_emplace(asked[r], result_.num_events);
       if (made) ++result_.num_events;
@@ -290,7 +290,7 @@ class Issuer {
   std::vector<int64_t> ends_;     ///< by cell: the byte behind it
   std::vector<size_t> cells_of_;  ///< by storage: its first cell
   std::vector<std::vector<size_t>> former_;
-  std::array<Clock, kNumQueues> known_;
+  std::array<Clock, ir::kNumAllQueues> known_;
   Clock needed_ = nothing();
   Clock last_ = nothing();             ///< issued
   std::map<int32_t, Clock> clocks_;    ///< by position: what is done when that op is

@@ -1,4 +1,5 @@
-// The copies and host kernels that run beside a device's kernels, and their dependencies.
+// The copies, host kernels and exchanges between ranks that run beside a device's kernels, and their
+// dependencies.
 #pragma once
 
 #include <algorithm>
@@ -10,22 +11,25 @@
 
 namespace plimsoll::passes {
 
-/// Queues beside the kernels': copies to the device, all others, and what the host computes.
-inline constexpr size_t kQueueIn = 0, kQueueOut = 1, kQueueHost = 2, kQueuesBeside = 3;
+/// Queues beside the kernels': copies to the device, all others, what the host computes, and what ranks
+/// exchange.
+inline constexpr size_t kQueueIn = 0, kQueueOut = 1, kQueueHost = 2, kQueueNetwork = 3, kQueuesBeside = 4;
 
 /// How much of each queue has ended. As each keeps its order, that says which.
 using QueuesEnded = std::array<int32_t, kQueuesBeside>;
 
 inline QueuesEnded later(const QueuesEnded& a, const QueuesEnded& b) {
-  return {std::max(a[0], b[0]), std::max(a[1], b[1]), std::max(a[2], b[2])};
+  QueuesEnded both = {};
+  for (size_t q = 0; q < kQueuesBeside; ++q) both[q] = std::max(a[q], b[q]);
+  return both;
 }
 
-/// A copy, or a kernel of the host.
+/// A copy, a kernel of the host, or an op between ranks.
 struct QueueWork {
   int64_t bytes = 0;                                ///< of a copy
   ir::MemorySpace from = ir::MemorySpace::kDevice;  ///< of a copy
   ir::MemorySpace to = ir::MemorySpace::kDevice;
-  int32_t op_place = -1;   ///< of a kernel of the host, in the order; -1: a copy
+  int32_t op_place = -1;   ///< of what is no copy, in the order; -1: a copy
   int32_t place = 0;       ///< it may begin when the kernels have come so far in the order
   QueuesEnded after = {};  ///< and these have ended
 };

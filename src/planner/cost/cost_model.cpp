@@ -73,6 +73,7 @@ std::string_view name(Part part) {
 double StepSeconds::total() const { return std::accumulate(parts.begin(), parts.end(), 0.0); }
 
 void StepSeconds::add(const StepSeconds& other, double times) {
+  hidden += times * other.hidden;
   for (size_t i = 0; i < kNumParts; ++i) {
     parts[i] += times * other.parts[i];
     by_memory[i] += times * other.by_memory[i];

@@ -25,6 +25,7 @@ std::string_view name(Part part);
 struct StepSeconds {
   std::array<double, kNumParts> parts = {};
   std::array<double, kNumParts> by_memory = {};
+  double hidden = 0;  ///< of exchanges between ranks, behind what else the step computes: no part
 
   [[nodiscard]] double total() const;
   void add(const StepSeconds& other, double times);
@@ -60,6 +61,9 @@ class CostModel {
   [[nodiscard]] double measured_rate(const OpWork& of) const;
   [[nodiscard]] const MachineProfile& profile() const { return profile_; }
   [[nodiscard]] const Network& network() const { return network_; }
+  /// Whether what ranks exchange takes nothing from the kernels beside it: a card's, or over a described
+  /// network. Else the same processor moves it.
+  [[nodiscard]] bool network_is_apart() const { return network_.is_described || profile_.memory_bytes > 0; }
 
  private:
   struct Time {

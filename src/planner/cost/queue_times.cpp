@@ -8,6 +8,7 @@
 
 #include "base/at.h"
 #include "base/check.h"
+#include "ir/network_queue.h"
 #include "ir/op_def.h"
 
 namespace plimsoll::planner {
@@ -17,6 +18,7 @@ using ir::MemorySpace;
 
 using passes::kQueueHost;
 using passes::kQueueIn;
+using passes::kQueueNetwork;
 using passes::kQueueOut;
 using passes::kQueuesBeside;
 using passes::later;
@@ -25,13 +27,16 @@ using passes::QueuesEnded;
 using passes::QueueWork;
 
 bool has(const QueuesEnded& ended, const QueuesEnded& needed) {
-  return ended[kQueueIn] >= needed[kQueueIn] && ended[kQueueOut] >= needed[kQueueOut] &&
-         ended[kQueueHost] >= needed[kQueueHost];
+  for (size_t q = 0; q < kQueuesBeside; ++q)
+    if (ended[q] < needed[q]) return false;
+  return true;
 }
 
+/// Of what the same processor does beside its kernels: each of two gets half of it.
+constexpr CopyRates kSameProcessor = {.alone = 1, .beside_kernels = 0.5, .kernel_seconds = 1};
+
 CopyRates rates_of_host(const MachineProfile& profile) {
-  const bool is_device = profile.memory_bytes == 0;
-  return {.alone = 1, .beside_kernels = is_device ? 0.5 : 1, .kernel_seconds = is_device ? 1.0 : 0.0};
+  return profile.memory_bytes == 0 ? kSameProcessor : CopyRates{.alone = 1};
 }
 
 class Finder {
@@ -69,6 +74,8 @@ class Finder {
       const bool frees =
           graph_.value(op.inputs[1]).space == MemorySpace::kDevice && !lasts_[at(op.inputs[1])];
       if (frees) needs = inputs;
+    } else if (op.queue == ir::kNetworkQueue) {
+      result_.add(kQueueNetwork, inputs, {.op_place = place, .place = place});
     } else if (op.queue == ir::Queue::kHost) {
       result_.add(kQueueHost, inputs, {.op_place = place, .place = sources});
     } else if (!op.def->is_view && !is_state) {
@@ -99,16 +106,18 @@ struct Work {
 /// The clock of one program.
 class Simulation {
  public:
-  Simulation(const QueueProgram& program, std::span<const double> seconds, const MachineProfile& profile)
+  Simulation(const QueueProgram& program, std::span<const double> seconds, const MachineProfile& profile,
+             bool network_is_apart)
       : program_(program) {
     const CopyRates of_host = rates_of_host(profile);
+    const CopyRates of_network = network_is_apart ? CopyRates{.alone = 1} : kSameProcessor;
     for (size_t q = 0; q < kQueuesBeside; ++q)
       for (const QueueWork& work : program.queues[q])
-        works_[q].push_back(work.op_place >= 0
-                                ? Work{seconds[static_cast<size_t>(work.op_place)], of_host}
-                                : Work{static_cast<double>(work.bytes),
-                                       copy_rates(profile, work.from, work.to),
-                                       work.from == MemorySpace::kDisk || work.to == MemorySpace::kDisk});
+        works_[q].push_back(
+            work.op_place >= 0
+                ? Work{seconds[static_cast<size_t>(work.op_place)], q == kQueueNetwork ? of_network : of_host}
+                : Work{static_cast<double>(work.bytes), copy_rates(profile, work.from, work.to),
+                       work.from == MemorySpace::kDisk || work.to == MemorySpace::kDisk});
   }
 
   /// The op at that place, once what it needs is there.
@@ -148,7 +157,7 @@ class Simulation {
   /// Until so much of a kernel is done and those have ended, all that can goes on at once.
   void go_on(double kernel, const QueuesEnded& until) {
     while (kernel > 0 || !has(ended_, until)) {
-      const Active works = {active(kQueueIn), active(kQueueOut), active(kQueueHost)};
+      const Active works = {active(kQueueIn), active(kQueueOut), active(kQueueHost), active(kQueueNetwork)};
       PLIMSOLL_CHECK(kernel > 0 || std::ranges::any_of(works, [](const Work* w) { return w != nullptr; }),
                      "a copy that never begins");
       double slowdown = 1;
@@ -211,14 +220,14 @@ passes::CopySeconds copy_seconds(const MachineProfile& profile) {
 passes::QueueProgram queue_program(const ir::Graph& graph) { return Finder(graph).run(); }
 
 double waiting_seconds(const QueueProgram& program, std::span<const double> kernel_seconds,
-                       const MachineProfile& profile) {
-  Simulation simulation(program, kernel_seconds, profile);
-  std::vector<bool> is_hosts(kernel_seconds.size(), false);
-  for (const QueueWork& work : program.queues[kQueueHost])
-    is_hosts[static_cast<size_t>(work.op_place)] = true;
+                       const MachineProfile& profile, bool network_is_apart) {
+  Simulation simulation(program, kernel_seconds, profile, network_is_apart);
+  std::vector<bool> is_beside(kernel_seconds.size(), false);
+  for (const size_t q : {kQueueHost, kQueueNetwork})
+    for (const QueueWork& work : program.queues[q]) is_beside[static_cast<size_t>(work.op_place)] = true;
   double worked = 0;
   for (size_t place = 0; place < kernel_seconds.size(); ++place) {
-    const double seconds = is_hosts[place] ? 0 : kernel_seconds[place];
+    const double seconds = is_beside[place] ? 0 : kernel_seconds[place];
     simulation.run(place, seconds);
     worked += seconds;
   }

@@ -1,5 +1,5 @@
-// Simulates how long a program waits for copies and host kernels, which run on queues beside the device's
-// kernels.
+// Simulates how long a program waits for copies, host kernels and other ranks, which run on queues beside the
+// device's kernels.
 #pragma once
 
 #include <span>
@@ -36,9 +36,10 @@ passes::QueueProgram queue_program(const ir::Graph& graph);
 /// Seconds that the program takes beyond those of its kernels, by a simulation of its queues, each of which
 /// runs its work in order. Copies are slower beside others and beside kernels, and these beside copies, as
 /// the profile has it. The host's kernels run in order too; where the device is the same processor, each of
-/// two that run beside each other gets half of it. `kernel_seconds` by place in the order, the host's too; 0
-/// of what is none.
+/// two that run beside each other gets half of it. What ranks exchange begins when its place in the order has
+/// come; `network_is_apart`: it takes nothing from the kernels, else the same processor moves it.
+/// `kernel_seconds` by place in the order, the host's and the network's too; 0 of what is none.
 double waiting_seconds(const passes::QueueProgram& program, std::span<const double> kernel_seconds,
-                       const MachineProfile& profile);
+                       const MachineProfile& profile, bool network_is_apart = true);
 
 }  // namespace plimsoll::planner

@@ -1,9 +1,13 @@
 #include "planner/cost/step_cost.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "base/at.h"
+#include "ir/network_queue.h"
 #include "ir/op_def.h"
 #include "planner/cost/queue_times.h"
 
@@ -83,16 +87,57 @@ double& waiting_part(passes::ProgramRole role, StepCost& cost) {
   return seconds.parts[static_cast<size_t>(Part::kCopies)];
 }
 
+namespace {
+
+/// Takes from the network's part what goes on behind kernels. `kernels` are those of add_cost; returns the
+/// seconds of other waiting.
+double hide_network(const ir::Graph& graph, std::vector<double> kernels, const CostModel& model,
+                    StepCost& cost) {
+  const passes::QueueProgram program = queue_program(graph);
+  const auto waiting = [&] {
+    return waiting_seconds(program, kernels, model.profile(), model.network_is_apart());
+  };
+  const double all = waiting();
+  std::array<double, 2> network = {};  // of the update, and of the rest
+  for (const passes::QueueWork& work : program.queues[passes::kQueueNetwork]) {
+    const bool updates = graph.op(graph.order()[at(work.op_place)]).block == ir::kUpdateBlock;
+    network[updates ? 0 : 1] += std::exchange(kernels[at(work.op_place)], 0.0);
+  }
+  const bool others = !program.queues[passes::kQueueIn].empty() ||
+                      !program.queues[passes::kQueueOut].empty() ||
+                      !program.queues[passes::kQueueHost].empty();
+  const double other = others ? waiting() : 0;
+  const double serial = network[0] + network[1];
+  double hidden = serial - (all - other);
+  if (hidden < 1e-9 * serial) hidden = 0;  // what rounding left
+  for (const bool updates : {true, false}) {
+    StepSeconds& seconds = updates ? cost.update_seconds : cost.seconds;
+    const double part = std::min(hidden, network[updates ? 0 : 1]);
+    double& exposed = seconds.parts[at(Part::kNetwork)];
+    exposed -= part;
+    if (exposed < 1e-9 * part) exposed = 0;  // what rounding left
+    seconds.hidden += part;
+    hidden -= part;
+  }
+  return other;
+}
+
+}  // namespace
+
 void add_cost(const ir::Graph& graph, passes::ProgramRole role, const CostModel& model, StepCost& cost) {
   const std::vector<OpCost> ops = op_costs(graph, model, false);
   std::vector<double> kernels;  // by place in the order, the host's too
-  bool copies = false;
+  bool copies = false, talks = false;
   for (size_t place = 0; place < ops.size(); ++place) {
     const ir::Op& op = graph.op(graph.order()[place]);
     copies = copies || op.def->is_copy;
+    talks = talks || op.queue == ir::kNetworkQueue;
     kernels.push_back(add_cost(ops[place], op.queue == ir::Queue::kHost, cost));
   }
-  if (copies) waiting_part(role, cost) += waiting_seconds(queue_program(graph), kernels, model.profile());
+  if (talks)
+    waiting_part(role, cost) += hide_network(graph, std::move(kernels), model, cost);
+  else if (copies)
+    waiting_part(role, cost) += waiting_seconds(queue_program(graph), kernels, model.profile());
 }
 
 double seconds_again(const ir::Graph& graph, std::span<const ir::OpId> ops, const CostModel& model) {

@@ -65,7 +65,7 @@ StepGraphs::StepGraphs(const models::Model& model, const StepOptions& options, c
                  "the last bucket is the sequence");
   PLIMSOLL_CHECK(!options.optimizer_in_backward || !options.accumulate,
                  "an optimizer in backward, and accumulators");
-  PLIMSOLL_CHECK(options.ranks == 1 || options.accumulate, "ranks without accumulators");
+  PLIMSOLL_CHECK(options.accumulate || !options.shares_gradients, "pieces of gradients without accumulators");
   for (const models::Parameter& p : model.parameters()) {
     if (p.trained) trained_.push_back(&p);
     if (!p.trained) frozen_.push_back(p.name);
@@ -174,7 +174,7 @@ Status StepGraphs::complete(const ProgramId& id, Written& written) {
     PLIMSOLL_TRY(accumulate(id, written));
   } else {
     Builder b(written.graph, ops::find_op);
-    PLIMSOLL_TRY(append_update(b, written.derivative.cotangents));
+    PLIMSOLL_TRY(append_update(b, sums_over_ranks(b, written)));
   }
   PLIMSOLL_TRY(written.pipeline.tidy(written.graph));
   fp8_slots_ = written.pipeline.fp8().slots;

@@ -89,6 +89,7 @@ class StepGraphs {
   Status complete(const passes::ProgramId& id, Written& written);
   Status accumulate(const passes::ProgramId& id, Written& written);
   void add_ranks(ir::Builder& b, const std::vector<int64_t>& pieces, std::vector<ir::ValueId>& sums) const;
+  [[nodiscard]] std::vector<ir::ValueId> sums_over_ranks(ir::Builder& b, const Written& written) const;
   Status append_update(ir::Builder& b, const std::vector<ir::ValueId>& gradients) const;
   void append_running(ir::Builder& b, const models::Buffer& buffer) const;
   [[nodiscard]] std::vector<models::Buffer> running_buffers() const;

@@ -99,6 +99,26 @@ void StepGraphs::add_ranks(Builder& b, const std::vector<int64_t>& pieces, std::
     if (pieces[p] == 0) sums[p] = *next++;
 }
 
+/// The gradients of a step without accumulators, and its loss, which is assigned where forward has it.
+std::vector<ValueId> StepGraphs::sums_over_ranks(Builder& b, const Written& written) const {
+  std::vector<ValueId> sums = written.derivative.cotangents;
+  if (options_.ranks == 1) return sums;
+  add_ranks(b, gradient_pieces(), sums);
+  const auto assigns_loss = [&](ir::OpId id) {
+    const ir::Op& op = b.graph().op(id);
+    return op.def->state == ir::StateAccess::kAssign && op.attrs.str("name") == kLossState;
+  };
+  std::vector<ir::OpId> order = b.graph().order();
+  const auto assign = std::ranges::find_if(order, assigns_loss);
+  PLIMSOLL_CHECK(assign != order.end(), "a step without a loss");
+  const ValueId loss = b.graph().op(*assign).inputs[0];
+  order.erase(assign);
+  b.graph().set_order(std::move(order));
+  const auto scope = b.block(ir::kUpdateBlock, "ranks");
+  b.assign(kLossState, ops::sum_ranks(b, ops::gather_ranks(b, loss, options_.ranks)));
+  return sums;
+}
+
 /// In the gradients' dtype the sum over uses is rounded where a step without accumulation stores it.
 /// Accumulators of bf16 are added up in f32.
 Result<StepGraphs::Written> StepGraphs::update() {

@@ -36,10 +36,12 @@ std::string parts_lines(const StepSeconds& seconds) {
 }
 
 double exposed_seconds(const PlanReport& r) { return r.parts.parts[static_cast<size_t>(Part::kNetwork)]; }
+double hidden_seconds(const PlanReport& r) { return r.parts.hidden; }
 
 io::Tree network_event(const PlanReport& r) {
   return io::Tree::map({{"bytes", io::Tree::of(static_cast<int64_t>(r.network_bytes))},
                         {"exposed_seconds", r.has_time() ? io::Tree::of(exposed_seconds(r)) : io::Tree{}},
+                        {"hidden_seconds", r.has_time() ? io::Tree::of(hidden_seconds(r)) : io::Tree{}},
                         {"described", io::Tree::of(r.network_described)}});
 }
 
@@ -48,7 +50,10 @@ std::string network_line(const PlanReport& r) {
   std::string out = fmt::format("Communication: each rank sends and receives {} per step",
                                 to_string(Bytes(static_cast<int64_t>(r.network_bytes))));
   if (r.has_time())
-    out += fmt::format(", {:.3g} s exposed\n  by {}, which is not a prediction", exposed_seconds(r),
+    out += fmt::format(", {:.3g} s exposed{}\n  by {}, which is not a prediction", exposed_seconds(r),
+                       hidden_seconds(r) > 0.01 * exposed_seconds(r)
+                           ? fmt::format(", {:.3g} s behind computation", hidden_seconds(r))
+                           : "",
                        r.network_described ? "the network of distributed.topology"
                                            : "the memory of one machine (describe the network in "
                                              "distributed.topology)");

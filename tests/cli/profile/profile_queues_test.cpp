@@ -9,6 +9,7 @@
 #include "cli/run_plimsoll.h"
 #include "io/file.h"
 #include "io/temporary_folder.h"
+#include "ir/network_queue.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -44,7 +45,7 @@ TEST_F(ProfileQueues, TellsWhatRanBesideKernels) {
   EXPECT_EQ(queues.find("event")->text, "queues");
   EXPECT_EQ(queues.find("steps")->integer, 2);
   const std::vector<io::Tree>& list = queues.find("queues")->items;
-  ASSERT_EQ(list.size(), ir::kNumQueues);
+  ASSERT_EQ(list.size(), ir::kNumAllQueues);
   EXPECT_EQ(list[0].find("queue")->text, "compute");
   EXPECT_EQ(list[2].find("queue")->text, "copy_out");
   // A step's stores are the plan's; inputs come in beside its loads.

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "ir/builder.h"
+#include "ir/network_queue.h"
 #include "ops/op_list.h"
 #include "ops/ops.h"
+#include "ops/ranks.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -66,14 +68,14 @@ class Queues : public testing::Test {
     at_[y.index] = seconds;
     return y;
   }
-  double waiting() {
+  double waiting(bool network_is_apart = true) {
     EXPECT_TRUE(b_.status().ok());
     std::vector<double> seconds;
     for (const ir::OpId id : graph_.order()) {
       const auto& outputs = graph_.op(id).outputs;
       seconds.push_back(outputs.empty() || !at_.contains(outputs[0].index) ? 0 : at_[outputs[0].index]);
     }
-    return waiting_seconds(queue_program(graph_), seconds, profile_);
+    return waiting_seconds(queue_program(graph_), seconds, profile_, network_is_apart);
   }
 
   ir::Graph graph_;
@@ -81,6 +83,18 @@ class Queues : public testing::Test {
   std::map<int32_t, double> at_;
   MachineProfile profile_ = link();
 };
+
+/// What comes of an exchange of four seconds beside a kernel of three.
+TEST_F(Queues, RanksExchangeBesideKernels) {
+  const ir::ValueId x = state("x", MemorySpace::kDevice);
+  const ir::ValueId received = ops::exchange(b_, x, 2);
+  graph_.op(graph_.value(received).producer).queue = ir::kNetworkQueue;
+  at_[received.index] = 4;
+  kernel(x, 3);
+  kernel(ops::sum_ranks(b_, received), 5);
+  EXPECT_EQ(waiting(), 1);
+  EXPECT_EQ(waiting(/*network_is_apart=*/false), 4) << "the processor does both";
+}
 
 TEST_F(Queues, ALoadHidesBehindKernels) {
   const ir::ValueId x = state("x", MemorySpace::kDevice), w = state("w", MemorySpace::kHostPinned);

@@ -1,0 +1,69 @@
+// Ranks that exchange bytes while they compute train as those do that wait, bit for bit; and end as they do.
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "e2e/ranks.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+/// Over which an exchange takes long enough to be worth hiding, as far as the plan knows.
+const std::string kSlowNetwork = " 'distributed.topology={intra: 50MB/s}'";
+/// Matrices of a block that are large enough to be cut.
+const std::string kCutMatrices =
+    " model.config.intermediate_size=600 training.max_steps=3 training.eval_strategy=no "
+    "training.max_grad_norm=0.1";
+
+class Overlap : public Ranks {
+ protected:
+  /// Weights and events.
+  std::string left(int ranks, const std::string& more) {
+    std::filesystem::remove_all(folder_.path("run"));
+    const std::string model = trained(ranks, "run", kCutMatrices + more);
+    return model + events_of(out_);
+  }
+  /// Of what was trained last, as the plan has it.
+  [[nodiscard]] double hidden_seconds() const {
+    const size_t at = out_.find("\"hidden_seconds\": ");
+    return at == std::string::npos ? -1 : std::strtod(out_.c_str() + at + 18, nullptr);
+  }
+};
+
+TEST_F(Overlap, ChangesNoBit) {
+  const std::string whole = " training.micro_batch_size=4 distributed.mode=";
+  const std::string expected = left(2, whole + "ddp");
+  EXPECT_LT(hidden_seconds(), 1e-9) << "the processor itself moves the bytes";
+  for (const char* mode : {"ddp", "zero1", "zero2", "zero3"})
+    for (const char* device :
+         {"", " runtime.device=discrete runtime.discrete.seed=3 runtime.discrete.check=true"}) {
+      EXPECT_TRUE(left(2, kSlowNetwork + whole + mode + device) == expected) << mode << device;
+      EXPECT_GT(hidden_seconds(), 1e-6) << mode << device;
+    }
+}
+
+TEST_F(Overlap, ChangesNoneOfSeveralMicroBatches) {
+  for (const char* mode : {"ddp", "zero1", "zero3"}) {
+    const std::string how =
+        std::string(" training.micro_batch_size=1 memory.recompute=full distributed.mode=") + mode;
+    const std::string expected = left(3, how);
+    EXPECT_TRUE(left(3, kSlowNetwork + how) == expected) << mode;
+  }
+}
+
+TEST_F(RunningRanks, ALostRankIsNamedWhileOthersOverlap) {
+  start(2, "", kSlowNetwork + " distributed.mode=zero3");
+  const std::array<pid_t, 2> pids = {rank(0), rank(1)};
+  ::kill(pids[1], SIGKILL);
+  const auto [code, seconds] = wait();
+  EXPECT_EQ(code, 74);
+  EXPECT_LT(seconds, 4) << "two seconds, on a busy machine";
+  EXPECT_THAT(folder_.read("err.txt"), HasSubstr("rank 1 (host "));
+  for (const pid_t pid : pids) EXPECT_TRUE(is_gone(pid)) << "rank left behind";
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

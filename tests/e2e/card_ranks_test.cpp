@@ -86,7 +86,8 @@ TEST_F(CardRanks, GiveThemWhereParametersAreShared) {
   for (const auto& [what, how] : std::vector<std::array<const char*, 2>>{
            {"training.precision=bf16 training.state.weights=bf16 memory.recompute=full",
             "distributed.transport=nccl"},
-           {"training.optimizer=muon", "'memory.offload={optimizer: host, gradients: host}'"}}) {
+           {"training.optimizer=muon",
+            "'memory.offload={optimizer: host, parameters: host, gradients: host}'"}}) {
     const std::string ddp = left(2, large + what), events = events_of(out_);
     EXPECT_TRUE(left(2, large + what + " distributed.mode=zero3 " + how) == ddp) << what << how;
     EXPECT_EQ(events_of(out_), events) << what << how;

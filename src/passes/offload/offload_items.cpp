@@ -105,8 +105,7 @@ class Finder {
     item.stays = item.space == MemorySpace::kDevice;
     const std::vector<ItemUse> by_host = uses_by(v, true);
     if (item.stays ? by_host.empty() : known_.uses[at(v)].empty()) return;
-    const int32_t assigned = known_.assigned[static_cast<size_t>(state)];
-    if (assigned >= 0 && assigned < position) item.earliest = assigned + 1;
+    if (known_.is_read_again[static_cast<size_t>(position)]) item.earliest = position;
     add_item(item, item.stays ? by_host : uses_by(v, false));
   }
 
@@ -211,6 +210,8 @@ class Finder {
                              .from = from,
                              .at = p,
                              .done = p + 1});
+    if (const int32_t read = known_.read_again[static_cast<size_t>(p)]; read >= 0)
+      found_.stores.back().latest = read;
   }
 
   const ir::Graph& graph_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "ir/graph.h"
@@ -29,6 +30,7 @@ struct OffloadStore {
   ir::MemorySpace from = ir::MemorySpace::kDevice;
   int32_t at = 0;    ///< a value: behind the op there; a state: in the assignment's place
   int32_t done = 0;  ///< the source's bytes live until the op there begins; at least at + 1
+  int32_t latest = std::numeric_limits<int32_t>::max();  ///< of done: the state is read there again
 };
 
 /// A value that lies elsewhere while nothing reads it: a state's, or one that the program makes. Or one of

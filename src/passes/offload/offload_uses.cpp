@@ -33,6 +33,12 @@ class UseFinder {
   void note_state(const ir::Op& op, int32_t p) {
     const auto state = static_cast<size_t>(graph_.find_state(op.attrs.str("name")) - graph_.states().data());
     found_.state[static_cast<size_t>(p)] = static_cast<int32_t>(state);
+    const int32_t before = found_.assigned[state];
+    if (op.def->state == ir::StateAccess::kRead && before >= 0) {
+      found_.is_read_again[static_cast<size_t>(p)] = true;
+      int32_t& next = found_.read_again[static_cast<size_t>(before)];
+      if (next < 0) next = p;
+    }
     if (op.def->state != ir::StateAccess::kAssign) return;
     found_.assigned[state] = p;
     found_.in_state[at(root_of(op.inputs[0]))] = true;
@@ -69,7 +75,9 @@ OffloadUses::OffloadUses(const ir::Graph& graph, ir::OpId last_forward_op)
       is_gradient(graph.num_values(), false),
       parts(graph.num_values()),
       state(graph.order().size(), -1),
-      assigned(graph.states().size(), -1) {
+      assigned(graph.states().size(), -1),
+      read_again(graph.order().size(), -1),
+      is_read_again(graph.order().size(), false) {
   for (const ir::StateDecl& decl : graph.states()) state_blocks.push_back(block_of_state(decl.name));
   UseFinder finder(graph, *this);
   clock.reserve(graph.order().size());

@@ -43,6 +43,8 @@ struct OffloadUses {
   std::vector<ir::ValueId> parts;
   std::vector<int32_t> state;         ///< by place: index of the state that is read or assigned there; -1
   std::vector<int32_t> assigned;      ///< by state: place of its last assignment; -1
+  std::vector<int32_t> read_again;    ///< by place of an assignment: where its state is read next; -1
+  std::vector<bool> is_read_again;    ///< by place of a read: the state has been assigned before
   std::vector<int32_t> state_blocks;  ///< by state: as block_of_state
 };
 

@@ -127,7 +127,7 @@ void end_late(OffloadItems& items, const Windows& windows, Room& room, MemorySpa
   for (size_t s = 0; s < items.stores.size(); ++s) {
     OffloadStore& store = items.stores[s];
     if (store.from != from) continue;
-    const int32_t latest = std::min({store.at + kMostAhead, num_ops, windows.latest(s)});
+    const int32_t latest = std::min({store.at + kMostAhead, num_ops, windows.latest(s), store.latest});
     const int64_t bytes = round_up(store.bytes, kStorageAlignment);
     while (store.done < latest && room.take(store.done, bytes)) ++store.done;
   }

@@ -9,7 +9,10 @@
 #include <map>
 
 #include "backends/discrete/discrete_device.h"
+#include "ir/builder.h"
 #include "ir/verifier.h"
+#include "ops/elementwise.h"
+#include "ops/op_list.h"
 #include "passes/memory/live_bytes.h"
 #include "passes/offload/offload_items.h"
 #include "passes/on_cpu.h"
@@ -169,6 +172,32 @@ TEST(Offload, LoadsAreNoEarlierThanItTakesToHideThem) {
     EXPECT_GT(fast, 0) << seed;
     EXPECT_LT(fast, all / 2) << seed;
   }
+}
+
+/// As ranks draw the matrices that several of them own, one after the other.
+TEST(Offload, AStateIsReadAgainBehindItsAssignment) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  const ir::StateDecl w{"w", {ir::DType::kF32, {4096}}, ir::StateClass::kParameter};
+  const ir::ValueId other = b.state({"x", w.type, ir::StateClass::kInput});
+  for (int i = 0; i < 3; ++i) {
+    ir::ValueId value = ops::mul(b, b.state(w), other);
+    for (int more = 0; more < 3; ++more) value = ops::mul(b, value, value);
+    b.assign("w", value);
+  }
+  ASSERT_TRUE(b.status().ok());
+  passes::OffloadOptions options;
+  options.spaces[static_cast<size_t>(OffloadClass::kParameters)] = MemorySpace::kHostPinned;
+  options.slack_part = 1;
+  ASSERT_TRUE(passes::offload(graph, options, {}));
+  const Status valid = ir::verify(graph);
+  EXPECT_TRUE(valid.ok()) << (valid ? "" : valid.error().message());
+  std::vector<std::string_view> states;
+  for (const ir::OpId id : graph.order())
+    if (graph.op(id).def->state != ir::StateAccess::kNone && graph.op(id).attrs.str("name") == "w")
+      states.push_back(graph.op(id).def->name);
+  EXPECT_THAT(states, testing::ElementsAre("state", "state_assign", "state", "state_assign", "state",
+                                           "state_assign"));
 }
 
 TEST(Offload, CountsWhatItMoves) {

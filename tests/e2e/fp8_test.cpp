@@ -208,6 +208,22 @@ TEST(Fp8, ProfileShowsWhatFormatsDo) {
   EXPECT_FALSE(std::filesystem::exists(folder.path("profile/.run")));
 }
 
+/// Where the step's one program updates the weights that it dumps.
+TEST(Fp8, DumpsOperandsOfAWholeBatch) {
+  const Folder folder;
+  prepare_fp8(folder);
+  for (const std::string precision : {"bf16", "fp8"}) {
+    const Outcome run = folder.run(
+        "train run.yaml --resume never training.max_steps=1 training.micro_batch_size=4 "
+        "debug.dump_dir=dump debug.dump=[operands] training.precision=" +
+        precision);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const Tensors tensors = read_tensors(folder.read("dump/step-000001.safetensors"));
+    for (const char* operand : {".x", ".w", ".dy"})
+      EXPECT_TRUE(tensors.contains("t.model.layers.1.mlp.down_proj" + std::string(operand))) << operand;
+  }
+}
+
 /// Estimates beside what is measured, behind the plan.
 TEST(Fp8, ProfileTimesProductsOfCodes) {
   const Folder folder;

@@ -1,8 +1,13 @@
 #include "passes/training/keep_operands.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ir/builder.h"
 #include "ir/op_def.h"
@@ -48,6 +53,18 @@ class KeptOperands {
   std::map<std::string, ValueId> kept_;
 };
 
+/// Of the `count` assignments at the program's end those of states go behind forward: an update writes over
+/// them.
+void keep_weights_early(ir::Graph& graph, size_t count, ir::OpId last_forward_op) {
+  std::vector<ir::OpId> order = graph.order();
+  const auto first = order.end() - static_cast<std::ptrdiff_t>(count);
+  const auto rest = std::stable_partition(first, order.end(), [&](ir::OpId id) {
+    return graph.op(graph.value(graph.op(id).inputs[0]).producer).def->state == ir::StateAccess::kRead;
+  });
+  std::rotate(std::next(std::find(order.begin(), first, last_forward_op)), first, rest);
+  graph.set_order(std::move(order));
+}
+
 }  // namespace
 
 Status keep_operands(ir::Graph& graph, ir::OpId last_forward_op) {
@@ -71,6 +88,7 @@ Status keep_operands(ir::Graph& graph, ir::OpId last_forward_op) {
     graph.declare_state({name, graph.type(value), ir::StateClass::kOutput});
     b.assign(name, value);
   }
+  if (b.status()) keep_weights_early(graph, operands.kept().size(), last_forward_op);
   return b.status();
 }
 

@@ -32,7 +32,7 @@ struct LaunchArguments {
 
 struct Rank {
   pid_t pid = 0;
-  bool runs = true;
+  bool runs = true, is_stopped = false;
   int code = 0;  ///< of its exit; -1: a signal ended it
 };
 
@@ -83,7 +83,9 @@ class BlockedSignals {
 void reap(std::vector<Rank>& ranks) {
   for (Rank& rank : ranks) {
     int status = 0;
-    if (!rank.runs || ::waitpid(rank.pid, &status, WNOHANG) != rank.pid) continue;
+    if (!rank.runs || ::waitpid(rank.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) != rank.pid) continue;
+    rank.is_stopped = WIFSTOPPED(status);
+    if (WIFSTOPPED(status) || WIFCONTINUED(status)) continue;
     rank.runs = false;
     rank.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
@@ -98,7 +100,8 @@ void tell(const std::vector<Rank>& ranks, int signal) {
     if (rank.runs) ::kill(rank.pid, signal);
 }
 
-/// Until all have ended. Once one has failed the others get a while, then none is left.
+/// Until all have ended. Once one has failed the others get a while, but for those that are stopped, then none
+/// is left.
 void watch(std::vector<Rank>& ranks, const BlockedSignals& signals) {
   double failed_at = 0;
   for (reap(ranks); runs(ranks); reap(ranks)) {
@@ -107,6 +110,8 @@ void watch(std::vector<Rank>& ranks, const BlockedSignals& signals) {
     const bool failed =
         std::ranges::any_of(ranks, [](const Rank& rank) { return !rank.runs && rank.code != 0; });
     if (failed && failed_at == 0) failed_at = now_seconds();
+    for (const Rank& rank : ranks)
+      if (failed && rank.runs && rank.is_stopped) ::kill(rank.pid, SIGKILL);
     if (failed && now_seconds() - failed_at > kEndSeconds) tell(ranks, SIGKILL);
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "ir/builder.h"
 
@@ -16,10 +17,13 @@ using ir::ValueId;
 /// -> [..., out]. Op `linear`(x, weight, bias?) {transposed, fp8?, precision?, out?}; `fp8` asks the pass of
 /// that name for quantised operands, here and in the derivatives.
 /// vjp: dx = linear(dy, weight) {!transposed}; `linear_dw`(x, dy, acc?) {transposed, fp8?, precision?, out?}
-/// -> as weight, a reduction over rows; db = `sum_rows`(dy, acc?) {out?} -> [out]. `linear_few` is the same
-/// map for the few rows of a decoding step: weights are read once and not packed, so its sums have another
-/// order; no derivative. Pass small_m brings it in.
+/// -> as weight, a reduction over rows; db = `sum_rows`(dy, acc?) {out?} -> [out]; both in one op:
+/// `linear_dw_db`(x, dy, acc?, bias_acc?) {…, bias_out?}, which pass fuse_bias_grads brings in. `linear_few`
+/// is the same map for the few rows of a decoding step: weights are read once and not packed, so its sums
+/// have another order; no derivative. Pass small_m brings it in.
 ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transposed = false);
+/// Of linear_dw_db: the dtype of the bias's gradient.
+inline constexpr std::string_view kBiasOut = "bias_out";
 /// base [..., width] with x [..., in] times weight [out, in] added to its columns from `column` on: a product
 /// of few terms beside a large one, whose place the result takes. The bits are those of `add`(base, `linear`)
 /// with the product in base's dtype. Op `linear_add`(x, weight, base) {column, transposed, precision?}.

@@ -34,6 +34,7 @@ OpGroup rms_norm_ops();
 OpGroup layer_norm_ops();
 OpGroup layer_scale_ops();
 OpGroup linear_ops();
+OpGroup linear_dw_db_ops();
 OpGroup dequantize_operand_ops();
 OpGroup fused_quantize_ops();
 OpGroup quantize_operand_ops();
@@ -73,6 +74,7 @@ std::vector<const ir::OpDef*> collect() {
                               rms_norm_ops(),
                               layer_norm_ops(),
                               linear_ops(),
+                              linear_dw_db_ops(),
                               quantize_operand_ops(),
                               fused_quantize_ops(),
                               scaled_matmul_ops(),

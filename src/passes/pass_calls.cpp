@@ -8,6 +8,7 @@
 #include "passes/fusion/fuse_head_loss.h"
 #include "passes/fusion/fuse_optimizer.h"
 #include "passes/fusion/fuse_quantize.h"
+#include "passes/fusion/share_casts.h"
 #include "passes/fusion/small_m.h"
 #include "passes/offload/chunked_update.h"
 #include "passes/offload/offload_knowledge.h"
@@ -141,6 +142,12 @@ Status run_second_backward(PassState& s) {
 Status run_optimizer_in_backward(PassState& s) {
   PLIMSOLL_TRY(optimizer_in_backward(s.graph));
   return Ok{};
+}
+
+Status run_share_casts(PassState& s) {
+  PLIMSOLL_ASSIGN(const auto report,
+                  share_casts(s.graph, {.keep = s.keep, .last_forward_op = s.last_forward_op}));
+  return follow_report(s, report.replaced);
 }
 
 Status run_fuse_quantize(PassState& s) {

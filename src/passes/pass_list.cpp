@@ -3,6 +3,7 @@
 
 #include "passes/fusion/fuse_activations.h"
 #include "passes/fusion/fuse_attention.h"
+#include "passes/fusion/fuse_bias_grads.h"
 #include "passes/fusion/fuse_conv_norms.h"
 #include "passes/fusion/fuse_embedding_grads.h"
 #include "passes/fusion/fuse_linear_adds.h"
@@ -97,6 +98,12 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
     {"fuse-quantize", kBackward,
      "Ops quantise what they compute for FP8 products alone; behind recompute, which clones each of both.",
      &Options::fuse_quantize, run_fuse_quantize},
+    {"share-casts", kBackward,
+     "An operand of several products is rounded once, where the device's products do not round on the way.",
+     &Options::share_casts, run_share_casts},
+    {"fuse-bias-grads", kBackward,
+     "A bias's gradient comes with its weight's, where the device's products sum rows on the way.",
+     &Options::fuse_bias_grads, run_fusion<fuse_bias_grads>},
     {"schedule", kSchedule, "Reorders so that less is alive at once; the last word on order.",
      &Options::schedule, run_schedule},
     {"unshard", kSchedule,

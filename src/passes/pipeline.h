@@ -39,6 +39,8 @@ struct PipelineOptions {
   bool fuse_quantize = true;
   bool fuse_norm_grads = true;
   bool fuse_embedding_grads = true;
+  bool share_casts = false;      ///< products do not round operands as they read them (Target::rounds_apart)
+  bool fuse_bias_grads = false;  ///< the device's products do it (Target::sums_beside_products)
   bool fuse_optimizer = true;
   bool optimizer_in_backward = false;  ///< each update where its gradient is complete; none is fused then
   /// Backward twice, for a norm and for the updates: before optimizer_in_backward, where something wants all

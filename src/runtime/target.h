@@ -44,6 +44,10 @@ class Target {
   [[nodiscard]] virtual std::string_view instruction_set() const = 0;
   /// Whether products of that dtype run on matrix units, many times as fast as the rest.
   [[nodiscard]] virtual bool has_matrix_units(ir::DType dtype) const = 0;
+  /// Whether operands that are not stored as they are multiplied are rounded by a kernel of their own.
+  [[nodiscard]] virtual bool rounds_apart() const { return false; }
+  /// Whether its products sum the rows of an operand beside what they compute (op linear_dw_db).
+  [[nodiscard]] virtual bool sums_beside_products() const { return false; }
   /// What a product of operands in FP8 or FP4 (op scaled_matmul) is computed in: "fp8" or "fp4" where the
   /// device has units for the formats, else "bf16", from operands that are stored in them.
   [[nodiscard]] virtual std::string_view computes_codes_in(const ir::OpTypes& /*types*/) const {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 
 #include "cli/run_plimsoll.h"
@@ -196,6 +197,24 @@ TEST_F(PlanTest, ExplainsWhatANormStores) {
   EXPECT_EQ(io::to_json(*fused->find("stores")), R"({"y": "bf16", "sum": "f32"})");
   EXPECT_EQ(fused->find("why")->text, "a norm, a reduction or a loss; products alone read it");
   EXPECT_EQ(io::to_json(*events.front().find("stores")), R"({"y": "f32"})") << "the embedding";
+}
+
+/// A card's products sum a bias's gradient, and round no operand of their own.
+TEST_F(PlanTest, CardsGetWhatTheirProductsDoBeside) {
+  const auto step_on = [&](const std::string& profile) {
+    const std::string folder = folder_.path() + "/" + profile;
+    const Outcome outcome = run_plimsoll({"plan", a_, "runtime.profile=" + profile, "training.precision=bf16",
+                                          "training.micro_batch_size=4", "--dump-ir", folder});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    for (const auto& file : std::filesystem::directory_iterator(folder + "/step"))
+      if (file.path().string().ends_with("-in-place.ir"))
+        return *io::read_small_file(file.path().string(), 1 << 22);
+    return std::string();
+  };
+  const std::string card = step_on("h100"), cpu = step_on("auto");
+  EXPECT_THAT(card, HasSubstr("linear_dw_db("));
+  EXPECT_THAT(cpu, HasSubstr("sum_rows("));
+  EXPECT_THAT(cpu, Not(HasSubstr("linear_dw_db(")));
 }
 
 /// Attention in fp32 between products in bf16: what it reads is widened, its gradient rounded.

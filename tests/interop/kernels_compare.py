@@ -5,7 +5,8 @@ runtime compiler needs no card, and comes with torch's wheels.
 
 Each .cu file of src/backends/cuda/kernels is compiled by itself, with the files that it includes put in their places, and where it
 is specialised by macros in the forms of FORMS. No kernel spills registers or keeps arrays in local memory (as ptxas tells), those of
-WIDE move 16 bytes at once, and those of MATRIX use matrix units (as the PTX has it). --table prints registers and shared memory.
+WIDE move 16 bytes at once, and those of MATRIX use matrix units (as the PTX has it, and the machine code, where tools/sass-env has
+brought its disassembler: PLIMSOLL_NVDISASM). --table prints registers and shared memory.
 """
 import argparse
 import concurrent.futures
@@ -14,6 +15,8 @@ import os
 import pathlib
 import re
 import sys
+
+import sass
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src"
 KERNELS = SOURCES / "backends/cuda/kernels"
@@ -31,8 +34,6 @@ WIDE = {"norm_rows", "norm_grad_rows", "rope_rows", "swiglu", "swiglu_grad", "ac
         "bias_add_rows", "loss_rows", "update_tensors", "embedding", "copy_strided", "adamw_8bit", "adafactor_step", "muon_scale",
         "muon_combine", "muon_step", "dora_scale", "dora_scale_grad"}
 WIDE_LOAD, WIDE_STORE = re.compile(r"ld\.[\w.]*v4"), re.compile(r"st\.[\w.]*v4")
-# Kernels that index their values by what they are told: bytes of local memory.
-INDEXED = {"pointwise": 512}
 MATRIX = re.compile(r"^attention_mma_")
 ENTRY = re.compile(r"\.entry (\w+)\(")
 # "ptxas info : Compiling entry function 'norm_rows' for 'sm_90a'" and what follows it.
@@ -43,11 +44,12 @@ SHARED = re.compile(r"(\d+) bytes smem")
 
 
 def find_compiler():
+    """Of torch's wheels, or of CUDA's toolkit on this machine."""
     for folder in sys.path:
         for name in ("nvidia/*/lib/libnvrtc.so.1[0-9]", "nvidia/cuda_nvrtc/lib/libnvrtc.so.1[0-9]"):
             for found in pathlib.Path(folder).glob(name):
                 return found
-    return None
+    return next(pathlib.Path("/usr/local/cuda/lib64").glob("libnvrtc.so.1[0-9]"), None)
 
 
 def expanded(path, seen):
@@ -74,16 +76,17 @@ class Compiler:
         return text.raw[:size.value].rstrip(b"\0").decode(errors="replace") if kind != "CUBIN" else text.raw
 
     def compile(self, source, name, defines, architecture):
-        """(log, PTX), PTX empty where it does not compile."""
+        """(log, PTX, machine code), PTX empty where it does not compile."""
         program = ctypes.c_void_p()
         if self.library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None) != 0:
-            return "no program", ""
+            return "no program", "", b""
         texts = [f"--gpu-architecture=sm_{architecture}", "--std=c++17", "--ptxas-options=-v", *(f"-D{one}" for one in defines.split())]
         options = (ctypes.c_char_p * len(texts))(*(text.encode() for text in texts))
         failed = self.library.nvrtcCompileProgram(program, len(texts), options)
         log, ptx = self.read(program, "ProgramLog"), "" if failed else self.read(program, "PTX")
+        image = b"" if failed else self.read(program, "CUBIN")
         self.library.nvrtcDestroyProgram(ctypes.byref(program))
-        return log, ptx
+        return log, ptx, image
 
 
 def resources(log):
@@ -118,12 +121,19 @@ def faults(log, ptx):
         allowed = MAY_SPILL[1] if MAY_SPILL[0].match(name) else 0
         if one.get("stores", 0) > allowed or one.get("loads", 0) > allowed:
             yield f"{name} spills: {one['stores']} bytes stored, {one['loads']} loaded"
-        if one.get("stack", 0) > INDEXED.get(name, allowed):
+        if one.get("stack", 0) > allowed:
             yield f"{name} keeps {one['stack']} bytes in local memory"
         if name in WIDE and not (WIDE_LOAD.search(text) and WIDE_STORE.search(text)):
             yield f"{name} does not move 16 bytes at once"
         if MATRIX.match(name) and "mma.sync" not in text:
             yield f"{name} uses no matrix units"
+
+
+def code_faults(disassembler, image, capability):
+    """The same of the machine code."""
+    for name, code in sass.functions(disassembler, image).items():
+        yield from sass.faults(name, code, wide=name in WIDE, matrix=bool(MATRIX.match(name)), may_spill=bool(MAY_SPILL[0].match(name)),
+                               waits=int(capability.rstrip("a")) >= 90)
 
 
 # Numbers of CUDA's headers that the sources repeat, and by what names: where torch's wheels bring the headers along.
@@ -138,7 +148,8 @@ NUMBERS = {
         "kRealE2m1": "CUDA_R_4F_E2M1",
         "kTransposeA": "CUBLASLT_MATMUL_DESC_TRANSA", "kTransposeB": "CUBLASLT_MATMUL_DESC_TRANSB",
         "kEpilogue": "CUBLASLT_MATMUL_DESC_EPILOGUE", "kBiasPointer": "CUBLASLT_MATMUL_DESC_BIAS_POINTER",
-        "kEpilogueBias": "CUBLASLT_EPILOGUE_BIAS", "kMaxWorkspace": "CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES",
+        "kEpilogueBias": "CUBLASLT_EPILOGUE_BIAS",
+        "kEpilogueSumsOfA": "CUBLASLT_EPILOGUE_BGRADA", "kEpilogueSumsOfB": "CUBLASLT_EPILOGUE_BGRADB", "kMaxWorkspace": "CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES",
         "kReductionSchemes": "CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK", "kInOrder": "CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE",
         "kAlignments": "CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES", "kSumsF32": "CUBLAS_COMPUTE_32F",
         "kSumsTf32": "CUBLAS_COMPUTE_32F_FAST_TF32", "kRealF32": "CUDA_R_32F", "kRealF16": "CUDA_R_16F", "kRealBf16": "CUDA_R_16BF",
@@ -146,7 +157,8 @@ NUMBERS = {
     "backends/cuda/api.h": {
         "kComputeMajor": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR", "kComputeMinor": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR",
         "kMaxDynamicShared": "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", "kNonBlocking": "CU_STREAM_NON_BLOCKING",
-        "kNoTiming": "CU_EVENT_DISABLE_TIMING", "kCaptureRelaxed": "CU_STREAM_CAPTURE_MODE_RELAXED"},
+        "kNoTiming": "CU_EVENT_DISABLE_TIMING", "kCaptureRelaxed": "CU_STREAM_CAPTURE_MODE_RELAXED",
+        "kEarlyBegin": "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION"},
 }
 HEADERS = ["cublasLt.h", "cublas_api.h", "library_types.h", "cuda.h"]
 
@@ -192,13 +204,20 @@ def main():
     jobs = [(name, defines, path, capability) for name, defines, path in modules()
             for capability in args.capability or (CAPABILITIES if not defines else CAPABILITIES_OF_FORMS)]
 
+    disassembler = sass.find_disassembler()
+    if disassembler is None:
+        print("no disassembler (tools/sass-env): machine code is passed over")
+
     def compiled(job):
         name, defines, path, capability = job
-        return compiler.compile(expanded(path, set()), f"{name}.cu", defines, capability)
+        log, ptx, image = compiler.compile(expanded(path, set()), f"{name}.cu", defines, capability)
+        wrong = list(faults(log, ptx)) if ptx else [log]
+        if ptx and disassembler is not None:
+            wrong += code_faults(disassembler, image, capability)
+        return log, wrong
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # the compiler is C, and takes several threads
-        for (name, defines, _, capability), (log, ptx) in zip(jobs, pool.map(compiled, jobs)):
-            wrong = list(faults(log, ptx)) if ptx else [log]
+        for (name, defines, _, capability), (log, wrong) in zip(jobs, pool.map(compiled, jobs)):
             checks += 1
             failures += bool(wrong)
             for line in wrong:

@@ -136,12 +136,12 @@ TEST(OpList, EveryForwardOpHasADerivative) {
       "linear_few",  "document_positions", "dora_norm", "batch_statistics", "normalize_pixels",
       "kept_samples"};
   const std::set<std::string_view> backward = {
-      "linear_dw",  "sum_squares",       "sum_squares_sweep", "global_norm",       "clip_scale",
-      "unscale",    "next_scale",        "exchange",          "gather_ranks",      "sum_ranks",
-      "all_gather", "quantize_operand",  "scaled_matmul",     "record_amax",       "next_fp8_scales",
-      "accumulate", "own_piece",         "put_piece",         "chunk_squares",     "sum_chunk_squares",
-      "own_tensor", "put_owned",         "from_owner",        "own_draws",         "own_chunks",
-      "unshard",    "conv2d_statistics", "conv2d_batch_norm", "dequantize_operand"};
+      "linear_dw",  "sum_squares",       "sum_squares_sweep", "global_norm",        "clip_scale",
+      "unscale",    "next_scale",        "exchange",          "gather_ranks",       "sum_ranks",
+      "all_gather", "quantize_operand",  "scaled_matmul",     "record_amax",        "next_fp8_scales",
+      "accumulate", "own_piece",         "put_piece",         "chunk_squares",      "sum_chunk_squares",
+      "own_tensor", "put_owned",         "from_owner",        "own_draws",          "own_chunks",
+      "unshard",    "conv2d_statistics", "conv2d_batch_norm", "dequantize_operand", "linear_dw_db"};
   for (const ir::OpDef* def : all_ops()) {
     const bool grad = def->name.find("_grad") != std::string_view::npos;
     const bool none = grad || is_fused_quantize(*def) || constants.contains(def->name) ||

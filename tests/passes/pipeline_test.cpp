@@ -63,6 +63,7 @@ TEST(Pipeline, DumpsTheTextAfterEachPass) {
   const fs::path folder = fs::temp_directory_path() / ("plimsoll_dump_" + std::to_string(::getpid()));
   passes::PipelineOptions options;
   options.optimizer_in_backward = options.second_backward = true;
+  options.share_casts = options.fuse_bias_grads = true;
   options.dump_dir = folder.string();
   const auto trained = fixtures::train_program(3, options, fixtures::Tail::kGradients);
   ASSERT_TRUE(trained);

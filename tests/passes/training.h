@@ -118,6 +118,7 @@ inline passes::PipelineOptions no_passes() {
   for (auto flag : {&passes::PipelineOptions::common_subexpressions, &passes::PipelineOptions::dead_code,
                     &passes::PipelineOptions::fuse_norms, &passes::PipelineOptions::fuse_activations,
                     &passes::PipelineOptions::fuse_attention, &passes::PipelineOptions::fuse_head_loss,
+                    &passes::PipelineOptions::fuse_bias_grads, &passes::PipelineOptions::share_casts,
                     &passes::PipelineOptions::fuse_linear_adds, &passes::PipelineOptions::fuse_norm_grads,
                     &passes::PipelineOptions::fuse_embedding_grads, &passes::PipelineOptions::fuse_optimizer,
                     &passes::PipelineOptions::fuse_pointwise, &passes::PipelineOptions::optimizer_in_backward,

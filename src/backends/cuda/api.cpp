@@ -73,7 +73,7 @@ Result<Driver> find_driver() {
   find(d.graph_destroy, "cuGraphDestroy")(d.graph_executable_destroy, "cuGraphExecDestroy");
   find(d.module_load, "cuModuleLoadData")(d.module_unload, "cuModuleUnload");
   find(d.module_function, "cuModuleGetFunction")(d.function_set, "cuFuncSetAttribute");
-  find(d.launch, "cuLaunchKernel");
+  find(d.launch, "cuLaunchKernelEx");
   if (!find.missing().empty())
     return absent("NVIDIA's driver is too old: it has no " + find.missing(),
                   "install a driver of CUDA 12 or later");

@@ -21,6 +21,21 @@ using Handle = void*;                      // CUcontext, CUstream, CUevent, CUmo
 /// there is none.
 void* open_library(std::initializer_list<const char*> names);
 
+/// CUlaunchAttribute: the value is a union of 64 bytes.
+struct alignas(8) LaunchAttribute {
+  int id = 0, padding = 0, value = 0;
+  int rest[15] = {};
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+/// CUlaunchConfig.
+struct LaunchConfig {
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1, block_x = 1, block_y = 1, block_z = 1, shared_bytes = 0;
+  Handle stream = nullptr;
+  LaunchAttribute* attributes = nullptr;
+  unsigned num_attributes = 0;
+};
+static_assert(sizeof(LaunchConfig) == 56);
+
 /// libcuda.so.1, which comes with the driver. Each returns a CUresult, 0 where all is well.
 struct Driver {
   int (*init)(unsigned flags) = nullptr;
@@ -66,9 +81,7 @@ struct Driver {
   int (*module_unload)(Handle module) = nullptr;
   int (*module_function)(Handle* function, Handle module, const char* name) = nullptr;
   int (*function_set)(Handle function, int attribute, int value) = nullptr;
-  int (*launch)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                unsigned block_y, unsigned block_z, unsigned shared_bytes, Handle stream, void** arguments,
-                void** extra) = nullptr;
+  int (*launch)(const LaunchConfig* config, Handle function, void** arguments, void** extra) = nullptr;
 };
 inline constexpr int kNotReady = 600;                         // CUDA_ERROR_NOT_READY
 inline constexpr int kComputeMajor = 75, kComputeMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
@@ -78,6 +91,7 @@ inline constexpr unsigned kNoTiming = 2;        // CU_EVENT_DISABLE_TIMING
 inline constexpr unsigned kWithTiming = 0;      // CU_EVENT_DEFAULT
 inline constexpr unsigned kRecordExternal = 1;  // CU_EVENT_RECORD_EXTERNAL
 inline constexpr int kCaptureRelaxed = 2;       // CU_STREAM_CAPTURE_MODE_RELAXED
+inline constexpr int kEarlyBegin = 6;           // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
 /// libnvrtc.so.13 or .12: that of the driver's major version where both are there. Each returns an
 /// nvrtcResult, 0 where all is well.

@@ -74,6 +74,7 @@ Status CudaDevice::start(const CudaOptions& options) {
   if (!options.compiles_within)
     PLIMSOLL_TRY(modules_.find_images(
         options.programs.empty() ? plain_modules() : modules_of(options.programs, card_.capability)));
+  begins_early_ = can_begin_early();
   PLIMSOLL_TRY(checked(driver_.context_retain(&context_, device_), "making a context"));
   PLIMSOLL_TRY(use_context());
   for (Handle& queue : streams_)
@@ -89,6 +90,15 @@ Status CudaDevice::start(const CudaOptions& options) {
   }
   products_.emplace(std::move(products));
   return Ok{};
+}
+
+/// The card, its kernels' code and the driver, within graphs too. Where each launch is waited for there is
+/// nothing to gain.
+bool CudaDevice::can_begin_early() const {
+  constexpr int kDriver = 12030, kCapability = 90;
+  int version = 0;
+  return !synchronous_ && driver_.version(&version) == 0 && version >= kDriver &&
+         compiled_capability(api_.compiler, card_.capability) >= kCapability;
 }
 
 CudaDevice::~CudaDevice() {

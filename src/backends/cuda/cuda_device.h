@@ -45,6 +45,8 @@ struct CudaOptions {
 /// launched on kHost are the CPU's kernels, on a thread of the driver's and a pool beside it.
 /// Memory: an allocation is the driver's, in units of 2 MiB; the context's own, and that of graphs, is not
 /// counted (peak_memory) and measured apart.
+/// Launches: from compute capability 9.0 on, with a driver of CUDA 12.3, a kernel's blocks may come while the
+/// last ones of the kernel before still run; each waits before it touches memory.
 /// Determinism: the same bits in each run on one kind of card with one version of cuBLASLt.
 /// Errors: the first one stops the device for good, as the driver has it; a late one names the queue, for
 /// CUDA does not say which work it was. With PLIMSOLL_CUDA_SYNCHRONOUS=1 in the environment each launch
@@ -113,6 +115,7 @@ class CudaDevice final : public runtime::Device {
   Status connect_for(DeferredCapture& capture);
   Status wait_for(int (*finish)(Handle), int (*query)(Handle), Handle handle, std::string_view what);
   Status start(const CudaOptions& options);
+  [[nodiscard]] bool can_begin_early() const;
   /// Queues it, between two events where queues are logged.
   template <typename Queueing>
   Status timed(const runtime::QueueWork& work, Queueing&& queueing);
@@ -129,7 +132,8 @@ class CudaDevice final : public runtime::Device {
   CudaTarget target_;
   int device_ = 0;
   bool synchronous_ = false;
-  int log_error_ = 0;  ///< with which the driver refused the log
+  bool begins_early_ = false;  ///< a kernel may come before the one before it has ended (device/grid.cuh)
+  int log_error_ = 0;          ///< with which the driver refused the log
   Handle context_ = nullptr;
   std::array<Handle, ir::kNumAllQueues> streams_{};
   Modules modules_;

@@ -1,4 +1,4 @@
-// What is queued on a card: kernels on it and on the host, copies and fills.
+// Queues work on a card: kernels on it and on the host, copies and fills.
 #include <utility>
 
 #include "backends/cuda/cuda_device.h"
@@ -53,9 +53,18 @@ class CudaDevice::Queued final : public Stream {
     PLIMSOLL_ASSIGN(Handle handle, device_.modules_.function(function.module, function.defines, function.name,
                                                              shared_bytes));
     void* one[] = {const_cast<void*>(arguments), nullptr};  // the driver copies, and writes nothing
-    return device_.checked(device_.driver_.launch(handle, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                                  shared_bytes, stream_, one, nullptr),
-                           function.name);
+    LaunchAttribute early{.id = kEarlyBegin, .value = 1};
+    const LaunchConfig config{.grid_x = grid.x,
+                              .grid_y = grid.y,
+                              .grid_z = grid.z,
+                              .block_x = block.x,
+                              .block_y = block.y,
+                              .block_z = block.z,
+                              .shared_bytes = shared_bytes,
+                              .stream = stream_,
+                              .attributes = &early,
+                              .num_attributes = device_.begins_early_ ? 1U : 0U};
+    return device_.checked(device_.driver_.launch(&config, handle, one, nullptr), function.name);
   }
 
  private:

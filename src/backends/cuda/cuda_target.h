@@ -36,6 +36,8 @@ class CudaTarget final : public runtime::Target {
   [[nodiscard]] bool has_matrix_units(ir::DType dtype) const override {
     return is_turing() ? dtype == ir::DType::kF16 : ir::is_half_precision(dtype);
   }
+  [[nodiscard]] bool rounds_apart() const override { return true; }
+  [[nodiscard]] bool sums_beside_products() const override { return true; }
   [[nodiscard]] std::string_view computes_codes_in(const ir::OpTypes& types) const override;
 
  private:

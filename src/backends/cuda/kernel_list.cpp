@@ -25,6 +25,7 @@ std::span<const Kernel> kv_cache_kernels();
 std::span<const Kernel> label_loss_kernels();
 std::span<const Kernel> layer_scale_kernels();
 std::span<const Kernel> linear_kernels();
+std::span<const Kernel> linear_gradient_kernels();
 std::span<const Kernel> loss_kernels();
 std::span<const Kernel> muon_kernels();
 std::span<const Kernel> norm_kernels();
@@ -64,6 +65,7 @@ std::span<const Kernel> all_kernels() {
                                                                         kv_cache_kernels(),
                                                                         label_loss_kernels(),
                                                                         linear_kernels(),
+                                                                        linear_gradient_kernels(),
                                                                         loss_kernels(),
                                                                         muon_kernels(),
                                                                         norm_kernels(),

@@ -193,6 +193,11 @@ std::vector<std::string> split_texts(std::string_view all) {
 
 }  // namespace
 
+int compiled_capability(const Compiler& compiler, int capability) {
+  const Result<int> known = architecture_for(compiler, capability);
+  return known ? *known : 0;
+}
+
 Result<std::string> compile_module(const Compiler& compiler, const ModuleId& id, int capability) {
   return Program(compiler, id).compile(capability);
 }

@@ -22,6 +22,9 @@ struct ModuleId {
   auto operator<=>(const ModuleId&) const = default;
 };
 
+/// Of the card's, the newest compute capability that the compiler makes code for. 0: it knows none.
+int compiled_capability(const Compiler& compiler, int capability);
+
 /// Machine code for cards of compute capability `capability` (90: H100), or PTX, which the driver compiles,
 /// where the compiler is older than the card. Takes a second, and a hundred MiB while it does: see
 /// load_images. Errors: kIo with the compiler's log.

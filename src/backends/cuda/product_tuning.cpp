@@ -72,6 +72,9 @@ Result<Product> placed(Product p, CardMemory& memory, Handle stream) {
   if (p.bias != nullptr) {
     PLIMSOLL_ASSIGN(p.bias, memory.random(stored_bytes(1, p.n, 0, p.out), stream));
   }
+  if (p.sums != nullptr) {
+    PLIMSOLL_ASSIGN(p.sums, memory.random(stored_bytes(1, p.sums_of_b ? p.n : p.m, 0, p.out), stream));
+  }
   if (p.factor != nullptr) {
     PLIMSOLL_ASSIGN(void* const factor, memory.random(2 * sizeof(float), stream));
     p.factor = static_cast<const float*>(factor);

@@ -18,7 +18,8 @@ constexpr int kScaleModeA = 31, kScaleModeB = 32;        // CUBLASLT_MATMUL_DESC
 constexpr int32_t kFactorOnDevice = 1;                   // CUBLASLT_POINTER_MODE_DEVICE
 // CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F, _VEC16_UE4M3, _VEC32_UE8M0, _VEC128_32F, _BLK128x128_32F
 constexpr int32_t kScaleOfTensor = 0, kScaleOf16 = 1, kScaleOf32 = 2, kScaleOf128 = 4, kScaleOfTile = 5;
-constexpr uint32_t kEpilogueBias = 4;  // CUBLASLT_EPILOGUE_BIAS
+constexpr uint32_t kEpilogueBias = 4, kEpilogueSumsOfA = 256,
+                   kEpilogueSumsOfB = 512;  // CUBLASLT_EPILOGUE_BIAS, _BGRADA, _BGRADB
 constexpr int kMaxWorkspace = 1,
               kReductionSchemes = 3;  // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, _REDUCTION_SCHEME_MASK
 constexpr int kAlignments[] = {5, 6, 7, 8};  // CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_{A,B,C,D}_BYTES
@@ -99,6 +100,12 @@ struct Products::Planned {
   int error = 0;  ///< cuBLASLt's number; -1: it proposes no algorithm
 };
 
+Products::Beside Products::beside(const Product& p) {
+  if (p.bias != nullptr) return Beside::kBias;
+  if (p.sums == nullptr) return Beside::kNothing;
+  return p.sums_of_b ? Beside::kSumsOfB : Beside::kSumsOfA;
+}
+
 Products::Form Products::form_of(const Product& p) {
   const auto pitch = [](int64_t given, int64_t dense) { return given == 0 ? dense : given; };
   return {.types = {real_type(p.a_codes, p.in), real_type(p.b_codes, p.in), real_type(p.out)},
@@ -108,7 +115,7 @@ Products::Form Products::form_of(const Product& p) {
           .a_transposed = p.a_transposed,
           .b_transposed = p.b_transposed,
           .tf32 = p.tf32,
-          .has_bias = p.bias != nullptr,
+          .beside = beside(p),
           .has_factor = p.factor != nullptr,
           .has_workspace = p.workspace != nullptr,
           .alignments = {alignment(p.a), alignment(p.b), alignment(p.d)}};
@@ -167,8 +174,11 @@ int Products::describe(const Form& form, Planned& out) const {
   set(kTransposeB, second);
   // The algorithm depends on the alignment of these addresses alone, and must not on what lies there.
   const auto* const somewhere = reinterpret_cast<const void*>(uintptr_t{kMostAlignment});
-  if (form.has_bias) {
-    set(kEpilogue, kEpilogueBias);
+  if (form.beside != Beside::kNothing) {
+    // Its first operand is b.
+    set(kEpilogue, form.beside == Beside::kBias      ? kEpilogueBias
+                   : form.beside == Beside::kSumsOfA ? kEpilogueSumsOfB
+                                                     : kEpilogueSumsOfA);
     set(kBiasPointer, somewhere);
   }
   if (form.has_factor) set(kPointerMode, kFactorOnDevice);
@@ -233,9 +243,9 @@ std::string Products::text_of(const Form& form) {
   for (const int type : form.types) add(type);
   for (const int32_t mode : form.scale_modes) add(mode);
   for (const int64_t size : form.sizes) add(size);
-  for (const bool flag :
-       {form.a_transposed, form.b_transposed, form.tf32, form.has_bias, form.has_factor, form.has_workspace})
-    add(int{flag});
+  for (const int flag : {int{form.a_transposed}, int{form.b_transposed}, int{form.tf32},
+                         static_cast<int>(form.beside), int{form.has_factor}, int{form.has_workspace}})
+    add(flag);
   for (const uint32_t bytes : form.alignments) add(bytes);
   return text;
 }
@@ -262,12 +272,15 @@ bool Products::take(const Product& product, const Algorithm& algorithm) {
 
 Status Products::multiply(const Product& p, Handle stream) {
   PLIMSOLL_CHECK(p.bias == nullptr || (!p.adds && alignment(p.bias) == kMostAlignment), "bias of a product");
+  PLIMSOLL_CHECK(p.sums == nullptr || (p.bias == nullptr && alignment(p.sums) == kMostAlignment),
+                 "sums beside a product");
   Planned& form = planned(p);
   int error = form.error;
   const auto point = [&](int attribute, const void* at) {
     if (error == 0) error = blas_->product_set(form.product.handle, attribute, &at, sizeof at);
   };
   if (p.bias != nullptr) point(kBiasPointer, p.bias);
+  if (p.sums != nullptr) point(kBiasPointer, p.sums);
   if (p.b_codes) point(kScalePointerA, p.b_codes->scales);
   if (p.a_codes) point(kScalePointerB, p.a_codes->scales);
   const float one = 1, beta = p.adds ? 1.0F : 0.0F;

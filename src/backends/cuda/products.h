@@ -40,12 +40,17 @@ class Products {
   bool take(const Product& product, const Algorithm& algorithm);
 
  private:
+  /// What is computed beside it.
+  enum class Beside : int { kNothing, kBias, kSumsOfA, kSumsOfB };
+  static Beside beside(const Product& product);
   /// All of a product that the choice of an algorithm depends on.
   struct Form {
     std::array<int, 3> types;            ///< of a, b, d: cudaDataType
     std::array<int32_t, 2> scale_modes;  ///< of a and b: cublasLtMatmulMatrixScale_t; -1: none
     std::array<int64_t, 6> sizes;        ///< m, n, k and the pitches
-    bool a_transposed, b_transposed, tf32, has_bias, has_factor, has_workspace;
+    bool a_transposed, b_transposed, tf32;
+    Beside beside;
+    bool has_factor, has_workspace;
     std::array<uint32_t, 3> alignments;  ///< of a, b, d
     auto operator<=>(const Form&) const = default;
   };

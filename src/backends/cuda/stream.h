@@ -50,6 +50,10 @@ struct Product {
   bool adds = false;
   const void* bias =
       nullptr;  ///< added to each row of d where it does not add: n elements as d's, aligned to 16
+  /// The sums over k of a (m of them) or, with `sums_of_b`, of b (n) go there, as d's dtype, aligned to 16.
+  /// Not with a bias or codes, and not of operands that are rounded within the product.
+  void* sums = nullptr;
+  bool sums_of_b = false;
   bool tf32 = false;
   /// On the card: what the product is multiplied with, and behind it 1 where it `adds`, else 0. Null: 1.
   const float* factor = nullptr;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/op_def.h"
+#include "passes/fusion/rounding_readers.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -17,15 +18,6 @@ using ir::Op;
 using ir::OpId;
 using ir::ValueId;
 
-/// What `op` rounds its operand `v` to, if that is a dtype values are stored in.
-std::optional<DType> rounds_to(const Op& op, ValueId v) {
-  if (op.def->rounded_operands == 0 || op.attrs.find("precision") == nullptr) return std::nullopt;
-  for (auto i = static_cast<size_t>(op.def->rounded_operands); i < op.inputs.size(); ++i)
-    if (op.inputs[i] == v) return std::nullopt;
-  const auto dtype = ir::parse_dtype(op.attrs.str("precision"));
-  return dtype && ir::is_half_precision(*dtype) ? dtype : std::nullopt;
-}
-
 /// What all readers round `v` to.
 std::optional<DType> common(const Graph& graph, ValueId v, const std::span<const OpId> readers) {
   std::optional<DType> dtype;
@@ -35,16 +27,6 @@ std::optional<DType> common(const Graph& graph, ValueId v, const std::span<const
     dtype = rounded;
   }
   return dtype;
-}
-
-/// Results of the reader that follow `v` stay of the dtype that they have.
-void hold_results(Graph& graph, OpId id, ValueId v) {
-  Op& op = graph.op(id);
-  for (const ir::OutputDtype& o : op.def->output_dtypes) {
-    const auto output = static_cast<size_t>(o.output);
-    if (o.follows >= 0 && output < op.outputs.size() && op.inputs[static_cast<size_t>(o.follows)] == v)
-      op.attrs.set(o.attr, std::string(ir::name(graph.type(op.outputs[output]).dtype)));
-  }
 }
 
 }  // namespace

@@ -51,6 +51,8 @@ passes::PipelineOptions program_options(passes::PipelineOptions options, const i
   options.workspace_bytes = [&target](const ir::OpTypes& types) { return target.workspace_bytes(types); };
   if (const runtime::Target* host = target.host())
     options.host_workspace_bytes = [host](const ir::OpTypes& types) { return host->workspace_bytes(types); };
+  options.share_casts = target.rounds_apart();
+  options.fuse_bias_grads = target.sums_beside_products();
   options.fp8.computed_in = [&target](const ir::OpTypes& types) { return target.computes_codes_in(types); };
   if (!options.dump_dir.empty()) options.dump_dir += "/" + graph.name;
   return options;

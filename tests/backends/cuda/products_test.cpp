@@ -16,6 +16,7 @@ std::pair<const void*, const void*> factors;
 constexpr uint64_t kKnown = 77;
 uint64_t taken = 0;                       // the first word of the algorithm of the last product
 std::map<int, const void*> set_pointers;  // attributes of a product that are addresses
+std::map<int, uint32_t> set_words;        // and those of four bytes
 
 /// A library that proposes an algorithm in the given state.
 Blas blas() {
@@ -28,6 +29,7 @@ Blas blas() {
   b.product_destroy = b.destroy;
   b.product_set = [](Handle, int attribute, const void* value, size_t bytes) {
     if (bytes == sizeof(void*)) std::memcpy(&set_pointers[attribute], value, bytes);
+    if (bytes == sizeof(uint32_t)) std::memcpy(&set_words[attribute], value, bytes);
     return 0;
   };
   b.layout_create = [](Handle* handle, int, uint64_t, uint64_t, int64_t) { return *handle = &one, 0; };
@@ -95,6 +97,26 @@ TEST(Products, AddTheBiasThatEachIsGiven) {
   EXPECT_TRUE(products->multiply(product, nullptr));
   EXPECT_EQ(set_pointers[kBiasPointer], at + 16);
   EXPECT_EQ(asked, 1);
+}
+
+// d's transpose is computed, with b as the first operand.
+TEST(Products, SumAnOperandBesideThem) {
+  constexpr int kEpilogue = 7, kBiasPointer = 8, kSumsOfFirst = 256, kSumsOfSecond = 512;
+  const Blas library = blas();
+  auto products = Products::create(library);
+  ASSERT_TRUE(products);
+  alignas(16) static std::byte at[256];
+  Product product{.a = at, .b = at, .d = at, .m = 2, .n = 3, .k = 4, .adds = true, .sums = at + 64};
+  const std::string of_a = Products::form_text(product);
+  EXPECT_TRUE(products->multiply(product, nullptr));
+  EXPECT_EQ(set_words[kEpilogue], kSumsOfSecond);
+  EXPECT_EQ(set_pointers[kBiasPointer], at + 64);
+  product.sums_of_b = true;
+  product.sums = at + 32;
+  EXPECT_TRUE(products->multiply(product, nullptr));
+  EXPECT_EQ(set_words[kEpilogue], kSumsOfFirst);
+  EXPECT_EQ(set_pointers[kBiasPointer], at + 32);
+  EXPECT_NE(Products::form_text(product), of_a);
 }
 
 // Scales go along with operands in FP8, the factor with the product.

@@ -33,7 +33,7 @@ void run(const Probe& probe) {
   const twin::Kernel kernel{"probe", 32,  twin::Call<kFunction>::sizes, twin::Call<kFunction>::run,
                             none,    none};
   void* arguments[] = {const_cast<Probe*>(&probe)};
-  ASSERT_EQ(twin::run_grid(kernel, {}, {32}, 8192, arguments), "");
+  ASSERT_EQ(twin::run_grid(kernel, {}, {32}, 8192, arguments, false), "");
 }
 
 /// Small whole numbers, which no dtype rounds and whose products' sums are exact.
@@ -156,6 +156,22 @@ void copy_late(Probe p) {
     async_wait<0>();
     p.d[3] = place[4], p.d[4] = place[8];
   }
+}
+
+void forgets_to_wait(Probe p) {
+  if (threadIdx.x != 7) twin::begin_grid();
+  p.d[threadIdx.x] = 1;
+}
+
+TEST(Grids, ThatMayComeEarlyWaitInEachThread) {
+  static char none[1];
+  float d[32];
+  const Probe probe{nullptr, nullptr, d};
+  void* arguments[] = {const_cast<Probe*>(&probe)};
+  const twin::Kernel kernel{
+      "probe", 32, twin::Call<forgets_to_wait>::sizes, twin::Call<forgets_to_wait>::run, none, none};
+  EXPECT_EQ(twin::run_grid(kernel, {}, {32}, 0, arguments, false), "");
+  EXPECT_NE(twin::run_grid(kernel, {}, {32}, 0, arguments, true), "");
 }
 
 TEST(AsyncCopies, ArriveWhenTheirGroupIsWaitedFor) {

@@ -1,7 +1,9 @@
 // Modules and launches of the fake driver: kernels are looked up by name in the image, which is the text that
 // was compiled (libnvrtc.cpp), and run as the host's compiler made them (twin/).
+#include <atomic>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "backends/cuda/twin/kernel.h"
@@ -51,6 +53,19 @@ class Arguments {
   size_t bytes_ = 0;
 };
 
+std::atomic<int64_t> early_launches{0};
+
+/// Whether the launch may begin before the work before it has ended. Nothing: the attribute is no such one,
+/// or the card has none.
+std::optional<bool> is_early(const plimsoll::cuda::LaunchConfig& config) {
+  if (config.num_attributes == 0) return false;
+  const plimsoll::cuda::LaunchAttribute& attribute = *config.attributes;
+  if (config.num_attributes > 1 || attribute.id != plimsoll::cuda::kEarlyBegin || attribute.value != 1)
+    return std::nullopt;
+  if (plimsollFakeCapability() < 90) return std::nullopt;
+  return true;
+}
+
 bool is_extent(twin::Extent grid, twin::Extent block, const twin::Kernel& kernel) {
   const size_t threads = size_t{block.x} * block.y * block.z;
   return grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.x <= 0x7fffffffu && grid.y <= 65535 &&
@@ -91,21 +106,26 @@ int cuFuncSetAttribute(Handle function, int attribute, int value) {
   if (value < 0 || static_cast<unsigned>(value) > kMostShared) return kInvalid;
   return static_cast<Function*>(function)->allowed = static_cast<unsigned>(value), kOk;
 }
-int cuLaunchKernel(Handle handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                   unsigned block_y, unsigned block_z, unsigned shared_bytes, Handle stream, void** given,
-                   void**) {
+int cuLaunchKernelEx(const plimsoll::cuda::LaunchConfig* config, Handle handle, void** given, void**) {
   if (refused()) return kRefused;
   const auto& function = *static_cast<Function*>(handle);
   const twin::Kernel& kernel = *function.kernel;
-  const twin::Extent grid{grid_x, grid_y, grid_z}, block{block_x, block_y, block_z};
-  if (!is_extent(grid, block, kernel) || shared_bytes > function.allowed) return kInvalid;
+  const twin::Extent grid{config->grid_x, config->grid_y, config->grid_z},
+      block{config->block_x, config->block_y, config->block_z};
+  const unsigned shared_bytes = config->shared_bytes;
+  const std::optional<bool> early = is_early(*config);
+  if (!early || !is_extent(grid, block, kernel) || shared_bytes > function.allowed) return kInvalid;
   const auto arguments = std::make_shared<const Arguments>(kernel, given);
   if (arguments->bytes() > kMostArguments) return kInvalid;
-  const double threads = double{1} * grid_x * grid_y * grid_z * block_x * block_y * block_z;
-  return queue(stream, 1e-9 * threads, [=, &kernel] {
+  const double threads = double{1} * grid.x * grid.y * grid.z * block.x * block.y * block.z;
+  if (*early) ++early_launches;
+  return queue(config->stream, 1e-9 * threads, [=, &kernel] {
     if (!loss().empty()) return;
-    loss() = twin::run_grid(kernel, grid, block, shared_bytes, arguments->pointers().data());
+    loss() = twin::run_grid(kernel, grid, block, shared_bytes, arguments->pointers().data(), *early);
   });
 }
+
+/// How many launches might begin early.
+int64_t plimsollFakeEarlyLaunches() { return early_launches; }
 
 }  // extern "C"

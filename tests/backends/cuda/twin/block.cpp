@@ -49,6 +49,7 @@ struct Thread {
   int from = 0;
   std::vector<LateCopy> late;
   int groups = 0;  // committed
+  bool has_begun = false;
 };
 
 /// The end of a mapping, so that what lies behind cannot be touched.
@@ -98,6 +99,7 @@ struct Block {
   DynamicShared dynamic;
   Votes votes{}, casting{};
   unsigned returned = 0, at_barrier = 0;
+  bool is_early = false;  // it may run before the grids before it have ended
   uint64_t random = seed() * 0x9E3779B97F4A7C15u + 1;
   std::string failure;
 };
@@ -178,6 +180,9 @@ void leave() {
   Thread& thread = *block.current;
   Warp& warp = warp_of(thread);
   thread.state = State::kReturned;
+  if (block.is_early && !thread.has_begun)
+    block.failure =
+        words("a thread of a grid that may come early has not waited for those before", thread.place);
   warp.returned |= bit(thread);
   ++block.returned;
   open_barrier();
@@ -238,6 +243,8 @@ void run_block() {
   for (Thread& thread : b.threads) {
     thread.late.clear();
     thread.groups = 0;
+    thread.has_begun = false;
+    thread.place = here();
     make_ready(thread);
     thread.state = State::kNew;
   }
@@ -307,6 +314,8 @@ void async_wait(int pending) {
   std::erase_if(thread.late, is_due);
 }
 
+void begin_grid() { block.current->has_begun = true; }
+
 void fail(const char* what, Place place) {
   block.failure = words(what, place);
   stop();
@@ -314,8 +323,9 @@ void fail(const char* what, Place place) {
 }
 
 std::string run_grid(const Kernel& kernel, Extent grid, Extent extent, size_t shared_bytes,
-                     void* const* arguments) {
+                     void* const* arguments, bool is_early) {
   Block& b = block;
+  b.is_early = is_early;
   b.kernel = &kernel;
   b.arguments = arguments;
   b.failure.clear();

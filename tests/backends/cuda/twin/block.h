@@ -57,6 +57,9 @@ void async_commit();
 /// committed or not.
 void async_wait(int pending);
 
+/// What every kernel begins with: from here on memory holds what the grids before this one left there.
+void begin_grid();
+
 /// Ends the launch with an error, as a card does where a kernel traps or breaks a rule.
 [[noreturn]] void fail(const char* what, Place place);
 

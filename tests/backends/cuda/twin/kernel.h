@@ -37,10 +37,10 @@ const Kernel* find_kernel(const char* name);
 struct Extent {
   unsigned x = 1, y = 1, z = 1;
 };
-/// Runs every block, in an order that changes from launch to launch. Empty, or what went wrong. One launch at
-/// a time in a process.
+/// Runs every block, in an order that changes from launch to launch. `is_early`: it may have come before the
+/// grids before it had ended. Empty, or what went wrong. One launch at a time in a process.
 std::string run_grid(const Kernel& kernel, Extent grid, Extent block, size_t shared_bytes,
-                     void* const* arguments);
+                     void* const* arguments, bool is_early);
 
 /// The next of the numbers that PLIMSOLL_FAKE_CUDA_SEED begins, below `end`: orders that a card does not
 /// promise.

@@ -1,11 +1,14 @@
 // Linear layers: maps operands and layouts of `linear`, `linear_add` and `linear_dw` to one GEMM.
 #include "backends/cpu/kernels/gemm/linear.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "backends/cpu/kernels/gemm/gemm.h"
 #include "backends/cpu/kernels/gemm/linear_quantized.h"
 #include "backends/cpu/kernels/operands.h"
+#include "backends/cpu/widened.h"
 #include "base/check.h"
 
 namespace plimsoll::cpu {
@@ -92,6 +95,25 @@ void linear_dw(const KernelCall& call, ThreadPool& pool) {
                   pool, call.workspace);
 }
 
+// linear_dw_db, which only cards compute at once, is the two ops one after the other, in the same scratch.
+
+const Kernel& sum_kernel() { return *find_kernel("sum_rows"); }
+
+int64_t linear_dw_db_workspace_bytes(const ir::OpTypes& types, int num_threads) {
+  ir::OpTypes sum{"sum_rows", {types.inputs[1]}, {types.outputs[1]}, types.attrs};
+  if (types.has(3)) sum.inputs.push_back(types.inputs[3]);
+  return std::max(linear_dw_workspace_bytes(types, num_threads),
+                  kernel_workspace_bytes(sum_kernel(), sum, num_threads));
+}
+
+void linear_dw_db(const KernelCall& call, ThreadPool& pool) {
+  const std::array<TensorRef, 2> rows = {call.inputs[1], input_or_none(call, 3)};
+  linear_dw(call, pool);
+  run_kernel(sum_kernel(),
+             {call.op, std::span(rows).first(rows[1] ? 2 : 1), call.outputs.subspan(1), call.workspace},
+             pool);
+}
+
 }  // namespace
 
 StoredRows stored_rows(const TensorRef& ref) {
@@ -137,6 +159,11 @@ std::span<const Kernel> linear_kernels() {
       {.op = "linear_dw",
        .run = linear_dw,
        .workspace_bytes = linear_dw_workspace_bytes,
+       .strided_inputs = 0b11,
+       .stored_dtypes = true},
+      {.op = "linear_dw_db",
+       .run = linear_dw_db,
+       .workspace_bytes = linear_dw_db_workspace_bytes,
        .strided_inputs = 0b11,
        .stored_dtypes = true},
   };

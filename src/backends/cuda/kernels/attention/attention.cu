@@ -2,6 +2,7 @@
 // stored. Forward: a block takes a tile of queries of a head; gradient: one kernel for dq by tiles of
 // queries, one for dk and dv by tiles of keys, over the heads of their group in order. Here all arithmetic is
 // f32.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/philox.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
@@ -203,6 +204,7 @@ __device__ __forceinline__ void attn_forward(const Attention& a) {
 
 // delta = dout . out, a warp for each head of a token.
 extern "C" __global__ void attention_delta(AttentionDelta args) {
+  begin_grid();
   const Attention& a = args.attention;
   const i64 at = blockIdx.x * 8ll + (threadIdx.x >> 5);
   if (at >= args.count) return;
@@ -336,24 +338,41 @@ enum { kForward128 = 32, kBackward64 = 32, kBackward128 = 16 };
 #else
 enum { kForward128 = 64, kBackward64 = 64, kBackward128 = 32 };
 #endif
-extern "C" __global__ void __launch_bounds__(256) attention_64(Attention a) { attn_forward<64, 64>(a); }
+extern "C" __global__ void __launch_bounds__(256) attention_64(Attention a) {
+  begin_grid();
+  attn_forward<64, 64>(a);
+}
 extern "C" __global__ void __launch_bounds__(256) attention_128(Attention a) {
+  begin_grid();
   attn_forward<kForward128, 128>(a);
 }
-extern "C" __global__ void __launch_bounds__(256) attention_256(Attention a) { attn_forward<32, 256>(a); }
+extern "C" __global__ void __launch_bounds__(256) attention_256(Attention a) {
+  begin_grid();
+  attn_forward<32, 256>(a);
+}
 extern "C" __global__ void __launch_bounds__(256) attention_dq_64(Attention a) {
+  begin_grid();
   attn_dq<kBackward64, 64>(a);
 }
 extern "C" __global__ void __launch_bounds__(256) attention_dq_128(Attention a) {
+  begin_grid();
   attn_dq<kBackward128, 128>(a);
 }
-extern "C" __global__ void __launch_bounds__(256) attention_dq_256(Attention a) { attn_dq<16, 256>(a); }
+extern "C" __global__ void __launch_bounds__(256) attention_dq_256(Attention a) {
+  begin_grid();
+  attn_dq<16, 256>(a);
+}
 extern "C" __global__ void __launch_bounds__(256) attention_dkv_64(Attention a) {
+  begin_grid();
   attn_dkv<kBackward64, 64>(a);
 }
 extern "C" __global__ void __launch_bounds__(256) attention_dkv_128(Attention a) {
+  begin_grid();
   attn_dkv<kBackward128, 128>(a);
 }
-extern "C" __global__ void __launch_bounds__(256) attention_dkv_256(Attention a) { attn_dkv<16, 256>(a); }
+extern "C" __global__ void __launch_bounds__(256) attention_dkv_256(Attention a) {
+  begin_grid();
+  attn_dkv<16, 256>(a);
+}
 
 }  // namespace plimsoll::cuda

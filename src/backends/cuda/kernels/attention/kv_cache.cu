@@ -3,6 +3,7 @@
 // stretches of kCachedStretch: eight warps take every eighth position of one and join in order, and stretches
 // join in order, within the block or, where there are too few blocks, in attention_cached_join. Their results
 // are bit-identical.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/attention/kv_cache_args.h"
@@ -183,6 +184,7 @@ __device__ __forceinline__ void attend_heads(const CachedAttention& a, Warps<kEa
 }  // namespace
 
 extern "C" __global__ void cache_update(CacheUpdate args) {
+  begin_grid();
   const i64 batch = blockIdx.x / args.tokens, position = args.start[batch] + blockIdx.x % args.tokens;
   if (position >= args.size) return;
   for (i64 c = threadIdx.x; c < args.cols; c += blockDim.x)
@@ -192,32 +194,38 @@ extern "C" __global__ void cache_update(CacheUpdate args) {
 
 extern "C" __global__ void __launch_bounds__(kCachedThreads)
     attention_cached_128_1(const __grid_constant__ CachedAttention a) {
+  begin_grid();
   __shared__ Warps<4, 1> warps;
   attend_heads<4, 1>(a, warps);
 }
 extern "C" __global__ void __launch_bounds__(kCachedThreads)
     attention_cached_128_4(const __grid_constant__ CachedAttention a) {
+  begin_grid();
   __shared__ Warps<4, 4> warps;
   attend_heads<4, 4>(a, warps);
 }
 extern "C" __global__ void __launch_bounds__(kCachedThreads, 1)
     attention_cached_128_8(const __grid_constant__ CachedAttention a) {
+  begin_grid();
   __shared__ Warps<4, 8> warps;
   attend_heads<4, 8>(a, warps);
 }
 extern "C" __global__ void __launch_bounds__(kCachedThreads)
     attention_cached_256_1(const __grid_constant__ CachedAttention a) {
+  begin_grid();
   __shared__ Warps<8, 1> warps;
   attend_heads<8, 1>(a, warps);
 }
 extern "C" __global__ void __launch_bounds__(kCachedThreads)
     attention_cached_256_4(const __grid_constant__ CachedAttention a) {
+  begin_grid();
   __shared__ Warps<8, 4> warps;
   attend_heads<8, 4>(a, warps);
 }
 
 // A block a head of a token.
 extern "C" __global__ void attention_cached_join(const __grid_constant__ CachedAttention a) {
+  begin_grid();
   const i64 at = blockIdx.x, each = a.head_dim + 2;
   for (int d = threadIdx.x; d < a.head_dim; d += blockDim.x) {
     Joined all = {__int_as_float(0xff800000), 0, 0};

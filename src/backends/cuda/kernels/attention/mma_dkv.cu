@@ -6,6 +6,7 @@
 //
 // A group is one part where there are blocks enough. Else its heads are dealt into parts, each with f32 sums
 // of its own, which parts.cu adds in order.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/kernels/attention/mma_args.h"
 #include "backends/cuda/kernels/attention/mma_forms.cuh"
 #include "backends/cuda/kernels/attention/mma_masks.cuh"
@@ -166,13 +167,22 @@ __device__ __forceinline__ void mma_dkv(const Attention& a) {
 }
 
 #if MMA_HAS_WIDTH(64)
-extern "C" __global__ void __launch_bounds__(128) attention_mma_dkv_64(Attention a) { mma_dkv<64>(a); }
+extern "C" __global__ void __launch_bounds__(128) attention_mma_dkv_64(Attention a) {
+  begin_grid();
+  mma_dkv<64>(a);
+}
 #endif
 #if MMA_HAS_WIDTH(128)
-extern "C" __global__ void __launch_bounds__(128) attention_mma_dkv_128(Attention a) { mma_dkv<128>(a); }
+extern "C" __global__ void __launch_bounds__(128) attention_mma_dkv_128(Attention a) {
+  begin_grid();
+  mma_dkv<128>(a);
+}
 #endif
 #if MMA_HAS_WIDTH(256)
-extern "C" __global__ void __launch_bounds__(256) attention_mma_dkv_256(Attention a) { mma_dkv<256>(a); }
+extern "C" __global__ void __launch_bounds__(256) attention_mma_dkv_256(Attention a) {
+  begin_grid();
+  mma_dkv<256>(a);
+}
 #endif
 
 }  // namespace plimsoll::cuda

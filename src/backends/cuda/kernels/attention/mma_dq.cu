@@ -3,6 +3,7 @@
 // a warp 16 of them, and goes over the tiles of keys that they see, which have two buffers: the next tile
 // arrives while this one is multiplied. delta is given on to the kernel of dk and dv (mma_dkv.cu). Each sum
 // has one order, and no two blocks add to one place.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/kernels/attention/mma_args.h"
 #include "backends/cuda/kernels/attention/mma_forms.cuh"
 #include "backends/cuda/kernels/attention/mma_masks.cuh"
@@ -134,13 +135,22 @@ __device__ __forceinline__ void mma_dq(const Attention& a) {
 }
 
 #if MMA_HAS_WIDTH(64)
-extern "C" __global__ void __launch_bounds__(128) attention_mma_dq_64(Attention a) { mma_dq<64>(a); }
+extern "C" __global__ void __launch_bounds__(128) attention_mma_dq_64(Attention a) {
+  begin_grid();
+  mma_dq<64>(a);
+}
 #endif
 #if MMA_HAS_WIDTH(128)
-extern "C" __global__ void __launch_bounds__(128) attention_mma_dq_128(Attention a) { mma_dq<128>(a); }
+extern "C" __global__ void __launch_bounds__(128) attention_mma_dq_128(Attention a) {
+  begin_grid();
+  mma_dq<128>(a);
+}
 #endif
 #if MMA_HAS_WIDTH(256)
-extern "C" __global__ void __launch_bounds__(128) attention_mma_dq_256(Attention a) { mma_dq<256>(a); }
+extern "C" __global__ void __launch_bounds__(128) attention_mma_dq_256(Attention a) {
+  begin_grid();
+  mma_dq<256>(a);
+}
 #endif
 
 }  // namespace plimsoll::cuda

@@ -2,6 +2,7 @@
 // tile of queries of a head, four warps 16 kM rows each, and goes over the tiles of keys that they see.
 // Scores and weights stay in registers. Keys and values lie in one buffer each: values arrive during the
 // product with the keys, the next keys during the softmax and the product with the values.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/kernels/attention/mma_args.h"
 #include "backends/cuda/kernels/attention/mma_forms.cuh"
 #include "backends/cuda/kernels/attention/mma_masks.cuh"
@@ -164,13 +165,22 @@ __device__ __forceinline__ void mma_forward(const Attention& a) {
 }
 
 #if MMA_HAS_WIDTH(64)
-extern "C" __global__ void __launch_bounds__(128) attention_mma_64(Attention a) { mma_forward<64>(a); }
+extern "C" __global__ void __launch_bounds__(128) attention_mma_64(Attention a) {
+  begin_grid();
+  mma_forward<64>(a);
+}
 #endif
 #if MMA_HAS_WIDTH(128)
-extern "C" __global__ void __launch_bounds__(128) attention_mma_128(Attention a) { mma_forward<128>(a); }
+extern "C" __global__ void __launch_bounds__(128) attention_mma_128(Attention a) {
+  begin_grid();
+  mma_forward<128>(a);
+}
 #endif
 #if MMA_HAS_WIDTH(256)
-extern "C" __global__ void __launch_bounds__(128) attention_mma_256(Attention a) { mma_forward<256>(a); }
+extern "C" __global__ void __launch_bounds__(128) attention_mma_256(Attention a) {
+  begin_grid();
+  mma_forward<256>(a);
+}
 #endif
 
 }  // namespace plimsoll::cuda

@@ -1,4 +1,5 @@
 // dk and dv out of the sums of parts of groups, which mma_dkv.cu gives.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/attention/mma_args.h"
 
@@ -6,6 +7,7 @@ namespace plimsoll::cuda {
 
 // A thread an element of dk, then of dv.
 extern "C" __global__ void __launch_bounds__(256) attention_parts(AttentionParts a) {
+  begin_grid();
   const i64 count = a.rows * a.cols, at = blockIdx.x * 256ll + threadIdx.x;
   if (at >= 2 * count) return;
   const bool of_v = at >= count;

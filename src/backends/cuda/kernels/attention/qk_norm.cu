@@ -1,4 +1,5 @@
 // Norms of heads of queries and keys, then the rotation: a warp a head, at most kMostNormedHead wide.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
@@ -7,6 +8,7 @@
 namespace plimsoll::cuda {
 
 extern "C" __global__ void qk_norm_rope_heads(HeadNorm a) {
+  begin_grid();
   const int packed = a.heads + 2 * a.kv_heads, half = a.head_dim / 2, lane = threadIdx.x & 31;
   const i64 at = blockIdx.x * 8ll + (threadIdx.x >> 5);
   if (at >= a.tokens * packed) return;
@@ -49,6 +51,7 @@ extern "C" __global__ void qk_norm_rope_heads(HeadNorm a) {
 }
 // out may lie where dy or x does.
 extern "C" __global__ void qk_norm_rope_heads_grad(HeadNorm a) {
+  begin_grid();
   const int packed = a.heads + 2 * a.kv_heads, half = a.head_dim / 2, lane = threadIdx.x & 31;
   const i64 at = blockIdx.x * 8ll + (threadIdx.x >> 5);
   if (at >= a.tokens * packed) return;
@@ -90,6 +93,7 @@ extern "C" __global__ void qk_norm_rope_heads_grad(HeadNorm a) {
 // partial [granules, head_dim]: rows are the heads of q, or of k, over the tokens of a sequence. A block a
 // granule.
 extern "C" __global__ void qk_norm_rope_weight(HeadNormWeight args) {
+  begin_grid();
   const HeadNorm& a = args.norm;
   const int half = a.head_dim / 2, count = args.keys ? a.kv_heads : a.heads;
   const i64 begin = granule_begin(args.granules, blockIdx.x), end = granule_end(args.granules, blockIdx.x);

@@ -1,4 +1,5 @@
 // The table of angles, and the turn of heads.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/attention/rope_args.h"
@@ -6,6 +7,7 @@
 namespace plimsoll::cuda {
 
 extern "C" __global__ void rope_table(RopeTable args) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= args.rows * args.half) return;
   const auto [row, f] = place_of(i, args.half);
@@ -18,6 +20,7 @@ extern "C" __global__ void rope_table(RopeTable args) {
 // A thread takes eight pairs of a head, or one where heads are no multiple of that. Heads behind the turned
 // ones are copied, where y is not x.
 extern "C" __global__ void rope_rows(RopeRows a) {
+  begin_grid();
   const int width = a.half % 8 == 0 ? 8 : 1;
   const i64 parts = a.half / width, heads = a.y.data == a.x.data ? a.turned : a.heads;
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;

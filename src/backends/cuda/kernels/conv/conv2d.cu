@@ -1,5 +1,6 @@
 // Between images and the matrices that convolutions multiply: patches gathered, and gradients of patches
 // summed to where they came from.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/conv/conv2d_args.h"
@@ -18,6 +19,7 @@ __device__ __forceinline__ i64 patch_element(const ConvShape& s, i64 row, i64 k)
 
 // A thread takes kEach elements, of one tap where the channels are a multiple of so many.
 extern "C" __global__ void gather_patches(GatherPatches a) {
+  begin_grid();
   const i64 i = kEach * (blockIdx.x * (i64)blockDim.x + threadIdx.x);
   if (i >= a.n) return;
   const ConvShape& s = a.shape;
@@ -41,6 +43,7 @@ extern "C" __global__ void gather_patches(GatherPatches a) {
 
 // A thread an element of dx; taps in order.
 extern "C" __global__ void sum_patches(SumPatches a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= a.n) return;
   const ConvShape& s = a.shape;

@@ -1,5 +1,6 @@
 // Convolutions in groups, whose products are too small for matrix units: a thread a result, and of the
 // weight's gradient a block.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
@@ -13,6 +14,7 @@ __device__ __forceinline__ float multiplied(const Operand& x, i64 i, int precisi
 }
 
 extern "C" __global__ void grouped_conv(GroupedConv a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= a.n) return;
   const ConvShape& s = a.shape;
@@ -36,6 +38,7 @@ extern "C" __global__ void grouped_conv(GroupedConv a) {
 }
 
 extern "C" __global__ void grouped_conv_input(GroupedConv a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= a.n) return;
   const ConvShape& s = a.shape;
@@ -64,6 +67,7 @@ extern "C" __global__ void grouped_conv_input(GroupedConv a) {
 
 // `bias`: the accumulator. Pixels of y in order, by threads, then the threads.
 extern "C" __global__ void grouped_conv_weight(GroupedConv a) {
+  begin_grid();
   __shared__ float shared[32];
   const ConvShape& s = a.shape;
   const i64 inputs = s.channels / s.groups, outputs = s.out_channels / s.groups;

@@ -1,4 +1,5 @@
 // Gradients added to accumulators of bf16: eight elements a thread.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/elementwise/accumulate_args.h"
 #include "backends/cuda/kernels/optimizer/draws.cuh"
@@ -6,6 +7,7 @@
 namespace plimsoll::cuda {
 
 extern "C" __global__ void accumulate(const __grid_constant__ Accumulate a) {
+  begin_grid();
   const i64 i = 8 * (blockIdx.x * (i64)blockDim.x + threadIdx.x);
   if (i >= a.n) return;
   const int n = a.n - i < 8 ? (int)(a.n - i) : 8;

@@ -1,4 +1,5 @@
 // silu, gelu in its forms (gelu.h's order), and what is fused with them.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/elementwise/activation.cuh"
@@ -7,6 +8,7 @@ namespace plimsoll::cuda {
 
 // value(x + bias), where `bias` is given; with dy: dy * slope(x + bias).
 extern "C" __global__ void activate(Activate args) {
+  begin_grid();
   const i64 i = 8 * (blockIdx.x * (i64)blockDim.x + threadIdx.x);
   if (i >= args.n) return;
   const bool vec = aligned16(args.dy) && aligned16(args.x) && aligned16(args.bias) && aligned16(args.out);
@@ -31,6 +33,7 @@ extern "C" __global__ void activate(Activate args) {
 
 // x: rows of 2 * cols, gate then up. n elements of results of width cols.
 extern "C" __global__ void swiglu(Swiglu args) {
+  begin_grid();
   const i64 i = 8 * (blockIdx.x * (i64)blockDim.x + threadIdx.x);
   if (i >= args.n) return;
   if (args.cols % 8 == 0) {
@@ -51,6 +54,7 @@ extern "C" __global__ void swiglu(Swiglu args) {
 }
 // `out` may lie where x does: a pair is read whole before it is written.
 extern "C" __global__ void swiglu_grad(Swiglu args) {
+  begin_grid();
   const i64 i = 8 * (blockIdx.x * (i64)blockDim.x + threadIdx.x);
   if (i >= args.n) return;
   if (args.cols % 8 == 0) {

@@ -1,4 +1,5 @@
 // Rows of an adapted weight by their norms, and what they produce scaled by magnitude / norm.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/elementwise/dora_args.h"
@@ -15,6 +16,7 @@ __device__ __forceinline__ float weight_at(const DoraNorm& d, i64 i) {
 
 // A block kDoraRows rows of a weight [out, in]: each element of a is read once for all of them.
 extern "C" __global__ void dora_norm_rows(const __grid_constant__ DoraNorm d) {
+  begin_grid();
   __shared__ float shared[32];
   const i64 first = blockIdx.x * (i64)kDoraRows;
   const int rows = d.outs - first < kDoraRows ? (int)(d.outs - first) : kDoraRows;
@@ -42,6 +44,7 @@ extern "C" __global__ void dora_norm_rows(const __grid_constant__ DoraNorm d) {
 
 // Blocks of 32 x 8 threads, 32 columns of a weight [in, out].
 extern "C" __global__ void dora_norm_columns(const __grid_constant__ DoraNorm d) {
+  begin_grid();
   __shared__ float sums[8][33];
   const i64 o = blockIdx.x * 32ll + threadIdx.x;
   float sum = 0;
@@ -60,6 +63,7 @@ extern "C" __global__ void dora_norm_columns(const __grid_constant__ DoraNorm d)
 
 // Eight elements a thread.
 extern "C" __global__ void dora_scale(const __grid_constant__ DoraScale a) {
+  begin_grid();
   const i64 i = 8 * (blockIdx.x * (i64)blockDim.x + threadIdx.x);
   if (i >= a.n) return;
   const int n = a.n - i < 8 ? (int)(a.n - i) : 8;
@@ -75,6 +79,7 @@ extern "C" __global__ void dora_scale(const __grid_constant__ DoraScale a) {
   store_part(a.out, i, n, v, aligned16(a.out));
 }
 extern "C" __global__ void dora_scale_grad(const __grid_constant__ DoraScaleGrad a) {
+  begin_grid();
   const i64 i = 8 * (blockIdx.x * (i64)blockDim.x + threadIdx.x);
   if (i >= a.n) return;
   const int n = a.n - i < 8 ? (int)(a.n - i) : 8;

@@ -1,4 +1,5 @@
 // Arithmetic element by element, casts and copies: eight elements a thread.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/elementwise/elementwise_args.h"
@@ -9,6 +10,7 @@ namespace plimsoll::cuda {
 __device__ __forceinline__ i64 first_of_8() { return 8 * (blockIdx.x * (i64)blockDim.x + threadIdx.x); }
 
 extern "C" __global__ void binary(Binary args) {
+  begin_grid();
   const bool vec = aligned16(args.x) && aligned16(args.y) && aligned16(args.out);
   const i64 i = first_of_8();
   if (i + 8 <= args.n) {
@@ -26,6 +28,7 @@ extern "C" __global__ void binary(Binary args) {
 
 // Times s[0], where that is given: a cast else.
 extern "C" __global__ void scaled(Scaled args) {
+  begin_grid();
   const bool vec = aligned16(args.x) && aligned16(args.out);
   const i64 i = first_of_8();
   const float factor = args.s != nullptr ? args.s[0] : 1.0f;
@@ -42,11 +45,13 @@ extern "C" __global__ void scaled(Scaled args) {
 }
 
 extern "C" __global__ void cast_bytes(Scaled args) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i < args.n) store(args.out, i, (float)((const unsigned char*)args.x.data)[i]);
 }
 
 extern "C" __global__ void bias_add_rows(BiasAddRows args) {
+  begin_grid();
   const bool vec = aligned16(args.x) && aligned16(args.bias) && aligned16(args.out);
   const i64 i = first_of_8();
   if (args.cols % 8 == 0) {
@@ -63,6 +68,7 @@ extern "C" __global__ void bias_add_rows(BiasAddRows args) {
 
 // Rows of a row pitch to dense ones in another dtype; `tf32`: rounded to that.
 extern "C" __global__ void cast_rows(CastRows args) {
+  begin_grid();
   const i64 n = args.rows * args.cols, i = first_of_8();
   if (i >= n) return;
   if (args.cols % 8 == 0) {
@@ -84,6 +90,7 @@ extern "C" __global__ void cast_rows(CastRows args) {
 
 // Four axes, the last the innermost; strides in units of `unit` bytes.
 extern "C" __global__ void copy_strided(CopyStrided args) {
+  begin_grid();
   i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   i64 a = 0, b = 0;
   for (int axis = 3; axis >= 1; --axis) {

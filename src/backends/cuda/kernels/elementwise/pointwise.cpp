@@ -52,7 +52,8 @@ Status pointwise(const KernelCall& call, Stream& stream) {
     args.steps[s] = {static_cast<StepFunction>(step.function), slot(step.args[0]), slot(step.args[1]),
                      slot(step.args[2]), slot(step.to)};
   }
-  return stream.launch(kPointwise, blocks(args.n, kThreads), {kThreads}, 0, args);
+  const auto shared = static_cast<uint32_t>(4 * program.num_slots() * kPointwiseThreads);
+  return stream.launch(kPointwise, blocks(args.n, kPointwiseThreads), {kPointwiseThreads}, shared, args);
 }
 
 }  // namespace

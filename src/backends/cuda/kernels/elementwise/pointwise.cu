@@ -1,4 +1,6 @@
-// Expressions: a thread an element, which goes through the steps with its slots.
+// Expressions: a thread an element, which goes through the steps with its slots. They are found by numbers
+// that the compiler does not know, and lie in shared memory, those of a block's threads side by side.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/elementwise/pointwise_args.h"
@@ -72,9 +74,11 @@ __device__ __forceinline__ float pointwise_two(StepFunction f, float a, float b)
 }
 
 extern "C" __global__ void pointwise(PointwiseArgs args) {
-  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  begin_grid();
+  extern __shared__ float slots[];
+  const i64 i = blockIdx.x * (i64)kPointwiseThreads + threadIdx.x;
   if (i >= args.n) return;
-  float slot[kMostPointwiseSlots];
+  const auto slot = [&](int number) -> float& { return slots[number * kPointwiseThreads + threadIdx.x]; };
   i64 at[6], rest = i;
   for (int axis = 5; axis >= 0; --axis) {
     const Place place = place_of(rest, args.extent[axis]);
@@ -84,20 +88,20 @@ extern "C" __global__ void pointwise(PointwiseArgs args) {
   for (int k = 0; k < args.num_inputs; ++k) {
     i64 offset = 0;
     for (int axis = 0; axis < 6; ++axis) offset += at[axis] * args.in[k].stride[axis];
-    slot[k] = pointwise_element(args.in[k].x, offset);
+    slot(k) = pointwise_element(args.in[k].x, offset);
   }
-  for (int k = 0; k < args.num_constants; ++k) slot[args.num_inputs + 1 + k] = args.constants[k];
+  for (int k = 0; k < args.num_constants; ++k) slot(args.num_inputs + 1 + k) = args.constants[k];
   for (int s = 0; s < args.num_steps; ++s) {
     const PointwiseInstruction step = args.steps[s];
-    const float a = slot[step.a], b = slot[step.b], c = slot[step.c];
-    slot[step.to] = step.function == StepFunction::kWhere   ? (a != 0.0f ? b : c)
+    const float a = slot(step.a), b = slot(step.b), c = slot(step.c);
+    slot(step.to) = step.function == StepFunction::kWhere   ? (a != 0.0f ? b : c)
                     : step.function == StepFunction::kClamp ? (a < b   ? b
                                                                : a > c ? c
                                                                        : a)
                     : step.function >= StepFunction::kAdd   ? pointwise_two(step.function, a, b)
                                                             : pointwise_one(step.function, a);
   }
-  store(args.out, i, slot[args.num_inputs]);
+  store(args.out, i, slot(args.num_inputs));
 }
 
 }  // namespace plimsoll::cuda

@@ -8,6 +8,10 @@ namespace plimsoll::cuda {
 constexpr int kMostPointwiseInputs = 12, kMostPointwiseSteps = 256, kMostPointwiseConstants = 64,
               kMostPointwiseSlots = 96;
 
+/// Threads of a block, whose slots are in shared memory: 48 KiB at most.
+constexpr int kPointwiseThreads = 128;
+static_assert(4 * kMostPointwiseSlots * kPointwiseThreads <= 48 << 10);
+
 /// By the numbers of ops::Function.
 enum class StepFunction : unsigned char {
   kCopy = 0,

@@ -1,4 +1,5 @@
 // Pooling over windows of images: a thread a result; gradients gather.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/elementwise/pooling_args.h"
@@ -28,6 +29,7 @@ __device__ __forceinline__ float divisor_of(const Pooling& a, i64 oh, i64 ow) {
 }
 
 extern "C" __global__ void pool(Pooling a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= a.n) return;
   const Place channel = place_of(i, a.channels), col = place_of(channel.row, a.cols.windows),
@@ -55,6 +57,7 @@ extern "C" __global__ void pool(Pooling a) {
 }
 
 extern "C" __global__ void pool_grad(Pooling a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= a.n) return;
   const Place channel = place_of(i, a.channels), col = place_of(channel.row, a.cols.extent),

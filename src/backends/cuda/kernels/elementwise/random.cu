@@ -1,4 +1,5 @@
 // Draws as ops/philox.h lays them out: four elements a thread.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/philox.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/vector.cuh"
@@ -8,6 +9,7 @@ namespace plimsoll::cuda {
 
 // x [sequences, n]; kept where its word is at least the threshold, then divided by `keep`.
 extern "C" __global__ void dropout(Dropout args) {
+  begin_grid();
   const i64 quads = (args.n + 3) / 4, at = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (at >= args.sequences * quads) return;
   const auto [sequence, quad] = place_of(at, quads);
@@ -20,6 +22,7 @@ extern "C" __global__ void dropout(Dropout args) {
 }
 
 extern "C" __global__ void random_normal(RandomNormal args) {
+  begin_grid();
   const i64 quad = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (4 * quad >= args.n) return;
   const uint4 words = philox4((u32)quad, 0, 0, args.key, args.random[0], args.random[1]);

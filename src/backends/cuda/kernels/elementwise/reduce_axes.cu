@@ -1,4 +1,5 @@
 // Reductions over any axes: a block for a chunk of a result where the last axis goes, else a thread a result.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/elementwise/reduce_axes_args.h"
@@ -30,6 +31,7 @@ __device__ __forceinline__ void write_result(const ReduceArgs& args, i64 result,
 
 // 256 threads.
 extern "C" __global__ void reduce_chunks(ReduceArgs args) {
+  begin_grid();
   __shared__ float shared[256];
   const i64 result = blockIdx.x / args.chunks, chunk = blockIdx.x % args.chunks;
   const i64 begin = chunk * args.per_chunk;
@@ -53,6 +55,7 @@ extern "C" __global__ void reduce_chunks(ReduceArgs args) {
 }
 
 extern "C" __global__ void reduce_partials(ReduceArgs args) {
+  begin_grid();
   const i64 result = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (result >= args.results) return;
   float value = args.partials[result * args.chunks];
@@ -61,6 +64,7 @@ extern "C" __global__ void reduce_partials(ReduceArgs args) {
 }
 
 extern "C" __global__ void reduce_columns(ReduceArgs args) {
+  begin_grid();
   const i64 result = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (result >= args.results) return;
   const i64 base = offset_in(args.kept_axes, result);

@@ -1,4 +1,5 @@
 // Softmax and its slope: a block a row.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/elementwise/softmax_args.h"
@@ -6,6 +7,7 @@
 namespace plimsoll::cuda {
 
 extern "C" __global__ void softmax(SoftmaxArgs args) {
+  begin_grid();
   __shared__ float shared[32];
   const i64 row = blockIdx.x * args.cols;
   float most = load(args.x, row);
@@ -25,6 +27,7 @@ extern "C" __global__ void softmax(SoftmaxArgs args) {
 }
 
 extern "C" __global__ void softmax_grad(SoftmaxArgs args) {
+  begin_grid();
   __shared__ float shared[32];
   const i64 row = blockIdx.x * args.cols;
   float sum = 0.0f;

@@ -1,4 +1,5 @@
 // Elements that move along an axis, and by index: a thread an element of the result.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/elementwise/strided_args.h"
@@ -13,6 +14,7 @@ __device__ __forceinline__ void move_word(const void* from, i64 at, void* to, i6
 }
 
 extern "C" __global__ void along_axis(AlongAxis args) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= args.n) return;
   const Place within = place_of(i, args.inner), axis = place_of(within.row, args.extent);
@@ -25,6 +27,7 @@ extern "C" __global__ void along_axis(AlongAxis args) {
 }
 
 extern "C" __global__ void gather(GatherArgs args) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= args.n) return;
   i64 offset = args.index[i] * args.along, rest = i;
@@ -37,6 +40,7 @@ extern "C" __global__ void gather(GatherArgs args) {
 }
 
 extern "C" __global__ void gather_grad(GatherGradArgs args) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= args.n) return;
   i64 rest = i, first = 0, stride = 1, along = 1, wanted = 0;

@@ -1,5 +1,6 @@
 // Adapters beside an embedding: columns of a table by token, and rows in place of the table's. Sums are in
 // the order of the tokens.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/embedding/adapters_args.h"
 
@@ -7,6 +8,7 @@ namespace plimsoll::cuda {
 
 // A thread an element of out.
 extern "C" __global__ void embedding_columns(const __grid_constant__ EmbeddingColumns a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= a.tokens * a.rows) return;
   const i64 token = i / a.rows, row = i - token * a.rows;
@@ -15,6 +17,7 @@ extern "C" __global__ void embedding_columns(const __grid_constant__ EmbeddingCo
 
 // A block a token.
 extern "C" __global__ void token_rows(const __grid_constant__ TokenRows a) {
+  begin_grid();
   const i64 at = blockIdx.x;
   const int id = a.ids[at];
   int low = 0, high = a.count;  // the first that is not below id
@@ -32,6 +35,7 @@ extern "C" __global__ void token_rows(const __grid_constant__ TokenRows a) {
 
 // Block (row, columns): a thread a column, over all tokens.
 extern "C" __global__ void token_rows_grad(const __grid_constant__ TokenRowsGrad a) {
+  begin_grid();
   const i64 row = blockIdx.x, c = blockIdx.y * (i64)blockDim.x + threadIdx.x;
   if (c >= a.width) return;
   const int token = a.token[row];

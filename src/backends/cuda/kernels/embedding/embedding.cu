@@ -1,11 +1,13 @@
 // Rows of a table by id, and the sums of rows' gradients: tokens are sorted by id, in their order among
 // equals; a block then owns the tokens of one id.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/embedding/embedding_args.h"
 
 namespace plimsoll::cuda {
 
 extern "C" __global__ void embedding(Embedding args) {
+  begin_grid();
   const i64 row = blockIdx.x, from = args.ids[row] * args.stride, to = row * args.cols;
   const bool vec = args.cols % 8 == 0 && args.stride % 8 == 0 && aligned16(args.table) && aligned16(args.out);
   for (i64 c = 8 * (i64)threadIdx.x; c < args.cols; c += 8 * blockDim.x) {
@@ -21,6 +23,7 @@ extern "C" __global__ void embedding(Embedding args) {
 
 // A token's id in the upper, its index in the lower half; all ones for padding and behind the end.
 extern "C" __global__ void token_keys(TokenKeys args) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= args.count) return;
   args.keys[i] =
@@ -37,6 +40,7 @@ __device__ __forceinline__ void token_order(u64* keys, i64 i, i64 j, i64 size, i
 // Steps of `size`, by `step` and less, that stay within kSortedWithin keys; with all_sizes those of all sizes
 // up to `size`.
 extern "C" __global__ void sort_tokens_within(SortTokens args) {
+  begin_grid();
   __shared__ u64 part[kSortedWithin];
   const i64 first = blockIdx.x * (i64)kSortedWithin;
   const int n = args.count < kSortedWithin ? (int)args.count : kSortedWithin;
@@ -53,6 +57,7 @@ extern "C" __global__ void sort_tokens_within(SortTokens args) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) args.keys[first + i] = part[i];
 }
 extern "C" __global__ void sort_tokens_across(SortTokens args) {
+  begin_grid();
   const i64 t = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (t >= args.count / 2) return;
   const i64 i = 2 * t - (t & (args.step - 1));
@@ -62,6 +67,7 @@ extern "C" __global__ void sort_tokens_across(SortTokens args) {
 // Block (p, columns): where the tokens of an id begin at key p, out's row of it takes their sum: onto what it
 // holds, or `from_zero` summed from -0.0 first, which is then added.
 extern "C" __global__ void add_tokens(AddTokens args) {
+  begin_grid();
   const i64 p = blockIdx.x, c = blockIdx.y * (i64)blockDim.x + threadIdx.x;
   const u64 key = args.keys[p];
   if (key == ~0ull || c >= args.cols) return;
@@ -81,6 +87,7 @@ extern "C" __global__ void add_tokens(AddTokens args) {
   store(args.out, at, args.from_zero ? held + sum : sum);
 }
 extern "C" __global__ void fill_short(FillShort args) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i < args.n) ((u16*)args.out)[i] = (u16)args.bits;
 }

@@ -1,4 +1,5 @@
 // Codes and scales in the places where cuBLASLt reads them.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/kernels/gemm/coded_product_args.h"
 
@@ -6,6 +7,7 @@ namespace plimsoll::cuda {
 
 // A tile of 64 x 64 codes a block, a byte each in shared memory; four bytes at a time come and go.
 extern "C" __global__ void __launch_bounds__(256) turn_codes(const __grid_constant__ TurnCodes a) {
+  begin_grid();
   __shared__ unsigned char tile[kTurnTile][kTurnTile + 4];
   const int each = 32 / a.bits, words = kTurnTile / each;  // codes of a word, words of a tile's row
   const u32 mask = (1u << a.bits) - 1;
@@ -48,6 +50,7 @@ __device__ __forceinline__ Place place_of_scale(const LayScales& a, i64 i) {
 }  // namespace
 
 extern "C" __global__ void lay_scales(const __grid_constant__ LayScales a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= a.n) return;
   const Place at = place_of_scale(a, i);

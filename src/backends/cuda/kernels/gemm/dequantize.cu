@@ -1,4 +1,5 @@
 // Dequantizes a rectangle of a weight into the dtype that products read.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/gemm/coded_weight.cuh"
 #include "backends/cuda/kernels/gemm/dequantize_args.h"
@@ -6,6 +7,7 @@
 namespace plimsoll::cuda {
 
 extern "C" __global__ void dequantize_scales(const __grid_constant__ DequantizeScales a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= a.n) return;
   a.out[i] = __fadd_rn(__fmul_rn(a.map[a.codes[i]], a.second[i / kScaledScales]), a.offset[0]);
@@ -13,6 +15,7 @@ extern "C" __global__ void dequantize_scales(const __grid_constant__ DequantizeS
 
 // Eight elements a thread, along a row.
 extern "C" __global__ void dequantize(const __grid_constant__ Dequantize a) {
+  begin_grid();
   __shared__ float values[16];
   if (threadIdx.x < 16) values[threadIdx.x] = a.weight.values[threadIdx.x];
   __syncthreads();

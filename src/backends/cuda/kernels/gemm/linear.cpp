@@ -147,33 +147,6 @@ Status linear_add(const KernelCall& call, Stream& stream) {
                         .first = column});
 }
 
-int64_t linear_dw_bytes(const ir::OpTypes& types) {
-  const ir::TensorType &x = types.inputs[0], &dy = types.inputs[1], &out = types.outputs[0];
-  const Precision precision = precision_of(types.attrs, x.dtype, dy.dtype);
-  Scratch scratch;
-  LinearScratch(scratch, x, dy, is_direct(out.dtype, precision) ? 0 : out.num_elements(), precision);
-  return scratch.bytes();
-}
-
-Status linear_dw(const KernelCall& call, Stream& stream) {
-  const TensorRef &x = call.inputs[0], &dy = call.inputs[1], &out = call.outputs[0];
-  const TensorRef acc = input_or_none(call, 2);
-  const Precision precision = precision_of(call.op->attrs, x.type.dtype, dy.type.dtype);
-  const bool direct = is_direct(out.type.dtype, precision), transposed = call.op->attrs.flag("transposed");
-  Scratch memory(call);
-  const LinearScratch scratch(memory, x.type, dy.type, direct ? 0 : out.num_elements(), precision);
-  if (acc && acc.data != out.data) PLIMSOLL_TRY(stream.copy(out.data, acc.data, out.type.bytes().count));
-  PLIMSOLL_ASSIGN(const Matrix a, rounded_for(matrix_of(x), precision, scratch.a, stream));
-  PLIMSOLL_ASSIGN(const Matrix b, rounded_for(matrix_of(dy), precision, scratch.b, stream));
-  Matrix d = matrix_of(out);
-  if (!direct) d = f32_matrix(scratch.sums, d.rows, d.cols);
-  const Matrix &left = transposed ? a : b, &right = transposed ? b : a;
-  PLIMSOLL_TRY(
-      multiply(left, true, right, false, d, static_cast<bool>(acc), precision, scratch.product, stream));
-  if (direct) return Ok{};
-  return cast_elements(operand(d), operand(out), out.num_elements(), stream);
-}
-
 }  // namespace
 
 Result<Matrix> rounded_for(const Matrix& x, Precision precision, std::byte* scratch, Stream& stream) {
@@ -184,25 +157,31 @@ Result<Matrix> rounded_for(const Matrix& x, Precision precision, std::byte* scra
   return to;
 }
 
+Product product_of(const Matrix& a, bool a_transposed, const Matrix& b, bool b_transposed, const Matrix& d,
+                   bool adds, Precision precision, void* workspace) {
+  return {.a = a.data,
+          .b = b.data,
+          .d = d.data,
+          .in = a.dtype,
+          .out = d.dtype,
+          .m = d.rows,
+          .n = d.cols,
+          .k = a_transposed ? a.rows : a.cols,
+          .a_transposed = a_transposed,
+          .b_transposed = b_transposed,
+          .lda = a.stride,
+          .ldb = b.stride,
+          .ldd = d.stride,
+          .adds = adds,
+          .tf32 = precision == Precision::kTf32,
+          .workspace = workspace};
+}
+
 Status multiply(const Matrix& a, bool a_transposed, const Matrix& b, bool b_transposed, const Matrix& d,
                 bool adds, Precision precision, void* workspace, Stream& stream, const void* bias) {
-  return stream.multiply({.a = a.data,
-                          .b = b.data,
-                          .d = d.data,
-                          .in = a.dtype,
-                          .out = d.dtype,
-                          .m = d.rows,
-                          .n = d.cols,
-                          .k = a_transposed ? a.rows : a.cols,
-                          .a_transposed = a_transposed,
-                          .b_transposed = b_transposed,
-                          .lda = a.stride,
-                          .ldb = b.stride,
-                          .ldd = d.stride,
-                          .adds = adds,
-                          .bias = bias,
-                          .tf32 = precision == Precision::kTf32,
-                          .workspace = workspace});
+  Product product = product_of(a, a_transposed, b, b_transposed, d, adds, precision, workspace);
+  product.bias = bias;
+  return stream.multiply(product);
 }
 
 Status accepts_product(const ir::OpTypes& types, int capability) {
@@ -226,11 +205,6 @@ std::span<const Kernel> linear_kernels() {
       {.op = "linear_add",
        .run = linear_add,
        .workspace_bytes = linear_add_bytes,
-       .strided_inputs = 0b11,
-       .accepts = accepts_product},
-      {.op = "linear_dw",
-       .run = linear_dw,
-       .workspace_bytes = linear_dw_bytes,
        .strided_inputs = 0b11,
        .accepts = accepts_product},
       {.op = "linear_few",

@@ -1,4 +1,5 @@
 // Broadcasts the bias before a matrix product that adds to it: the bias in each row.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/gemm/linear_args.h"
@@ -6,6 +7,7 @@
 namespace plimsoll::cuda {
 
 extern "C" __global__ void broadcast_row(BroadcastRow args) {
+  begin_grid();
   const i64 i = 8 * (blockIdx.x * (i64)blockDim.x + threadIdx.x);
   if (i >= args.n) return;
   if (args.cols % 8 == 0) {
@@ -21,6 +23,7 @@ extern "C" __global__ void broadcast_row(BroadcastRow args) {
 
 // What follows a product that is added to columns of a result in another dtype than it is summed in.
 extern "C" __global__ void add_to_columns(AddToColumns args) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= args.n) return;
   const Place place = place_of(i, args.cols);

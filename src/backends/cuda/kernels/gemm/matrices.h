@@ -40,6 +40,9 @@ inline int64_t rounded_bytes(ir::DType dtype, int64_t elements, Precision precis
 /// x as the products take it, in `scratch` where it is to be rounded. Async.
 Result<Matrix> rounded_for(const Matrix& x, Precision precision, std::byte* scratch, Stream& stream);
 
+/// d = op(a) op(b), as `multiply` queues it.
+Product product_of(const Matrix& a, bool a_transposed, const Matrix& b, bool b_transposed, const Matrix& d,
+                   bool adds, Precision precision, void* workspace);
 /// d = op(a) op(b), see Product; a and b are rounded already. `d` is f32 or of their dtype.
 Status multiply(const Matrix& a, bool a_transposed, const Matrix& b, bool b_transposed, const Matrix& d,
                 bool adds, Precision precision, void* workspace, Stream& stream, const void* bias = nullptr);

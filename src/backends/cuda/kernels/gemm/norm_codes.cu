@@ -1,4 +1,5 @@
 // Quantises what a norm computes while its row is in registers.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/kernels/gemm/norm_codes_args.h"
 #include "backends/cuda/kernels/gemm/operand_codes.cuh"
 #include "backends/cuda/kernels/norm/norm.cuh"
@@ -6,6 +7,7 @@
 namespace plimsoll::cuda {
 
 extern "C" __global__ void __launch_bounds__(512) norm_codes(const __grid_constant__ NormCodes a) {
+  begin_grid();
   __shared__ u32 shared[kMostRowThreads / 32];
   const DeviceTensorScale tensor = tensor_of(a.plain);
   u32 most = 0;

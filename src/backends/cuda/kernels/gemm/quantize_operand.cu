@@ -1,10 +1,12 @@
 // Quantises operands of products in FP8 and FP4: the largest magnitudes of blocks, or of the tensor in a pass
 // of its own, their scales, and the codes.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/kernels/gemm/operand_codes.cuh"
 
 namespace plimsoll::cuda {
 
 extern "C" __global__ void __launch_bounds__(256) operand_amax(const __grid_constant__ OperandAmax a) {
+  begin_grid();
   __shared__ u32 shared[kRunWarps];
   u32 most = 0;
   visit_runs(a.source, OfX{a.source}, [&](i64, i64, int, const float(&v)[8]) { most = largest_bits(v); });
@@ -12,6 +14,7 @@ extern "C" __global__ void __launch_bounds__(256) operand_amax(const __grid_cons
   if (threadIdx.x == 0) a.largest[blockIdx.x] = most;
 }
 extern "C" __global__ void __launch_bounds__(256) operand_amax_turned(const __grid_constant__ OperandAmax a) {
+  begin_grid();
   __shared__ u32 shared[kRunWarps];
   u32 most = 0;
   visit_turned(a.source, OfX{a.source}, [&](i64, i64, int, const float(&v)[8]) {
@@ -24,6 +27,7 @@ extern "C" __global__ void __launch_bounds__(256) operand_amax_turned(const __gr
 
 // numerics::tensor_scale and given_scale; one block.
 extern "C" __global__ void __launch_bounds__(256) operand_scale(const __grid_constant__ OperandScale a) {
+  begin_grid();
   __shared__ u32 shared[8];
   u32 most = 0;
   for (i64 i = threadIdx.x; i < a.n; i += blockDim.x)
@@ -43,23 +47,27 @@ extern "C" __global__ void __launch_bounds__(256) operand_scale(const __grid_con
 }
 
 extern "C" __global__ void __launch_bounds__(256) quantize_runs(const __grid_constant__ QuantizeOperand a) {
+  begin_grid();
   const DeviceTensorScale tensor = tensor_of(a);
   visit_runs(a.source, OfX{a.source},
              [&](i64 row, i64 col, int n, const float(&v)[8]) { quantize_run(a, tensor, row, col, n, v); });
 }
 extern "C" __global__ void __launch_bounds__(256) quantize_turned(const __grid_constant__ QuantizeOperand a) {
+  begin_grid();
   const DeviceTensorScale tensor = tensor_of(a);
   visit_turned(a.source, OfX{a.source},
                [&](i64 row, i64 col, int n, const float(&v)[8]) { quantize_run(a, tensor, row, col, n, v); });
 }
 
 extern "C" __global__ void __launch_bounds__(256) quantize_both(const __grid_constant__ QuantizeBoth a) {
+  begin_grid();
   quantize_both_of(a.plain, a.turned, OfX{a.plain.source});
 }
 
 // A tile of 128 x 128 a block: sixteen threads a row, eight steps of sixteen rows, which stay in registers.
 extern "C" __global__ void __launch_bounds__(256)
     quantize_tiles_128(const __grid_constant__ QuantizeOperand a) {
+  begin_grid();
   __shared__ u32 shared[8];
   const Place tile = place_of(blockIdx.x, (a.source.cols + 127) / 128);
   const i64 col = tile.col * 128 + 8 * (threadIdx.x & 15), first = tile.row * 128 + (threadIdx.x >> 4);
@@ -84,6 +92,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // A tile of 16 x 16 a warp, two lanes a row; the block's eight lie side by side.
 extern "C" __global__ void __launch_bounds__(256)
     quantize_tiles_16(const __grid_constant__ QuantizeOperand a) {
+  begin_grid();
   const Place at = place_of(blockIdx.x, (a.source.cols + kTileColumns - 1) / kTileColumns);
   const int lane = threadIdx.x & 31;
   const i64 first = at.col * kTileColumns + 16 * (threadIdx.x >> 5);

@@ -1,4 +1,5 @@
 // Makes bf16 numbers of codes in FP8 and FP4, and the factor of a product from the scales of its tensors.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/minifloat.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/vector.cuh"
@@ -39,6 +40,7 @@ __device__ __forceinline__ float value_of(CodeFormat format, u32 code) {
 
 // Eight elements a thread, along a row: one block's.
 extern "C" __global__ void dequantize_codes(const __grid_constant__ DequantizeCodes a) {
+  begin_grid();
   const i64 parts = (a.cols + 7) / 8;
   const Place at = place_of(blockIdx.x * (i64)blockDim.x + threadIdx.x, parts);
   if (at.row >= a.rows) return;
@@ -57,6 +59,7 @@ extern "C" __global__ void dequantize_codes(const __grid_constant__ DequantizeCo
 }
 
 extern "C" __global__ void product_factor(const __grid_constant__ ProductFactor a) {
+  begin_grid();
   if (threadIdx.x != 0) return;
   a.out[0] = __fmul_rn(__fmul_rn(a.a[0], a.b[0]), a.inverse);
   a.out[1] = a.adds ? 1.0f : 0.0f;

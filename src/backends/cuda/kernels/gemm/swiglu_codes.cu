@@ -1,4 +1,5 @@
 // Quantises what SwiGLU and its gradient compute, eight elements at a time, so that they lie nowhere.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/kernels/elementwise/activation.cuh"
 #include "backends/cuda/kernels/gemm/operand_codes.cuh"
 #include "backends/cuda/kernels/gemm/swiglu_codes_args.h"
@@ -75,23 +76,29 @@ __device__ __forceinline__ void write_turned(const SwigluCodes& a, Load load) {
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(256) swiglu_codes(const __grid_constant__ SwigluCodes a) {
+  begin_grid();
   write_plain(a, OfSwiglu{a, a.plain.source});
 }
 extern "C" __global__ void __launch_bounds__(256) swiglu_codes_turned(const __grid_constant__ SwigluCodes a) {
+  begin_grid();
   write_turned(a, OfSwiglu{a, a.turned.source});
 }
 extern "C" __global__ void __launch_bounds__(256) swiglu_codes_both(const __grid_constant__ SwigluCodes a) {
+  begin_grid();
   quantize_both_of(a.plain, a.turned, OfSwiglu{a, a.plain.source});
 }
 extern "C" __global__ void __launch_bounds__(256) swiglu_grad_codes(const __grid_constant__ SwigluCodes a) {
+  begin_grid();
   write_plain(a, OfSwigluGrad{a, a.plain.source});
 }
 extern "C" __global__ void __launch_bounds__(256)
     swiglu_grad_codes_turned(const __grid_constant__ SwigluCodes a) {
+  begin_grid();
   write_turned(a, OfSwigluGrad{a, a.turned.source});
 }
 extern "C" __global__ void __launch_bounds__(256)
     swiglu_grad_codes_both(const __grid_constant__ SwigluCodes a) {
+  begin_grid();
   quantize_both_of(a.plain, a.turned, OfSwigluGrad{a, a.plain.source});
 }
 

@@ -1,9 +1,11 @@
 // The two ops of delayed scaling: a thread has a slot.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/kernels/loss/fp8_scaling_args.h"
 
 namespace plimsoll::cuda {
 
 extern "C" __global__ void record_amax(const __grid_constant__ RecordAmax a) {
+  begin_grid();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= a.n) return;
   const float amax = a.amax[i][0];
@@ -12,6 +14,7 @@ extern "C" __global__ void record_amax(const __grid_constant__ RecordAmax a) {
 }
 
 extern "C" __global__ void next_fp8_scales(const __grid_constant__ NextScales a) {
+  begin_grid();
   const i64 slot = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (slot >= a.slots) return;
   float* history = a.history + slot;

@@ -1,4 +1,5 @@
 // Losses against float labels: a warp a row.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
@@ -7,6 +8,7 @@
 namespace plimsoll::cuda {
 
 extern "C" __global__ void label_loss_rows(LabelLossRows args) {
+  begin_grid();
   const i64 row = blockIdx.x * 8ll + (threadIdx.x >> 5);
   if (row >= args.rows) return;
   const float first = args.labels[row * args.cols];
@@ -21,6 +23,7 @@ extern "C" __global__ void label_loss_rows(LabelLossRows args) {
   if ((threadIdx.x & 31) == 0) args.losses[row] = sum / (float)args.cols;
 }
 extern "C" __global__ void label_loss_grad(LabelLossGrad args) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= args.n) return;
   const float v = load(args.x, i), y = args.labels[i], first = args.labels[i - place_of(i, args.cols).col],

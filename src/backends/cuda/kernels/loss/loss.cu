@@ -1,4 +1,5 @@
 // Cross-entropy of rows of logits: a block a row; losses are added in granules' order.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/loss/loss_args.h"
@@ -8,6 +9,7 @@ namespace plimsoll::cuda {
 // d may lie where the logits do, its rows beginning where theirs do: what a stretch of a row overwrites has
 // been read.
 extern "C" __global__ void loss_rows(LossRows a) {
+  begin_grid();
   __shared__ float shared[32];
   const i64 row = blockIdx.x, from = row * a.stride;
   const int target = a.targets[row];
@@ -61,6 +63,7 @@ extern "C" __global__ void loss_rows(LossRows a) {
 
 // One block: acc, where given, and the granules' sums in order.
 extern "C" __global__ void sum_losses(SumLosses args) {
+  begin_grid();
   __shared__ float shared[32];
   float sum = 0;
   for (i64 g = 0; g < args.count; ++g) {
@@ -73,6 +76,7 @@ extern "C" __global__ void sum_losses(SumLosses args) {
 
 // ---- loss scaling: a few scalars
 extern "C" __global__ void unscale(Unscale args) {
+  begin_grid();
   const float scaled = args.norm[0], inverse = (float)(1.0 / (double)args.scaler[0]);
   const float unscaled = __fmul_rn(scaled, inverse);
   const float clip = args.max_norm / (unscaled + 1e-6f);
@@ -81,6 +85,7 @@ extern "C" __global__ void unscale(Unscale args) {
   args.factor[0] = finite ? (clip < 1.0f ? clip : 1.0f) * inverse : __int_as_float(0x7fc00000);
 }
 extern "C" __global__ void next_scale(NextScale args) {
+  begin_grid();
   const bool finite = fabsf(args.norm[0]) < __int_as_float(0x7f800000);
   float scale = args.scaler[0], clean = args.scaler[1];
   if (!finite) {

@@ -1,4 +1,5 @@
 // Cross-entropy of rows of logits against smoothed and mixed targets: a block a row.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/loss/soft_loss_args.h"
@@ -16,6 +17,7 @@ __device__ __forceinline__ float hard_share(const SoftLossRows& a, i64 row, i64 
 }
 
 extern "C" __global__ void soft_loss_rows(SoftLossRows a) {
+  begin_grid();
   __shared__ float shared[32];
   const i64 row = blockIdx.x, from = row * a.stride;
   const float lowest = __int_as_float(0xff800000);
@@ -41,6 +43,7 @@ extern "C" __global__ void soft_loss_rows(SoftLossRows a) {
 
 // d may lie where the logits do: a thread writes what it alone has read.
 extern "C" __global__ void soft_loss_grad(SoftLossRows a) {
+  begin_grid();
   const i64 row = blockIdx.x;
   const bool counts = a.targets[row] != -100;
   const float lse = a.given_lse[row], scale = a.scale[0];

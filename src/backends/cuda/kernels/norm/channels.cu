@@ -1,5 +1,6 @@
 // Normalisations whose statistics are of channels. Sums over rows: a block takes 32 channels of a granule,
 // then blocks of 32 channels join the granules. Maps: eight elements a thread.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
@@ -30,6 +31,7 @@ __device__ __forceinline__ Part part_of_block(const DeviceGranules& granules, i6
 }
 
 extern "C" __global__ void channel_moments(ChannelMoments a) {
+  begin_grid();
   __shared__ float shared[kChannelRows][kChannelsOfBlock + 1];
   const Part part = part_of_block(a.granules, a.channels);
   const bool has_channel = part.channel < a.channels;
@@ -53,6 +55,7 @@ extern "C" __global__ void channel_moments(ChannelMoments a) {
 }
 
 extern "C" __global__ void join_moments(JoinMoments a) {
+  begin_grid();
   __shared__ double shared[kJoinRows][kChannelsOfBlock + 1];
   const i64 c = blockIdx.x * (i64)kChannelsOfBlock + threadIdx.x;
   const bool has_channel = c < a.channels;
@@ -76,6 +79,7 @@ extern "C" __global__ void join_moments(JoinMoments a) {
 }
 
 extern "C" __global__ void channel_coefficients(ChannelCoefficients a) {
+  begin_grid();
   const i64 c = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (c >= a.channels) return;
   const float rstd = (float)(1.0 / sqrt((double)a.variance[c] + a.eps));
@@ -103,6 +107,7 @@ __device__ __forceinline__ float mapped(const DeviceChannels& by, const Stretch&
 }
 
 extern "C" __global__ void map_channels(MapChannels a) {
+  begin_grid();
   const i64 first = 8 * (blockIdx.x * (i64)blockDim.x + threadIdx.x);
   const i64 end = first + 8 < a.n ? first + 8 : a.n;
   const bool vec = a.by.channels % 8 == 0 && aligned16(a.x) && aligned16(a.y) && aligned16(a.residual);
@@ -127,6 +132,7 @@ extern "C" __global__ void map_channels(MapChannels a) {
 
 // dz, dx may lie where dy, dy2, x or the mask does: a thread writes what it alone has read.
 extern "C" __global__ void sum_channels(SumChannels a) {
+  begin_grid();
   __shared__ float shared[kChannelRows][kChannelsOfBlock + 1];
   const i64 channels = a.by.channels;
   const Part part = part_of_block(a.granules, channels);
@@ -158,6 +164,7 @@ extern "C" __global__ void sum_channels(SumChannels a) {
 
 // The block's threads bring the shares of kJoinRows granules; one row of threads adds them in order.
 extern "C" __global__ void join_sums(JoinSums a) {
+  begin_grid();
   __shared__ float dw[kJoinRows][kChannelsOfBlock + 1], db[kJoinRows][kChannelsOfBlock + 1];
   const i64 c = blockIdx.x * (i64)kChannelsOfBlock + threadIdx.x;
   const bool adds = threadIdx.y == 0 && c < a.channels;
@@ -190,6 +197,7 @@ extern "C" __global__ void join_sums(JoinSums a) {
 }
 
 extern "C" __global__ void channel_gradient(ChannelGradient a) {
+  begin_grid();
   const i64 first = 8 * (blockIdx.x * (i64)blockDim.x + threadIdx.x);
   const i64 end = first + 8 < a.n ? first + 8 : a.n;
   const bool vec = a.by.channels % 8 == 0 && aligned16(a.x) && aligned16(a.dy) && aligned16(a.dx);

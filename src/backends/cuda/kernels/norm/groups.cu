@@ -1,5 +1,6 @@
 // Numbers of each sample and channel: of group normalisation, of layer scale and of stochastic depth. What
 // they are applied with is in channels.cu.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/philox.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/reduce.cuh"
@@ -23,6 +24,7 @@ __device__ __forceinline__ GroupOfBlock group_of_block(const DeviceGroups& by) {
 }
 
 extern "C" __global__ void join_groups(JoinGroups a) {
+  begin_grid();
   __shared__ double shared[32];
   const GroupOfBlock group = group_of_block(a.by);
   const double count = (double)(a.by.granules.segment * group.of_group);
@@ -46,6 +48,7 @@ extern "C" __global__ void join_groups(JoinGroups a) {
 }
 
 extern "C" __global__ void spread_groups(SpreadGroups a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= a.by.samples * a.by.channels) return;
   const Place at = place_of(i, a.by.channels);
@@ -57,6 +60,7 @@ extern "C" __global__ void spread_groups(SpreadGroups a) {
 }
 
 extern "C" __global__ void group_slopes(GroupSlopes a) {
+  begin_grid();
   __shared__ double shared[32];
   const GroupOfBlock group = group_of_block(a.by);
   const double count = (double)(a.by.granules.segment * group.of_group);
@@ -78,6 +82,7 @@ extern "C" __global__ void group_slopes(GroupSlopes a) {
 }
 
 extern "C" __global__ void scale_factors(ScaleFactors a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= a.samples * a.channels) return;
   const Place at = place_of(i, a.channels);
@@ -88,6 +93,7 @@ extern "C" __global__ void scale_factors(ScaleFactors a) {
 }
 
 extern "C" __global__ void kept_samples(KeptSamples a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= a.count) return;
   const uint4 words = philox4(0, a.random[3] + (u32)i, a.random[2], a.key, a.random[0], a.random[1]);

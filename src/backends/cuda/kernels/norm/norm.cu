@@ -1,4 +1,5 @@
 // RMS and layer normalisation: a block a row. The gradients of weight and bias are sums of columns (sums.cu).
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/norm/norm.cuh"
@@ -6,6 +7,7 @@
 namespace plimsoll::cuda {
 
 extern "C" __global__ void norm_rows(NormRows a) {
+  begin_grid();
   const bool vec = are_eights(a) && aligned16(a.y);
   normalise_row(a, vec, [&](i64 row, i64 c, int n, const float(&v)[8]) {
     if (n > 0) store_part(a.y, row * a.cols + c, n, v, vec);
@@ -14,6 +16,7 @@ extern "C" __global__ void norm_rows(NormRows a) {
 
 // dx may lie where dy, x or d_residual does: each thread writes what it alone has read.
 extern "C" __global__ void norm_grad_rows(NormGrad a) {
+  begin_grid();
   __shared__ float shared[32];
   const i64 row = blockIdx.x, dy = row_begin(a.dy_rows, row), x = row_begin(a.x_rows, row),
             residual = row_begin(a.residual_rows, row);

@@ -1,5 +1,6 @@
 // Gradients of normalisations in one pass over dy and x: a block takes some rows of a granule one after the
 // other and sums what they give the weight and the bias in registers, eight columns a thread.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/norm/norm_parts_args.h"
@@ -10,6 +11,7 @@ namespace plimsoll::cuda {
 
 // dx may lie where dy, x or d_residual does: each thread writes what it alone has read.
 extern "C" __global__ void __launch_bounds__(kMostRowThreads) norm_grad_parts(NormGradParts args) {
+  begin_grid();
   __shared__ float shared[32];
   const NormGrad& a = args.rows;
   const i64 granule = blockIdx.x / kPartsOfGranule;
@@ -57,6 +59,7 @@ extern "C" __global__ void __launch_bounds__(kMostRowThreads) norm_grad_parts(No
 
 // Block (columns, 0: weight or 1: bias): eight granules at once, a row of threads each.
 extern "C" __global__ void add_parts(AddParts a) {
+  begin_grid();
   __shared__ float sums[kRowsOfBlock][kColumnsOfBlock];
   const i64 c = blockIdx.x * (i64)kColumnsOfBlock + threadIdx.x;
   const float* partial = blockIdx.y == 0 ? a.weight_sums : a.bias_sums;

@@ -1,4 +1,5 @@
 // Sums over the rows of an operand: by granules, then the granules in order.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/norm/row_strides.cuh"
@@ -9,6 +10,7 @@ namespace plimsoll::cuda {
 // Sums over a granule's rows of dy, or, with `rstd`, of dy * (x - mean) * rstd, into partial [granules,
 // cols]. A block takes kColumnsOfBlock columns of one granule.
 extern "C" __global__ void sum_columns(ColumnSums a) {
+  begin_grid();
   __shared__ float sums[kRowsOfBlock][kColumnsOfBlock + 1];
   const i64 c = blockIdx.x * (i64)kColumnsOfBlock + threadIdx.x, granule = blockIdx.y;
   const i64 begin = granule_begin(a.granules, granule), end = granule_end(a.granules, granule);
@@ -29,6 +31,7 @@ extern "C" __global__ void sum_columns(ColumnSums a) {
 }
 // acc, where given, then the granules in order.
 extern "C" __global__ void add_partials(AddPartials args) {
+  begin_grid();
   const i64 c = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (c >= args.cols) return;
   float sum = args.partial[c];

@@ -9,6 +9,7 @@
 //
 // A vector goes vector ─► settle ─► vector_step, filters filters ─► settle ─► filters_step. Sums have an
 // order of their own that shapes alone decide: threads of a block, warps in order, rows or tiles in order.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/kernels/optimizer/adafactor_args.h"
 #include "backends/cuda/kernels/optimizer/tensor_update.cuh"
@@ -101,6 +102,7 @@ __device__ __forceinline__ void finish(const Adafactor& a, i64 i, int n, float* 
 
 // A block a row.
 extern "C" __global__ void adafactor_rows(const __grid_constant__ Adafactor a) {
+  begin_grid();
   __shared__ double shared[32];
   if (is_skipped(a.t)) return;
   const i64 row = blockIdx.x, first = row * a.cols;
@@ -122,6 +124,7 @@ extern "C" __global__ void adafactor_rows(const __grid_constant__ Adafactor a) {
 
 // Block (columns, tile): a thread a column.
 extern "C" __global__ void adafactor_columns(const __grid_constant__ Adafactor a) {
+  begin_grid();
   const i64 c = blockIdx.x * (i64)blockDim.x + threadIdx.x, tile = blockIdx.y;
   if (is_skipped(a.t) || c >= a.cols) return;
   const i64 begin = tile * a.tile_rows, end = begin + a.tile_rows < a.rows ? begin + a.tile_rows : a.rows;
@@ -138,6 +141,7 @@ extern "C" __global__ void adafactor_columns(const __grid_constant__ Adafactor a
   a.col_sums[tile * a.cols + c] = total;
 }
 extern "C" __global__ void adafactor_column_moments(const __grid_constant__ Adafactor a) {
+  begin_grid();
   const i64 c = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (is_skipped(a.t) || c >= a.cols) return;
   float sum = 0;
@@ -149,6 +153,7 @@ extern "C" __global__ void adafactor_column_moments(const __grid_constant__ Adaf
 
 // One block.
 extern "C" __global__ void adafactor_row_mean(const __grid_constant__ Adafactor a) {
+  begin_grid();
   __shared__ double shared[32];
   if (is_skipped(a.t)) return;
   double sum = 0;
@@ -159,6 +164,7 @@ extern "C" __global__ void adafactor_row_mean(const __grid_constant__ Adafactor 
 
 // A block a row.
 extern "C" __global__ void adafactor_updates(const __grid_constant__ Adafactor a) {
+  begin_grid();
   __shared__ double shared[32];
   if (is_skipped(a.t)) return;
   const i64 row = blockIdx.x, first = row * a.cols;
@@ -181,6 +187,7 @@ extern "C" __global__ void adafactor_updates(const __grid_constant__ Adafactor a
 
 // Blocks of kAdafactorBlock elements: the moment, squares of the parameter and of the update.
 extern "C" __global__ void adafactor_vector(const __grid_constant__ Adafactor a) {
+  begin_grid();
   __shared__ double shared[32];
   if (is_skipped(a.t)) return;
   const i64 i = blockIdx.x * (i64)kAdafactorBlock + 8 * (i64)threadIdx.x;
@@ -209,6 +216,7 @@ extern "C" __global__ void adafactor_vector(const __grid_constant__ Adafactor a)
 
 // A thread an output and an input: the moments of their matrix [height, width], its squares and the update's.
 extern "C" __global__ void adafactor_filters(const __grid_constant__ Adafactor a) {
+  begin_grid();
   __shared__ double shared[32];
   if (is_skipped(a.t)) return;
   const i64 pair = blockIdx.x * (i64)blockDim.x + threadIdx.x, filter = pair / a.in, c = pair % a.in;
@@ -242,6 +250,7 @@ extern "C" __global__ void adafactor_filters(const __grid_constant__ Adafactor a
 
 // One block.
 extern "C" __global__ void adafactor_settle(const __grid_constant__ Adafactor a) {
+  begin_grid();
   __shared__ double shared[32];
   if (is_skipped(a.t)) return;
   const double elements = (double)a.t.n;
@@ -256,6 +265,7 @@ extern "C" __global__ void adafactor_settle(const __grid_constant__ Adafactor a)
 
 // Blocks of a row's columns, 8 a thread: gridDim.x is rows times blocks of a row.
 extern "C" __global__ void adafactor_step(const __grid_constant__ Adafactor a) {
+  begin_grid();
   const i64 blocks = gridDim.x / a.rows, row = blockIdx.x / blocks;
   const i64 c = 8 * (blockIdx.x % blocks * (i64)blockDim.x + threadIdx.x), i = row * a.cols + c;
   const int n = some_of(c, a.cols);
@@ -272,6 +282,7 @@ extern "C" __global__ void adafactor_step(const __grid_constant__ Adafactor a) {
   finish(a, i, n, step, vec);
 }
 extern "C" __global__ void adafactor_vector_step(const __grid_constant__ Adafactor a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)kAdafactorBlock + 8 * (i64)threadIdx.x;
   const int n = some_of(i, a.t.n);
   if (n == 0) return;
@@ -287,6 +298,7 @@ extern "C" __global__ void adafactor_vector_step(const __grid_constant__ Adafact
   finish(a, i, n, step, true);
 }
 extern "C" __global__ void adafactor_filters_step(const __grid_constant__ Adafactor a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)kAdafactorBlock + 8 * (i64)threadIdx.x;
   const int n = some_of(i, a.t.n);
   if (n == 0) return;

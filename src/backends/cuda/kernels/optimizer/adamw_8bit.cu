@@ -1,6 +1,7 @@
 // AdamW with moments of 8 bits: a warp takes the elements that share a scale. Its arithmetic is the
 // definition's (ops/rule_adamw_8bit.cpp), rounding by rounding: what lies between two codes must lie on the
 // same side here and there.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/kernels/optimizer/adamw_8bit_args.h"
 #include "backends/cuda/kernels/optimizer/coded_moments.cuh"
@@ -44,6 +45,7 @@ __device__ __forceinline__ float code_scale(float absmax) {
 }  // namespace
 
 extern "C" __global__ void adamw_8bit(const __grid_constant__ Adamw8bit a) {
+  begin_grid();
   __shared__ Magnitudes signed_map, unsigned_map;
   fill_magnitudes(signed_map, a.signed_values, 129);
   fill_magnitudes(unsigned_map, a.unsigned_values, 256);

@@ -1,6 +1,7 @@
 // AdamW with moments in FP8: the lanes that share a scale hold its block in registers. The arithmetic is the
 // definition's (ops/moment_codes.h), rounding by rounding, but for the powers and logarithms of coat, which
 // are the card's own.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/minifloat.cuh"
 #include "backends/cuda/kernels/optimizer/adamw_fp8_args.h"
 #include "backends/cuda/kernels/optimizer/coded_moments.cuh"
@@ -94,6 +95,7 @@ __device__ __forceinline__ i64 first_of_warp() {
 }  // namespace
 
 extern "C" __global__ void adamw_fp8_lm(const __grid_constant__ AdamwFp8 a) {
+  begin_grid();
   const int lane = threadIdx.x & 31;
   const i64 first = first_of_warp(), i = first + 8 * lane, block = first / (8 * kFp8LmLanes);
   if (first >= a.t.n) return;
@@ -115,6 +117,7 @@ extern "C" __global__ void adamw_fp8_lm(const __grid_constant__ AdamwFp8 a) {
 }
 
 extern "C" __global__ void adamw_coat(const __grid_constant__ AdamwFp8 a) {
+  begin_grid();
   const int lane = threadIdx.x & 31;
   const i64 first = first_of_warp(), i = first + 8 * lane, block = i / (8 * kCoatLanes);
   if (first >= a.t.n) return;

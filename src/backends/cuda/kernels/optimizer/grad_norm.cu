@@ -1,4 +1,5 @@
 // Squares of gradients, their norm, clipping. Tensors lie side by side in a launch.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/optimizer/grad_norm_args.h"
@@ -6,6 +7,7 @@
 namespace plimsoll::cuda {
 
 extern "C" __global__ void sum_squares_chunks(const __grid_constant__ SquaresBatch b) {
+  begin_grid();
   __shared__ double shared[8];
   const i64 chunk = blockIdx.x;
   int t = 0;
@@ -29,6 +31,7 @@ extern "C" __global__ void sum_squares_chunks(const __grid_constant__ SquaresBat
 }
 // A block a tensor: its chunks, thread by thread and then the threads in order.
 extern "C" __global__ void sum_squares_tensors(const __grid_constant__ SquaresBatch b) {
+  begin_grid();
   __shared__ double shared[256];
   const int t = blockIdx.x;
   const i64 first = b.tensors[t].first_chunk, end = t + 1 < b.count ? b.tensors[t + 1].first_chunk : b.chunks;
@@ -44,6 +47,7 @@ extern "C" __global__ void sum_squares_tensors(const __grid_constant__ SquaresBa
 
 // One block; `total` goes on from batch to batch where `begins` is not set. The last batch gives the norm.
 extern "C" __global__ void global_norm(const __grid_constant__ NormBatch b) {
+  begin_grid();
   __shared__ float part[256];
   double sum = b.begins ? 0.0 : b.total[0];
   for (int t = 0; t < b.count; ++t)
@@ -61,6 +65,7 @@ extern "C" __global__ void global_norm(const __grid_constant__ NormBatch b) {
 }
 // A norm that is not a number gives a factor that is none.
 extern "C" __global__ void clip_scale(ClipScale args) {
+  begin_grid();
   const float scale = args.max_norm / (args.norm[0] + 1e-6f);
   args.out[0] = scale > 1.0f ? 1.0f : scale;
 }

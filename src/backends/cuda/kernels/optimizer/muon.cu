@@ -1,5 +1,6 @@
 // The elementwise part of Muon: momentum, norm, the polynomial's sums, the step. Blocks of kMuonBlock
 // elements.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/kernels/optimizer/muon_args.h"
 #include "backends/cuda/kernels/optimizer/tensor_update.cuh"
@@ -16,6 +17,7 @@ __device__ __forceinline__ i64 first_of_8() { return blockIdx.x * (i64)kMuonBloc
 
 // The momentum takes the gradient in; x is the update.
 extern "C" __global__ void muon_gradient(const __grid_constant__ Muon a) {
+  begin_grid();
   __shared__ double shared[kMuonThreads / 32];
   if (is_skipped(a.t)) return;
   const i64 i = first_of_8();
@@ -44,6 +46,7 @@ extern "C" __global__ void muon_gradient(const __grid_constant__ Muon a) {
 
 // One block.
 extern "C" __global__ void muon_norm(const __grid_constant__ Muon a) {
+  begin_grid();
   __shared__ double shared[kMuonThreads / 32];
   if (is_skipped(a.t)) return;
   double sum = 0;
@@ -53,6 +56,7 @@ extern "C" __global__ void muon_norm(const __grid_constant__ Muon a) {
 }
 
 extern "C" __global__ void muon_scale(const __grid_constant__ Muon a) {
+  begin_grid();
   const i64 i = first_of_8();
   const int n = some_of(i, a.t.n);
   if (n == 0 || is_skipped(a.t)) return;
@@ -66,6 +70,7 @@ extern "C" __global__ void muon_scale(const __grid_constant__ Muon a) {
 }
 
 extern "C" __global__ void muon_combine(const __grid_constant__ Combination c) {
+  begin_grid();
   const i64 i = first_of_8();
   const int n = some_of(i, c.n);
   if (n == 0) return;
@@ -79,6 +84,7 @@ extern "C" __global__ void muon_combine(const __grid_constant__ Combination c) {
 }
 
 extern "C" __global__ void muon_step(const __grid_constant__ Muon a) {
+  begin_grid();
   const i64 i = first_of_8();
   const int n = some_of(i, a.t.n);
   if (n == 0) return;

@@ -1,6 +1,7 @@
 // The update rules (ops/update_rules.h), element by element, in their order of operations: where the
 // definition rounds between a multiplication and an addition, nothing is contracted. Tensors lie side by side
 // in a launch.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/optimizer/draws.cuh"
 #include "backends/cuda/kernels/optimizer/optimizer_args.h"
@@ -31,6 +32,7 @@ __device__ __forceinline__ void update_element(Rule rule, const float* f, float 
 
 // Blocks of 256 threads of eight elements.
 extern "C" __global__ void update_tensors(const __grid_constant__ UpdateBatch b) {
+  begin_grid();
   const i64 block = blockIdx.x;
   int at = 0;
   while (at + 1 < b.count && b.tensors[at + 1].first_block <= block) ++at;

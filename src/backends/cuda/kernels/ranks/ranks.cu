@@ -1,10 +1,12 @@
 // The sum over ranks, an element a thread. Ranks of a group of eight are added in their order, then groups in
 // theirs, and so on: the additions of the CPU's kernel, so the bits are the same.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/kernels/ranks/ranks_args.h"
 
 namespace plimsoll::cuda {
 
 extern "C" __global__ void sum_ranks(const __grid_constant__ SumRanks a) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= a.n) return;
   float sums[kSumLevels];

@@ -1,4 +1,5 @@
 // Rows of sequences by index, and positions.
+#include "backends/cuda/device/grid.cuh"
 #include "backends/cuda/device/place.cuh"
 #include "backends/cuda/device/vector.cuh"
 #include "backends/cuda/kernels/sequence/rows_args.h"
@@ -6,6 +7,7 @@
 namespace plimsoll::cuda {
 
 extern "C" __global__ void positions(Positions args) {
+  begin_grid();
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= args.n) return;
   const Place at = place_of(i, args.tokens);
@@ -17,6 +19,7 @@ extern "C" __global__ void positions(Positions args) {
 
 // A block a row of out.
 extern "C" __global__ void gather_rows(GatherRows args) {
+  begin_grid();
   const i64 at = blockIdx.x;
   for (i64 c = threadIdx.x; c < args.cols; c += blockDim.x) {
     if (args.back) {

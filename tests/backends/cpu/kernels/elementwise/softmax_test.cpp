@@ -1,4 +1,8 @@
 // Softmax and its slope against the reference.
+#include <dlfcn.h>
+
+#include <string>
+
 #include "backends/cpu/kernel_harness.h"
 
 namespace plimsoll::cpu::fixtures {
@@ -31,6 +35,25 @@ TEST(Softmax, StoredDtypes) {
 TEST(Softmax, LargeAndMaskedLogits) {
   const Tensor x = floats({2, 4}, {1000, 999, -1000, -INFINITY, -INFINITY, 3, 3, -INFINITY});
   expect_op({"softmax", {x}}, 1e-6);
+}
+
+// The fake card counts launches that may begin before the work before them has ended.
+
+/// -1 where the driver is another.
+int64_t early_launches() {
+  void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+  if (library == nullptr) return -1;
+  const auto count = reinterpret_cast<int64_t (*)()>(dlsym(library, "plimsollFakeEarlyLaunches"));
+  return count == nullptr ? -1 : count();
+}
+
+TEST(CardLaunches, BeginEarlyWhereTheCardLetsThem) {
+  cuda::CudaDevice* card = cuda::fixtures::card();
+  if (card == nullptr || early_launches() < 0) GTEST_SKIP() << "no fake card";
+  const int capability = std::stoi(std::string(card->target().instruction_set()).substr(3));
+  const int64_t before = early_launches();
+  run_on_card(*card, {"softmax", {normal(Shape{3, 5}, 1)}, {{"log", false}}});
+  EXPECT_EQ(early_launches() > before, capability >= 90);
 }
 
 }  // namespace

@@ -48,6 +48,41 @@ TEST(Precision, WeightGradients) {
   expect_op({"linear_dw", {x, bf16(dy)}, precision("bf16", "bf16")}, kBf16Sum);
 }
 
+Attrs stored_as(Attrs attrs, const char* weight, const char* bias) {
+  if (weight != nullptr) attrs.set("out", std::string(weight));
+  if (bias != nullptr) attrs.set("bias_out", std::string(bias));
+  return attrs;
+}
+
+TEST(Linear, GradientsOfWeightAndBias) {
+  for (const Shape& x : {Shape{1, 5}, Shape{2, 9, 33}, Shape{2, 300, 24}}) {
+    Shape y = x;
+    y.set_dim(-1, 40);
+    const int64_t in = x.dim(-1);
+    for (const bool transposed : {false, true}) {
+      const Attrs attrs{{"transposed", transposed}};
+      const Tensor acc = normal(transposed ? Shape{in, 40} : Shape{40, in}, 3);
+      expect_op({"linear_dw_db", {normal(x, 1), normal(y, 2)}, attrs}, kSum);
+      expect_op({"linear_dw_db", {normal(x, 1), normal(y, 2), acc, normal(Shape{40}, 4)}, attrs}, kSum);
+      expect_op({"linear_dw_db", {normal(x, 1), normal(y, 2), absent(), normal(Shape{40}, 4)}, attrs}, kSum);
+    }
+  }
+}
+
+// The bias's gradient is that of dy as it is stored, whatever the products round.
+TEST(Precision, GradientsOfWeightAndBias) {
+  const Tensor x = bf16(normal(Shape{2, 300, 24}, 1)), dy = normal(Shape{2, 300, 40}, 2);
+  const Tensor acc = normal(Shape{40, 24}, 3), row = normal(Shape{40}, 4);
+  for (const char* out : {"f32", "bf16"})
+    for (const char* bias_out : {"f32", "bf16"}) {
+      const Attrs attrs = stored_as({{"precision", std::string("bf16")}}, out, bias_out);
+      expect_op({"linear_dw_db", {x, bf16(dy)}, attrs}, kBf16Sum);
+      expect_op({"linear_dw_db", {x, dy}, attrs}, kBf16Sum);
+    }
+  expect_op({"linear_dw_db", {x, bf16(dy), acc, row}, {{"precision", std::string("bf16")}}}, kSum);
+  expect_op({"linear_dw_db", {x, dy, acc, row}, {{"precision", std::string("tf32")}}}, kSum);
+}
+
 Attrs onto(int64_t column, bool transposed, const char* name = nullptr) {
   Attrs attrs{{"column", column}, {"transposed", transposed}};
   if (name != nullptr) attrs.set("precision", std::string(name));

@@ -273,6 +273,7 @@ const std::vector<Case> kCases = {
     {"Gpt2", gpt2("0")},
     {"Dropout", gpt2("0.1")},
     {"MicroBatches", model("llama"), "training.micro_batch_size=1 memory.recompute=full"},
+    {"BiasesInMicroBatches", gpt2("0"), "training.micro_batch_size=1"},
     {"Tf32", model("llama"), "training.precision=tf32", 3e-3, 3e-3},
     {"Bf16", model("llama"), "training.precision=bf16", 2e-2, 2e-2},
     {"Bf16States", model("llama"),

@@ -1,8 +1,11 @@
-// The sum rises to the product.
+// The sum rises to the product, and in front of both the read of its accumulator.
 #include "passes/fusion/fuse_bias_grads.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
+#include "base/at.h"
 #include "ir/op_def.h"
 #include "ops/linear.h"
 
@@ -12,32 +15,54 @@ namespace {
 using ir::OpId;
 using ir::ValueId;
 
+bool is_assign_of(const ir::Op& op, std::string_view state) {
+  return op.def->state == ir::StateAccess::kAssign && op.attrs.str("name") == state;
+}
+
+/// Puts reads of accumulators that sums behind a product go on from in front of the product, where nothing
+/// else asks for them and nothing between assigns to their state.
+void raise_reads(ir::Graph& graph) {
+  const std::vector<OpId> order = graph.order();
+  const Lists<OpId> uses = graph.uses();
+  std::vector<size_t> place(graph.num_ops());
+  for (size_t i = 0; i < order.size(); ++i) place[at(order[i])] = i;
+  std::map<OpId, std::vector<OpId>> in_front;
+  std::set<OpId> moved;
+  for (const OpId id : order) {
+    const ir::Op& product = graph.op(id);
+    if (product.def->name != "linear_dw") continue;
+    for (const OpId user : uses[at(product.inputs[1])]) {
+      const ir::Op& sum = graph.op(user);
+      if (sum.def->name != "sum_rows" || sum.inputs.size() < 2 || !sum.inputs[1].valid()) continue;
+      const OpId reader = graph.value(sum.inputs[1]).producer;
+      const ir::Op& read = graph.op(reader);
+      if (read.def->state != ir::StateAccess::kRead || uses[at(sum.inputs[1])].size() != 1) continue;
+      if (place[at(reader)] < place[at(id)] || moved.contains(reader)) continue;
+      const std::string& state = read.attrs.str("name");
+      if (std::any_of(order.begin() + static_cast<std::ptrdiff_t>(place[at(id)]),
+                      order.begin() + static_cast<std::ptrdiff_t>(place[at(reader)]),
+                      [&](OpId between) { return is_assign_of(graph.op(between), state); }))
+        continue;
+      in_front[id].push_back(reader);
+      moved.insert(reader);
+    }
+  }
+  if (moved.empty()) return;
+  std::vector<OpId> changed;
+  changed.reserve(order.size());
+  for (const OpId id : order) {
+    if (const auto reads = in_front.find(id); reads != in_front.end())
+      changed.insert(changed.end(), reads->second.begin(), reads->second.end());
+    if (!moved.contains(id)) changed.push_back(id);
+  }
+  graph.set_order(std::move(changed));
+}
+
 /// The first sum of the rows of dy behind its product; invalid: there is none.
 OpId sum_behind(const Rewriter& rw, OpId product, ValueId dy) {
   for (const OpId user : rw.uses(dy))
     if (rw.op(user).def->name == "sum_rows" && rw.position(user) > rw.position(product)) return user;
   return {};
-}
-
-bool is_assigned_between(const Rewriter& rw, std::string_view state, size_t from, size_t to) {
-  return std::any_of(rw.order().begin() + static_cast<std::ptrdiff_t>(from),
-                     rw.order().begin() + static_cast<std::ptrdiff_t>(to), [&](OpId id) {
-                       const ir::Op& op = rw.op(id);
-                       return op.def->state == ir::StateAccess::kAssign && op.attrs.str("name") == state;
-                     });
-}
-
-/// The accumulator as it can be read in front of the product: as it is, or by a read of its own. Invalid
-/// where neither can be.
-ValueId accumulator_at(Rewriter& rw, OpId product, OpId sum, ValueId acc) {
-  const OpId reader = rw.producer_id(acc);
-  if (rw.position(reader) < rw.position(product)) return acc;
-  const ir::Op read = rw.op(reader);
-  if (read.def->state != ir::StateAccess::kRead || !rw.only_use(acc, sum)) return {};
-  if (is_assigned_between(rw, read.attrs.str("name"), rw.position(product), rw.position(sum))) return {};
-  const ValueId early = rw.before(product, read.def->name, {}, read.attrs)[0];
-  rw.remove(reader);
-  return early;
 }
 
 bool fuse_bias_grad(Rewriter& rw, OpId id) {
@@ -49,8 +74,8 @@ bool fuse_bias_grad(Rewriter& rw, OpId id) {
   const ir::Op sum = rw.op(sum_id);
   std::vector<ValueId> operands = product.inputs;
   if (sum.inputs.size() > 1 && sum.inputs[1].valid()) {
-    const ValueId acc = accumulator_at(rw, id, sum_id, sum.inputs[1]);
-    if (!acc.valid()) return false;
+    const ValueId acc = sum.inputs[1];
+    if (rw.position(rw.producer_id(acc)) > rw.position(id)) return false;
     operands.resize(4);
     operands[3] = acc;
   }
@@ -67,6 +92,7 @@ bool fuse_bias_grad(Rewriter& rw, OpId id) {
 }  // namespace
 
 Result<FuseBiasGradsReport> fuse_bias_grads(ir::Graph& graph, const FuseBiasGradsOptions& options) {
+  raise_reads(graph);
   Rewriter rw(graph, options.keep);
   FuseBiasGradsReport report;
   for (const OpId id : rw.order()) report.fused += fuse_bias_grad(rw, id) ? 1 : 0;

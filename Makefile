@@ -90,7 +90,7 @@ bench: build ## PyTorch and Plimsoll in turn, fp32 and bf16, written to bench/re
 INTEROP_ARGS ?= --all
 interop: build ## training, evaluation, generation and tokenizers against transformers (makes .venv-bench)
 	@PLIMSOLL_UNPINNED=1 PLIMSOLL_PACKAGES=tools/interop-packages.txt tools/install-deps || echo "interop: without a browser"
-	PLIMSOLL_NVDISASM="$$(tools/sass-env || true)" "$$(tools/python-env)" tests/interop/run_all.py --build build $(INTEROP_ARGS)
+	"$$(tools/python-env)" tests/interop/run_all.py --build build $(INTEROP_ARGS)
 
 FUZZ_SECONDS ?= 30
 # One part of the tests in this many for each instruction set; the commit's name chooses which (tests/each_isa.py).

@@ -6,7 +6,7 @@ runtime compiler needs no card, and comes with torch's wheels.
 Each .cu file of src/backends/cuda/kernels is compiled by itself, with the files that it includes put in their places, and where it
 is specialised by macros in the forms of FORMS. No kernel spills registers or keeps arrays in local memory (as ptxas tells), those of
 WIDE move 16 bytes at once, and those of MATRIX use matrix units (as the PTX has it, and the machine code, where tools/sass-env has
-brought its disassembler: PLIMSOLL_NVDISASM). --table prints registers and shared memory.
+brought its disassembler: PLIMSOLL_NVDISASM="$(tools/sass-env)"). --table prints registers and shared memory.
 """
 import argparse
 import concurrent.futures
@@ -35,6 +35,8 @@ WIDE = {"norm_rows", "norm_grad_rows", "rope_rows", "swiglu", "swiglu_grad", "ac
         "muon_combine", "muon_step", "dora_scale", "dora_scale_grad"}
 WIDE_LOAD, WIDE_STORE = re.compile(r"ld\.[\w.]*v4"), re.compile(r"st\.[\w.]*v4")
 MATRIX = re.compile(r"^attention_mma_")
+# Sines and cosines of large numbers are reduced in local memory, by the compiler's own code.
+WITH_SINES = {"rope_table", "random_normal"}
 ENTRY = re.compile(r"\.entry (\w+)\(")
 # "ptxas info : Compiling entry function 'norm_rows' for 'sm_90a'" and what follows it.
 COMPILED = re.compile(r"Compiling entry function '(\w+)'")
@@ -132,7 +134,7 @@ def faults(log, ptx):
 def code_faults(disassembler, image, capability):
     """The same of the machine code."""
     for name, code in sass.functions(disassembler, image).items():
-        yield from sass.faults(name, code, wide=name in WIDE, matrix=bool(MATRIX.match(name)), may_spill=bool(MAY_SPILL[0].match(name)),
+        yield from sass.faults(name, code, wide=name in WIDE, matrix=bool(MATRIX.match(name)), may_spill=bool(MAY_SPILL[0].match(name)) or name in WITH_SINES,
                                waits=int(capability.rstrip("a")) >= 90)
 
 

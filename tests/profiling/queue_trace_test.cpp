@@ -26,7 +26,7 @@ QueueLog one_step() {
 
 TEST(QueueTrace, CopiesBesideKernelsAndWaits) {
   const QueueShares shares = queue_shares(one_step());
-  const auto& [compute, in, out, host] = shares.queues;
+  const auto& [compute, in, out, host, network] = shares.queues;
   EXPECT_EQ(shares.step_seconds, 8);
   EXPECT_EQ(compute.busy_seconds, 4);
   EXPECT_EQ(compute.bytes, 0);
@@ -35,6 +35,7 @@ TEST(QueueTrace, CopiesBesideKernelsAndWaits) {
   EXPECT_EQ(in.bytes, 30);
   EXPECT_EQ(out.beside_kernels_seconds, 0.5);
   EXPECT_EQ(host.busy_seconds, 0);
+  EXPECT_EQ(network.busy_seconds, 0);
   EXPECT_EQ(shares.waiting_seconds, 2);  // both at once count once
 }
 

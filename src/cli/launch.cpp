@@ -100,8 +100,8 @@ void tell(const std::vector<Rank>& ranks, int signal) {
     if (rank.runs) ::kill(rank.pid, signal);
 }
 
-/// Until all have ended. Once one has failed the others get a while, but for those that are stopped, then none
-/// is left.
+/// Until all have ended. Once one has failed the others get a while, but for those that are stopped, then
+/// none is left.
 void watch(std::vector<Rank>& ranks, const BlockedSignals& signals) {
   double failed_at = 0;
   for (reap(ranks); runs(ranks); reap(ranks)) {

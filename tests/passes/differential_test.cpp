@@ -43,7 +43,8 @@ void expect_close(const std::map<std::string, ir::RefTensor>& expected,
 passes::PipelineOptions structural(uint64_t mask) {
   passes::PipelineOptions o = fixtures::some_passes(mask);
   o.fuse_norms = o.fuse_activations = o.fuse_attention = o.fuse_head_loss = false;
-  o.fuse_bias_grads = o.fuse_linear_adds = o.fuse_norm_grads = o.fuse_embedding_grads = o.fuse_pointwise = false;
+  o.fuse_bias_grads = o.fuse_linear_adds = o.fuse_norm_grads = o.fuse_embedding_grads = o.fuse_pointwise =
+      false;
   return o;
 }
 

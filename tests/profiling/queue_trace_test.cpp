@@ -63,7 +63,7 @@ TEST(QueueTrace, ALaneAQueue) {
     if (e.find("ph")->text == "X")
       works += e.find("tid")->text + "@" + e.find("ts")->text + "+" + e.find("dur")->text + " ";
   }
-  EXPECT_EQ(lanes, "1:compute 2:copy_in 3:copy_out 4:host ");
+  EXPECT_EQ(lanes, "1:compute 2:copy_in 3:copy_out 4:host 5:network ");
   EXPECT_EQ(works,
             "1@0.000+2000000.000 1@4000000.000+2000000.000 2@1000000.000+2000000.000 "
             "3@2500000.000+2000000.000 ");

@@ -87,7 +87,7 @@ TEST(Prepare, ARecordedRunHasTheSamePlan) {
   const char* first = std::getenv("PLIMSOLL_FUZZ_SEED");
   uint64_t seed = first != nullptr ? std::strtoull(first, nullptr, 10) : 1;
   const bool whole = std::getenv("PLIMSOLL_WHOLE_CAMPAIGN") != nullptr;  // make campaign
-  const uint64_t last = seed + (whole ? 2000 : 12);
+  const uint64_t last = seed + (whole ? 2000 : 20);
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 0);
   int plans = 0;

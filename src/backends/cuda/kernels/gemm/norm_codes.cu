@@ -6,7 +6,7 @@
 
 namespace plimsoll::cuda {
 
-extern "C" __global__ void __launch_bounds__(512) norm_codes(const __grid_constant__ NormCodes a) {
+extern "C" __global__ void __launch_bounds__(512, 1) norm_codes(const __grid_constant__ NormCodes a) {
   begin_grid();
   __shared__ u32 shared[kMostRowThreads / 32];
   const DeviceTensorScale tensor = tensor_of(a.plain);

@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(256) quantize_turned(const __grid_c
                [&](i64 row, i64 col, int n, const float(&v)[8]) { quantize_run(a, tensor, row, col, n, v); });
 }
 
-extern "C" __global__ void __launch_bounds__(256) quantize_both(const __grid_constant__ QuantizeBoth a) {
+extern "C" __global__ void __launch_bounds__(256, 1) quantize_both(const __grid_constant__ QuantizeBoth a) {
   begin_grid();
   quantize_both_of(a.plain, a.turned, OfX{a.plain.source});
 }

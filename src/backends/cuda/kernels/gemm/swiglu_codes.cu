@@ -75,28 +75,31 @@ __device__ __forceinline__ void write_turned(const SwigluCodes& a, Load load) {
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(256) swiglu_codes(const __grid_constant__ SwigluCodes a) {
+extern "C" __global__ void __launch_bounds__(256, 1) swiglu_codes(const __grid_constant__ SwigluCodes a) {
   begin_grid();
   write_plain(a, OfSwiglu{a, a.plain.source});
 }
-extern "C" __global__ void __launch_bounds__(256) swiglu_codes_turned(const __grid_constant__ SwigluCodes a) {
+extern "C" __global__ void __launch_bounds__(256, 1)
+    swiglu_codes_turned(const __grid_constant__ SwigluCodes a) {
   begin_grid();
   write_turned(a, OfSwiglu{a, a.turned.source});
 }
-extern "C" __global__ void __launch_bounds__(256) swiglu_codes_both(const __grid_constant__ SwigluCodes a) {
+extern "C" __global__ void __launch_bounds__(256, 1)
+    swiglu_codes_both(const __grid_constant__ SwigluCodes a) {
   begin_grid();
   quantize_both_of(a.plain, a.turned, OfSwiglu{a, a.plain.source});
 }
-extern "C" __global__ void __launch_bounds__(256) swiglu_grad_codes(const __grid_constant__ SwigluCodes a) {
+extern "C" __global__ void __launch_bounds__(256, 1)
+    swiglu_grad_codes(const __grid_constant__ SwigluCodes a) {
   begin_grid();
   write_plain(a, OfSwigluGrad{a, a.plain.source});
 }
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 1)
     swiglu_grad_codes_turned(const __grid_constant__ SwigluCodes a) {
   begin_grid();
   write_turned(a, OfSwigluGrad{a, a.turned.source});
 }
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 1)
     swiglu_grad_codes_both(const __grid_constant__ SwigluCodes a) {
   begin_grid();
   quantize_both_of(a.plain, a.turned, OfSwigluGrad{a, a.plain.source});

@@ -14,14 +14,19 @@ extern "C" __global__ void sum_ranks(const __grid_constant__ SumRanks a) {
     const float value = a.received[rank * a.n + i];
     sums[0] = rank % kSumFanIn == 0 ? value : __fadd_rn(sums[0], value);
     int behind = rank + 1;  // of the groups of the level below
-    for (int level = 1; level < a.levels; ++level) {
-      if (behind % kSumFanIn != 0 && rank + 1 != a.ranks) break;
+#pragma unroll
+    for (int level = 1; level < kSumLevels; ++level) {
+      if (level >= a.levels || (behind % kSumFanIn != 0 && rank + 1 != a.ranks)) break;
       const int group = (behind + kSumFanIn - 1) / kSumFanIn - 1;
       sums[level] = group % kSumFanIn == 0 ? sums[level - 1] : __fadd_rn(sums[level], sums[level - 1]);
       behind = group + 1;
     }
   }
-  a.out[i] = sums[a.levels - 1];
+  float sum = sums[0];
+#pragma unroll
+  for (int level = 1; level < kSumLevels; ++level)
+    if (level < a.levels) sum = sums[level];
+  a.out[i] = sum;
 }
 
 }  // namespace plimsoll::cuda

@@ -7,6 +7,7 @@
 #include "images/adjust.h"
 #include "images/auto_augment.h"
 #include "images/random_stream.h"
+#include "images/resample.h"
 
 namespace plimsoll::images {
 namespace {
@@ -56,9 +57,7 @@ class Applier {
 
   void flip(const Augmentation& augmentation, RandomStream& random) {
     if (!random.happens(augmentation.p)) return;
-    for (int64_t y = 0; y < height_; ++y)
-      for (int64_t left = 0, right = width_ - 1; left < right; ++left, --right)
-        std::swap_ranges(pixel(left, y), pixel(left, y) + 3, pixel(right, y));
+    for (int64_t y = 0; y < height_; ++y) mirror_row(pixel(0, y), width_);
   }
 
   void vertical_flip(const Augmentation& augmentation, RandomStream& random) {

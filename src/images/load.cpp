@@ -71,7 +71,7 @@ class ResizedRows : public RowSink {
   bool row(int64_t stored_y, uint8_t* rgb) override {
     const int64_t y = turn_.mirror_y ? size_.height - 1 - stored_y : stored_y;
     if (y >= first_ && y < end_) {
-      if (turn_.mirror_x) mirror(rgb);
+      if (turn_.mirror_x) mirror_row(rgb, size_.width);
       resample_row(x_, rgb + 3 * geometry_.x.box_begin, rows_.data() + (y - first_) * stride_);
     }
     return turn_.mirror_y ? y > first_ : y + 1 < end_;
@@ -80,11 +80,6 @@ class ResizedRows : public RowSink {
   [[nodiscard]] int64_t stride() const { return stride_; }
 
  private:
-  void mirror(uint8_t* rgb) const {
-    for (int64_t left = 0, right = size_.width - 1; left < right; ++left, --right)
-      for (int c = 0; c < 3; ++c) std::swap(rgb[3 * left + c], rgb[3 * right + c]);
-  }
-
   const Geometry& geometry_;
   const AxisWeights& x_;
   Size size_;

@@ -10,7 +10,6 @@ namespace plimsoll::images {
 namespace {
 
 constexpr int kPillowBits = 22;
-constexpr int64_t kWeightSlack = 8;  // a vector is read from any weight on
 
 double bilinear(double x) {
   x = std::abs(x);
@@ -65,9 +64,21 @@ int64_t most_weights(const AxisRange& range, Interpolation interpolation) {
   return round_up(static_cast<int64_t>(std::ceil(support_of(range, interpolation))) * 2 + 1, kTapsTogether);
 }
 
+// An axis's weights while they are made.
+struct NewWeights {
+  AxisWeights axis;
+  std::span<Window> windows;
+  std::span<int16_t> halves;
+
+  void set(int64_t i, int64_t tap, int32_t weight) const {
+    const size_t high = axis.place_of(i, tap);
+    halves[high] = static_cast<int16_t>(weight >> AxisWeights::kLowBits);
+    halves[high + kTapsTogether] = static_cast<int16_t>(weight & ((1 << AxisWeights::kLowBits) - 1));
+  }
+};
+
 // Pillow adds the scale up from output to output; torch multiplies, in single precision (nearest-exact).
-void nearest_windows(const AxisRange& range, Backend backend, std::span<Window> windows,
-                     std::span<int32_t> weights) {
+void nearest_windows(const AxisRange& range, Backend backend, const NewWeights& made) {
   const double scale = scale_of(range);
   const auto single = static_cast<float>(range.input) / static_cast<float>(range.output);
   double position = scale * 0.5;
@@ -75,9 +86,9 @@ void nearest_windows(const AxisRange& range, Backend backend, std::span<Window> 
     if (i < range.first_output) continue;
     const double input = backend == Backend::kPil ? position : (static_cast<float>(i) + 0.5F) * single;
     const int64_t nearest = std::min(static_cast<int64_t>(input), range.input - 1);
-    windows[at(i - range.first_output)] = {static_cast<int32_t>(nearest), 1};
+    made.windows[at(i - range.first_output)] = {static_cast<int32_t>(nearest), 1};
   }
-  for (int64_t i = 0; i < range.count; ++i) weights[at(i * kTapsTogether)] = 1 << kPillowBits;
+  for (int64_t i = 0; i < range.count; ++i) made.set(i, 0, 1 << kPillowBits);
 }
 
 int32_t fixed_point(double weight, int bits) {
@@ -134,26 +145,26 @@ int torch_bits(const AxisRange& range, ExactWeights& exact) {
 int64_t axis_bytes(const AxisRange& range, Interpolation interpolation) {
   const int64_t most = most_weights(range, interpolation);
   return arena_piece(range.count * static_cast<int64_t>(sizeof(Window))) +
-         arena_piece((range.count * most + kWeightSlack) * static_cast<int64_t>(sizeof(int32_t))) +
+         arena_piece(2 * range.count * most * static_cast<int64_t>(sizeof(int16_t))) +
          arena_piece(most * static_cast<int64_t>(sizeof(double)));
 }
 
 AxisWeights axis_weights(const AxisRange& range, Interpolation interpolation, Backend backend, Arena& arena) {
   const int64_t stride = most_weights(range, interpolation);
   const std::span<Window> windows = arena.take<Window>(range.count);
-  const std::span<int32_t> weights = arena.take<int32_t>(range.count * stride + kWeightSlack);
-  std::ranges::fill(weights, 0);
-  AxisWeights axis{.windows = windows, .weights = weights, .stride = stride, .bits = kPillowBits};
-  if (interpolation == Interpolation::kNearest)
-    return nearest_windows(range, backend, windows, weights), axis;
+  const std::span<int16_t> halves = arena.take<int16_t>(2 * range.count * stride);
+  std::ranges::fill(halves, int16_t{0});
+  NewWeights made{
+      {.windows = windows, .halves = halves, .stride = stride, .bits = kPillowBits}, windows, halves};
+  if (interpolation == Interpolation::kNearest) return nearest_windows(range, backend, made), made.axis;
   ExactWeights exact(range, interpolation, arena.take<double>(stride));
-  if (backend == Backend::kTorch) axis.bits = torch_bits(range, exact);
+  if (backend == Backend::kTorch) made.axis.bits = torch_bits(range, exact);
   for (int64_t i = 0; i < range.count; ++i) {
-    const std::span<int32_t> fixed = weights.subspan(at(i * stride), at(stride));
     const std::span<const double> own = exact.of(range.first_output + i, windows[at(i)]);
-    std::ranges::transform(own, fixed.begin(), [&](double weight) { return fixed_point(weight, axis.bits); });
+    for (size_t tap = 0; tap < own.size(); ++tap)
+      made.set(i, static_cast<int64_t>(tap), fixed_point(own[tap], made.axis.bits));
   }
-  return axis;
+  return made.axis;
 }
 
 }  // namespace plimsoll::images

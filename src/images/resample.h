@@ -26,17 +26,28 @@ struct Window {
   int32_t count = 0;
 };
 
-/// Windows are computed in steps of so many inputs; weights behind a window's end are 0.
+/// Windows are computed in steps of so many inputs, the taps; weights behind a window's end are 0.
 inline constexpr int32_t kTapsTogether = 2;
 /// Bytes that can be read behind the last pixel of a row that resample_row takes.
 inline constexpr int64_t kRowSlack = 8;
 
-/// Weights of every output of an axis.
+/// Weights of every output of an axis: `stride` for each window, with `bits` behind the point. They lie in
+/// halves of 16 bits, as pairs of them are multiplied: the high halves of two taps, then their low halves.
 struct AxisWeights {
+  static constexpr int kLowBits = 15;
   std::span<const Window> windows;
-  std::span<const int32_t> weights;  ///< `stride` for each window, with `bits` behind the point
+  std::span<const int16_t> halves;
   int64_t stride = 0;
   int bits = 0;
+
+  /// Where weight `tap` of window i has its high half; its low half lies kTapsTogether behind.
+  [[nodiscard]] size_t place_of(int64_t i, int64_t tap) const {
+    return static_cast<size_t>(2 * (i * stride + tap / kTapsTogether * kTapsTogether) + tap % kTapsTogether);
+  }
+  [[nodiscard]] int32_t weight(int64_t i, int64_t tap) const {
+    const int16_t* high = halves.data() + place_of(i, tap);
+    return high[0] * (1 << kLowBits) + high[kTapsTogether];
+  }
 
   /// The inputs that any of the outputs needs.
   [[nodiscard]] int64_t first_input() const { return windows.front().first; }
@@ -58,5 +69,8 @@ void resample_row(const AxisWeights& axis, const uint8_t* in, uint8_t* out);
 /// Output `i` of a picture's columns: a row of `bytes` bytes. `rows` is the first row of its window, the
 /// others stand behind it.
 void resample_column(const AxisWeights& axis, int64_t i, const uint8_t* rows, int64_t bytes, uint8_t* out);
+
+/// The pixels of a row in the opposite order.
+void mirror_row(uint8_t* rgb, int64_t width);
 
 }  // namespace plimsoll::images

@@ -1,5 +1,6 @@
 #include "images/stored_pixels.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "images/decode.h"
@@ -53,8 +54,10 @@ Status decode_stored(Bytes file, const ImageInfo& info, RowSink& sink, Arena& ar
   const int64_t used = arena.used(), row_bytes = 3 * info.width;
   // The sink may write to a row.
   const std::span<uint8_t> row = arena.take<uint8_t>(row_bytes + kRowSlack);
-  for (int64_t y = 0; y < info.height; ++y) {
-    std::memcpy(row.data(), rows.data() + y * row_bytes, at(row_bytes));
+  const Needed needed = sink.needed(info);
+  const int64_t first = 3 * needed.first_pixel, end = std::min(3 * needed.end_pixel + kRowSlack, row_bytes);
+  for (int64_t y = needed.first_row; y < needed.end_row; ++y) {
+    std::memcpy(row.data() + first, rows.data() + y * row_bytes + first, at(end - first));
     if (!sink.row(y, row.data())) break;
   }
   arena.rewind(used);

@@ -24,9 +24,9 @@ constexpr int64_t kNeighbours = 32;
 constexpr const char* kCutOff = "the JPEG ends before its picture does";
 
 // Whether the marker of a picture's end stands anywhere; in whole files it is the last thing or nearly so.
-bool has_end(Bytes file) {
-  for (size_t i = file.size(); i >= 2; --i)
-    if (file[i - 1] == std::byte{0xD9} && file[i - 2] == std::byte{0xFF}) return true;
+bool has_end(Bytes data) {
+  for (size_t i = data.size(); i >= 2; --i)
+    if (data[i - 1] == std::byte{0xD9} && data[i - 2] == std::byte{0xFF}) return true;
   return false;
 }
 
@@ -95,10 +95,21 @@ class Decompressor {
     info->src->bytes_in_buffer -= static_cast<size_t>(count);
   }
 
+  // Whether scans leave some of the lowest coefficients out or imprecise. libjpeg estimates these from blocks
+  // two away, more than kNeighbours in pictures whose colours are sampled coarsely.
+  [[nodiscard]] bool is_estimated() const {
+    constexpr int kEstimated = 10;
+    for (int c = 0; info_.coef_bits != nullptr && c < info_.num_components; ++c)
+      for (int i = 1; i < kEstimated; ++i)
+        if (info_.coef_bits[c][i] != 0) return true;
+    return false;
+  }
+
   // Has libjpeg pass over what no needed pixel depends on: it reads all of it, and transforms, upsamples and
   // converts only the rest. The first pixel that rows have from now on.
   int64_t leave_out(const Needed& needed, bool whole_rows) {
     JDIMENSION left = 0;
+    if (is_estimated()) return left;
     const int64_t begin = std::max<int64_t>(0, needed.first_pixel - kNeighbours),
                   end = std::min<int64_t>(info_.output_width, needed.end_pixel + kNeighbours);
     if (!whole_rows && end - begin < info_.output_width) {
@@ -115,6 +126,10 @@ class Decompressor {
   bool rows_to(RowSink& sink, const ImageInfo& expected) {
     if (setjmp(leave_) != 0) return false;
     jpeg_read_header(&info_, TRUE);
+    // Decoding stops behind the last row that is needed; a file that is cut off is bad whichever that is.
+    // Before the first scan a thumbnail may have an end of its own.
+    if (!has_end({reinterpret_cast<const std::byte*>(source_.next_input_byte), source_.bytes_in_buffer}))
+      fail(kCutOff);
     // libjpeg passes over markers without a length and bytes between segments, and may so find another frame
     // header than probe_jpeg did. The sink's memory is for that one's rows.
     if (info_.image_width != expected.width || info_.image_height != expected.height)
@@ -181,8 +196,6 @@ class Decompressor {
 }  // namespace
 
 Status decode_jpeg(Bytes file, const ImageInfo& info, RowSink& sink, Arena& arena) {
-  // Decoding stops behind the last row that is needed; a file that is cut off is bad whichever that is.
-  if (!has_end(file)) return bad_picture(kCutOff);
   thread_local Decompressor decompressor;
   return decompressor.decode(file, info, sink, arena);
 }

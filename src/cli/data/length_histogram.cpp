@@ -17,7 +17,7 @@ constexpr int kExactBits = 16;  // lengths below 2^16 are counted one by one
 constexpr int kFineBits = 10;   // above, each power of two in 2^10 parts
 constexpr int kMostBits = 62;
 
-int log2_of(int64_t length) { return std::bit_width(static_cast<uint64_t>(length)) - 1; }
+int log2_of(int64_t length) { return static_cast<int>(std::bit_width(static_cast<uint64_t>(length))) - 1; }
 
 size_t slot_of(int64_t length) {
   const int bits = log2_of(length);

@@ -18,6 +18,7 @@
 #include "passes/fusion/dead_code.h"
 #include "passes/fusion/fuse_activations.h"
 #include "passes/fusion/fuse_attention.h"
+#include "passes/fusion/fuse_bias_grads.h"
 #include "passes/fusion/fuse_conv_norms.h"
 #include "passes/fusion/fuse_embedding_grads.h"
 #include "passes/fusion/fuse_head_loss.h"
@@ -27,6 +28,7 @@
 #include "passes/fusion/fuse_optimizer.h"
 #include "passes/fusion/fuse_pointwise.h"
 #include "passes/fusion/half_precision_norms.h"
+#include "passes/fusion/share_casts.h"
 #include "passes/fusion/small_m.h"
 #include "passes/memory/in_place.h"
 #include "passes/offload/chunked_update.h"
@@ -115,6 +117,11 @@ Result<std::string> run_small_m(Graph& graph) {
   return std::string();
 }
 
+Result<std::string> run_share_casts(Graph& graph) {
+  PLIMSOLL_ASSIGN(const auto report, passes::share_casts(graph, {.last_forward_op = loss_op(graph)}));
+  return "// shared " + std::to_string(report.shared) + "\n";
+}
+
 Result<std::string> run_in_place(Graph& graph) {
   PLIMSOLL_ASSIGN(const auto report, passes::in_place(graph));
   std::string text;
@@ -159,6 +166,7 @@ const std::map<std::string, RunPass>& runs() {
       {"fp8", run_fp8},
       {"fuse_activations", plain<passes::fuse_activations>},
       {"fuse_attention", plain<passes::fuse_attention>},
+      {"fuse_bias_grads", plain<passes::fuse_bias_grads>},
       {"fuse_conv_norms", plain<passes::fuse_conv_norms>},
       {"fuse_embedding_grads", plain<passes::fuse_embedding_grads>},
       {"fuse_head_loss", plain<passes::fuse_head_loss>},
@@ -172,6 +180,7 @@ const std::map<std::string, RunPass>& runs() {
       {"recompute_cheap", run_recompute_cheap},
       {"schedule", run_schedule},
       {"second_backward", run_second_backward},
+      {"share_casts", run_share_casts},
       {"short_norms", plain<passes::half_precision_norms>},
       {"update_windows", run_chunked_update},
   };

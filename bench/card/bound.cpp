@@ -22,6 +22,13 @@ cuda::CudaDevice& card() {
   return *device;
 }
 
+Options& options() {
+  static Options options;
+  return options;
+}
+int64_t extent(int64_t full) { return options().small ? std::min<int64_t>(full, 64) : full; }
+int times(int full) { return options().small || options().once ? 1 : full; }
+
 namespace {
 
 /// 16 MiB of random words of two halves, each a bf16 between 2^-7 and 2, of either sign: read as f32 they are
@@ -69,11 +76,34 @@ runtime::TensorRef Bound::zeros(ir::DType dtype, const ir::Shape& shape) {
   return ref;
 }
 
+runtime::TensorRef Bound::indices(const ir::Shape& shape, int32_t value) {
+  const runtime::TensorRef ref = tensor(ir::DType::kI32, shape);
+  const auto pattern = static_cast<uint32_t>(value);
+  expect_ok(card().fill({memory.back().get(), 0}, ref.type.bytes(), pattern, Queue::kCompute));
+  return ref;
+}
+
+void Bound::infer(const char* name) {
+  const ir::OpDef* def = ops::find_op(name);
+  PLIMSOLL_CHECK(def != nullptr, name);
+  ir::OpTypes types{name, {}, {}, op.attrs};
+  for (const auto& ref : in) types.inputs.push_back(ref.type);
+  const auto inferred = def->infer(types);
+  PLIMSOLL_CHECK(inferred.ok(), inferred ? "" : inferred.error().message());
+  for (const ir::TensorType& type : *inferred) out.push_back(tensor(type.dtype, type.shape));
+  finish(name);
+}
+
 void Bound::finish(const char* name) {
   op.def = ops::find_op(name);
+  // By number, as a graph has them; absent ones have none.
+  for (const auto& ref : in) op.inputs.push_back({ref ? static_cast<int32_t>(op.inputs.size()) : -1});
+  for (size_t i = 0; i < out.size(); ++i) op.outputs.push_back({static_cast<int32_t>(in.size() + i)});
   ir::OpTypes types{name, {}, {}, op.attrs};
   for (const auto& ref : in) types.inputs.push_back(ref.type);
   for (const auto& ref : out) types.outputs.push_back(ref.type);
+  const Status accepted = card().target().accepts(types);
+  expect_ok(accepted);
   if (const int64_t bytes = card().target().workspace_bytes(types); bytes > 0)
     workspace = take(MemorySpace::kDevice, bytes);
 }
@@ -103,6 +133,18 @@ std::unique_ptr<runtime::CapturedGraph> captured(const Bound& bound, int times) 
 void run(const runtime::CapturedGraph& graph) {
   expect_ok(card().replay(graph));
   expect_ok(card().synchronize(Queue::kCompute));
+}
+
+void measure(benchmark::State& state, const Bound& bound, double operations) {
+  const int launches = times(20);
+  const auto graph = captured(bound, launches);
+  for (auto _ : state) run(*graph);
+  using benchmark::Counter;
+  if (operations > 0)
+    state.counters["TFLOP/s"] = Counter(1e-12 * launches * operations, Counter::kIsIterationInvariantRate);
+  else
+    state.counters["GB/s"] =
+        Counter(1e-9 * launches * static_cast<double>(bound.bytes()), Counter::kIsIterationInvariantRate);
 }
 
 }  // namespace plimsoll::bench

@@ -1,6 +1,8 @@
 // An op on the card with operands of its own, launched or replayed.
 #pragma once
 
+#include <benchmark/benchmark.h>
+
 #include <memory>
 #include <vector>
 
@@ -17,6 +19,17 @@ cuda::CudaDevice& card();
 /// flatter a card, whose units take less power where no bit changes. Memory of the host is as it comes.
 std::unique_ptr<runtime::Memory> take(ir::MemorySpace space, int64_t bytes);
 
+/// --small: shapes that the fake card of the tests gets through. --once: each graph has one launch, so that a
+/// profiler sees every kernel early.
+struct Options {
+  bool small = false, once = false;
+};
+Options& options();
+/// An extent of that size, or a small one.
+int64_t extent(int64_t full);
+/// Launches of a graph.
+int times(int full);
+
 struct Bound {
   std::vector<std::unique_ptr<runtime::Memory>> memory;
   ir::Op op;
@@ -26,7 +39,11 @@ struct Bound {
   runtime::TensorRef tensor(ir::DType dtype, const ir::Shape& shape);
   /// Of indices: all zero.
   runtime::TensorRef zeros(ir::DType dtype, const ir::Shape& shape);
+  /// Of i32, all of that value.
+  runtime::TensorRef indices(const ir::Shape& shape, int32_t value);
   void finish(const char* name);
+  /// As finish, with results of the types that the op infers from `in`.
+  void infer(const char* name);
   void launch() const;
   /// Of all operands and results.
   [[nodiscard]] int64_t bytes() const;
@@ -35,5 +52,7 @@ struct Bound {
 std::unique_ptr<runtime::CapturedGraph> captured(const Bound& bound, int times);
 /// Replays it and waits for the card.
 void run(const runtime::CapturedGraph& graph);
+/// Times replays of a graph of it: a rate of operations where they are given, else of bytes.
+void measure(benchmark::State& state, const Bound& bound, double operations = 0);
 
 }  // namespace plimsoll::bench

@@ -1,7 +1,7 @@
 // What an NVIDIA card does through this backend: launches one by one and replayed from a graph, copies each
 // way alone and beside a product, products by dtype, ops (ops_bench.cpp). Real time with the card waited for.
 // Ends with 0 and one line where there is no card. `bench_card --compile 80 90` compiles the kernels into the
-// cache, without a card.
+// cache, without a card. --small takes small shapes, --once one launch a graph (bound.h).
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cuda/kernels/attention/mma_attention.h"
 #include "backends/cuda/module.h"
 #include "backends/cuda/source.h"
 #include "bound.h"
@@ -28,7 +29,7 @@ using ir::Queue;
 
 // ---- launches: y = y + x over 64 elements
 
-constexpr int kLaunches = 3000;
+int num_launches() { return bench::options().small ? 30 : 3000; }
 
 Bound small_add() {
   Bound bound;
@@ -42,21 +43,21 @@ Bound small_add() {
 void launches(benchmark::State& state) {
   const Bound add = small_add();
   for (auto _ : state) {
-    for (int i = 0; i < kLaunches; ++i) add.launch();
+    for (int i = 0; i < num_launches(); ++i) add.launch();
     expect_ok(card().synchronize(Queue::kCompute));
   }
   state.counters["us_a_launch"] = benchmark::Counter(
-      kLaunches / 1e6, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+      num_launches() / 1e6, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 void replay(benchmark::State& state) {
   const Bound add = small_add();
-  const auto graph = captured(add, kLaunches);
+  const auto graph = captured(add, num_launches());
   for (auto _ : state) {
     bench::run(*graph);
   }
   state.counters["us_a_launch"] = benchmark::Counter(
-      kLaunches / 1e6, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+      num_launches() / 1e6, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 // ---- products: [m, k] [n, k]ᵀ
@@ -72,47 +73,50 @@ Bound product(ir::DType dtype, bool tf32, int64_t m, int64_t n, int64_t k) {
 }
 
 void multiply(benchmark::State& state, ir::DType dtype, bool tf32) {
-  const int64_t m = state.range(0), n = state.range(1), k = state.range(2);
-  constexpr int kTimes = 20;
+  const int64_t m = bench::extent(state.range(0)), n = bench::extent(state.range(1)),
+                k = bench::extent(state.range(2));
+  const int times = bench::times(20);
   const Bound bound = product(dtype, tf32, m, n, k);
-  const auto graph = captured(bound, kTimes);
+  const auto graph = captured(bound, times);
   for (auto _ : state) {
     bench::run(*graph);
   }
   state.counters["TFLOP/s"] = benchmark::Counter(
-      2e-12 * kTimes * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
+      2e-12 * times * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
       benchmark::Counter::kIsIterationInvariantRate);
 }
 
 // ---- copies of 256 MiB
 
-constexpr int64_t kCopied = int64_t{256} << 20;
+int64_t copied() { return int64_t{bench::options().small ? 1 : 256} << 20; }
 
 void copies(benchmark::State& state, MemorySpace host, bool in, bool out, bool computes) {
-  const auto from = take(host, kCopied), to = take(host, kCopied);
-  const auto here = take(MemorySpace::kDevice, kCopied), there = take(MemorySpace::kDevice, kCopied);
-  const Bound bound = product(ir::DType::kBf16, false, 4096, 4096, 4096);
-  const auto graph = captured(bound, 60);
+  const auto from = take(host, copied()), to = take(host, copied());
+  const auto here = take(MemorySpace::kDevice, copied()), there = take(MemorySpace::kDevice, copied());
+  const int64_t side = bench::extent(4096), bytes = copied();
+  const Bound bound = product(ir::DType::kBf16, false, side, side, side);
+  const auto graph = captured(bound, bench::times(60));
   for (auto _ : state) {
     if (computes) expect_ok(card().replay(*graph));
-    if (in) expect_ok(card().copy({here.get(), 0}, {from.get(), 0}, Bytes(kCopied), Queue::kCopyIn));
-    if (out) expect_ok(card().copy({to.get(), 0}, {there.get(), 0}, Bytes(kCopied), Queue::kCopyOut));
+    if (in) expect_ok(card().copy({here.get(), 0}, {from.get(), 0}, Bytes(bytes), Queue::kCopyIn));
+    if (out) expect_ok(card().copy({to.get(), 0}, {there.get(), 0}, Bytes(bytes), Queue::kCopyOut));
     for (const Queue queue : {Queue::kCopyIn, Queue::kCopyOut, Queue::kCompute})
       expect_ok(card().synchronize(queue));
   }
-  state.counters["GB/s"] = benchmark::Counter(1e-9 * kCopied * (int{in} + int{out}),
+  state.counters["GB/s"] = benchmark::Counter(1e-9 * static_cast<double>(bytes) * (int{in} + int{out}),
                                               benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void within(benchmark::State& state) {
-  const auto from = take(MemorySpace::kDevice, kCopied), to = take(MemorySpace::kDevice, kCopied);
+  const int64_t bytes = copied();
+  const auto from = take(MemorySpace::kDevice, bytes), to = take(MemorySpace::kDevice, bytes);
   for (auto _ : state) {
     for (int i = 0; i < 10; ++i)
-      expect_ok(card().copy({to.get(), 0}, {from.get(), 0}, Bytes(kCopied), Queue::kCompute));
+      expect_ok(card().copy({to.get(), 0}, {from.get(), 0}, Bytes(bytes), Queue::kCompute));
     expect_ok(card().synchronize(Queue::kCompute));
   }
-  state.counters["GB/s"] =
-      benchmark::Counter(2e-8 * kCopied, benchmark::Counter::kIsIterationInvariantRate);  // read and written
+  state.counters["GB/s"] = benchmark::Counter(
+      2e-8 * static_cast<double>(bytes), benchmark::Counter::kIsIterationInvariantRate);  // read and written
 }
 
 void shapes(benchmark::internal::Benchmark* bench) {
@@ -144,14 +148,23 @@ BENCHMARK(within)->UseRealTime();
 
 }  // namespace
 
-/// Fills the cache of kernels for cards of the given capabilities, and needs none of them.
-int compile_for(const std::vector<int>& capabilities) {
+/// Fills the cache of kernels for cards of the given capabilities, and needs none of them: for this machine's
+/// where none is given.
+int compile_for(std::vector<int> capabilities) {
+  if (const auto info = cuda::card_info(0); capabilities.empty() && info)
+    capabilities.push_back(info->capability);
+  if (capabilities.empty()) {
+    std::puts("no card of this machine, and no compute capability given");
+    return 1;
+  }
   const auto compiler = cuda::load_compiler();
   if (!compiler) {
     std::puts(compiler.error().message().c_str());
     return 1;
   }
-  const std::vector<cuda::ModuleId> ids = cuda::plain_modules();
+  std::vector<cuda::ModuleId> ids = cuda::plain_modules();
+  for (const std::string& form : cuda::mma_forms())
+    for (cuda::ModuleId& id : cuda::modules_reading(form)) ids.push_back(std::move(id));
   for (const int capability : capabilities) {
     const auto images = cuda::load_images(**compiler, ids, capability);
     if (!images) {
@@ -161,6 +174,21 @@ int compile_for(const std::vector<int>& capabilities) {
     std::printf("%zu modules for compute capability %d\n", images->size(), capability);
   }
   return 0;
+}
+
+/// Takes --small and --once out of the arguments.
+void take_options(int& argc, char** argv) {
+  int kept = 1;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--small")
+      bench::options().small = true;
+    else if (word == "--once")
+      bench::options().once = true;
+    else
+      argv[kept++] = argv[i];
+  }
+  argc = kept;
 }
 
 }  // namespace plimsoll
@@ -175,6 +203,7 @@ int main(int argc, char** argv) {
     std::puts(("no card: " + info.error().message()).c_str());
     return 0;
   }
+  plimsoll::take_options(argc, argv);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

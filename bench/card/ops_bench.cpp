@@ -19,20 +19,17 @@ struct Layer {
 constexpr Layer kLlama7b{2, 1024, 4096, 32, 32, 128, 11008, 32000};
 constexpr Layer kSmol135m{4, 512, 576, 9, 3, 64, 1536, 49152};
 
-constexpr int kTimes = 20;
+using bench::measure;
 
-void measure(benchmark::State& state, const Bound& bound, double operations = 0) {
-  const auto graph = bench::captured(bound, kTimes);
-  for (auto _ : state) bench::run(*graph);
-  using benchmark::Counter;
-  if (operations > 0)
-    state.counters["TFLOP/s"] = Counter(1e-12 * kTimes * operations, Counter::kIsIterationInvariantRate);
-  else
-    state.counters["GB/s"] =
-        Counter(1e-9 * kTimes * static_cast<double>(bound.bytes()), Counter::kIsIterationInvariantRate);
+/// As it is, or with small extents; heads and what is in one stay as kernels want them.
+Layer shown(Layer l) {
+  using bench::extent;
+  if (!bench::options().small) return l;
+  return {1, extent(l.tokens), extent(l.width), 2, 1, l.head_dim, extent(l.inner), extent(l.vocabulary)};
 }
 
-void add_rms_norm(benchmark::State& state, const Layer& l, DType stream) {
+void add_rms_norm(benchmark::State& state, const Layer& full, DType stream) {
+  const Layer l = shown(full);
   Bound b;
   b.in = {b.tensor(DType::kBf16, {l.batch, l.tokens, l.width}),
           b.tensor(stream, {l.batch, l.tokens, l.width}), b.tensor(DType::kF32, {l.width})};
@@ -43,7 +40,8 @@ void add_rms_norm(benchmark::State& state, const Layer& l, DType stream) {
   measure(state, b);
 }
 
-void rms_norm_grad_add(benchmark::State& state, const Layer& l, DType stream) {
+void rms_norm_grad_add(benchmark::State& state, const Layer& full, DType stream) {
+  const Layer l = shown(full);
   Bound b;
   const ir::Shape rows{l.batch, l.tokens, l.width};
   b.in = {b.tensor(DType::kBf16, rows), b.tensor(stream, rows), b.tensor(DType::kF32, {l.width}),
@@ -53,7 +51,8 @@ void rms_norm_grad_add(benchmark::State& state, const Layer& l, DType stream) {
   measure(state, b);
 }
 
-void swiglu(benchmark::State& state, const Layer& l, bool backward) {
+void swiglu(benchmark::State& state, const Layer& full, bool backward) {
+  const Layer l = shown(full);
   Bound b;
   const ir::Shape rows{l.batch, l.tokens, l.inner}, pairs{l.batch, l.tokens, 2 * l.inner};
   if (backward) {
@@ -69,7 +68,8 @@ void swiglu(benchmark::State& state, const Layer& l, bool backward) {
 
 ir::Shape packed_rows(const Layer& l) { return {l.batch, l.tokens, (l.heads + 2 * l.kv_heads) * l.head_dim}; }
 
-void rope(benchmark::State& state, const Layer& l) {
+void rope(benchmark::State& state, const Layer& full) {
+  const Layer l = shown(full);
   Bound b;
   const auto qkv = b.tensor(DType::kBf16, packed_rows(l));
   b.in = {qkv, b.tensor(DType::kF32, {1, l.tokens, l.head_dim})};
@@ -81,9 +81,10 @@ void rope(benchmark::State& state, const Layer& l) {
   measure(state, b);
 }
 
-void attention(benchmark::State& state, const Layer& l, bool backward) {
+void attention(benchmark::State& state, const Layer& full, bool backward) {
+  const Layer l = shown(full);
   Bound b;
-  const int64_t tokens = state.range(0),
+  const int64_t tokens = bench::extent(state.range(0)),
                 batch = l.batch * l.tokens / tokens > 0 ? l.batch * l.tokens / tokens : 1;
   const Layer at{batch, tokens, l.width, l.heads, l.kv_heads, l.head_dim, l.inner, l.vocabulary};
   const ir::Shape out{batch, tokens, l.heads * l.head_dim};
@@ -107,16 +108,18 @@ void attention(benchmark::State& state, const Layer& l, bool backward) {
   measure(state, b, (backward ? 10.0 : 4.0) * pairs * static_cast<double>(l.head_dim));
 }
 
-void cross_entropy(benchmark::State& state, const Layer& l) {
+void cross_entropy(benchmark::State& state, const Layer& full) {
+  const Layer l = shown(full);
   Bound b;
-  b.in = {b.tensor(DType::kF32, {1, 1024, l.vocabulary}), b.zeros(DType::kI32, {1, 1024}),
+  b.in = {b.tensor(DType::kF32, {1, l.tokens, l.vocabulary}), b.zeros(DType::kI32, {1, l.tokens}),
           b.tensor(DType::kF32, {1})};
-  b.out = {b.tensor(DType::kF32, {1}), b.tensor(DType::kF32, {1, 1024})};
+  b.out = {b.tensor(DType::kF32, {1}), b.tensor(DType::kF32, {1, l.tokens})};
   b.finish("cross_entropy");
   measure(state, b);
 }
 
-void cast(benchmark::State& state, const Layer& l) {
+void cast(benchmark::State& state, const Layer& full) {
+  const Layer l = shown(full);
   Bound b;
   b.in = {b.tensor(DType::kF32, {l.batch, l.tokens, l.width})};
   b.out = {b.tensor(DType::kBf16, {l.batch, l.tokens, l.width})};
@@ -125,7 +128,8 @@ void cast(benchmark::State& state, const Layer& l) {
   measure(state, b);
 }
 
-void adamw(benchmark::State& state, const Layer& l) {
+void adamw(benchmark::State& state, const Layer& full) {
+  const Layer l = shown(full);
   Bound b;
   const ir::Shape weight{l.inner, l.width};
   const auto p = b.tensor(DType::kF32, weight), m = b.tensor(DType::kF32, weight),

@@ -353,7 +353,7 @@ class CardCheck(Scratch):
         for line in self.check("--list").stdout.splitlines():
             call, _, seconds = line.split()[:3]
             total[call] = total.get(call, 0) + int(seconds)
-        self.assertEqual(sorted(total), ["A", "B"])
+        self.assertEqual(sorted(total), ["A", "B", "C"])
         self.assertLess(max(total.values()), 7 * 60)
 
     def test_a_failed_test_is_named_and_later_stages_run(self):
@@ -387,7 +387,35 @@ class CardCheck(Scratch):
 EOF
 """)
         self.assertEqual(self.check(self.dir / "build", "--only", "full", path=path).returncode, 0)
-        self.assertIn("| 2.000 | 2,000 | 2.0 | 2 | 1 | 0.50 | 1.5 |", (self.dir / "out/page.md").read_text())
+        self.assertIn("| 2.000 | 2,000 | 2.0 | 2 | 1 | – | 0.50 | 1.5 |", (self.dir / "out/page.md").read_text())
+
+    def test_a_card_of_unknown_rates_has_no_estimate(self):
+        path = self.with_card()
+        events = [{"event": "plan", "step": {"flops": 4e12, "seconds_estimated": None}},
+                  {"event": "round", "steps": 2, "seconds": 4.0, "images": 8000}]
+        self.program("build/plimsoll", "".join(f"echo '{json.dumps(event)}'\n" for event in events))
+        self.assertEqual(self.check(self.dir / "build", "--only", "full", path=path).returncode, 0)
+        self.assertIn("| 2.000 | 2,000 | 2.0 | 0 | 0 | – | – | 0.0 |", (self.dir / "out/page.md").read_text())
+
+    def test_estimates_stand_beside_what_was_measured(self):
+        path = self.with_card()
+        event = {"event": "estimate", "seconds": 0.004, "seconds_estimated": 0.003,
+                 "ops": [{"op": name, "type": "bf16", "calls": 2, "seconds": seconds, "seconds_estimated": 0.001}
+                         for name, seconds in (("cast", 0.0005), ("linear", 0.002), ("views", 0))]}
+        self.program("bin/cat", f"echo '{json.dumps(event)}'\n")
+        self.program("build/plimsoll", "echo 1\n")
+        self.assertEqual(self.check(self.dir / "build", "--only", "calibrate", path=path).returncode, 0)
+        rows = [line for line in (self.dir / "out/page.md").read_text().splitlines() if line.startswith("| ") and "bf16" in line]
+        self.assertEqual(rows, ["| linear, bf16 | 2 | 2.000 | 0.50 |", "| cast, bf16 | 2 | 0.500 | 2.00 |"])
+        self.assertIn("| a step, all of it | 1 | 4.000 | 0.75 |", (self.dir / "out/page.md").read_text())
+
+    def test_results_that_no_page_can_show_stop_no_stage(self):
+        path = self.with_card()
+        event = json.dumps({"event": "round", "steps": 0, "seconds": 1.0, "tokens": 1})
+        self.program("build/plimsoll", f"echo '{event}'\n")
+        self.assertEqual(self.check(self.dir / "build", "--only", "full,start", path=path).returncode, 0)
+        self.assertEqual([stage["stage"] for stage in self.stages()], ["full", "start"])
+        self.assertIn("could not be written: ZeroDivisionError", (self.dir / "out/page.md").read_text())
 
     def test_the_bundle_is_unpacked_and_its_programs_run(self):
         path = self.with_card()
@@ -413,11 +441,11 @@ EOF
         for program in ("plimsoll", "tests/test_backends_cuda", "tests/../plimsoll"):
             self.assertTrue((self.dir / "build" / program).is_file(), program)
 
-    def test_both_calls_are_on_the_page(self):
-        for call in "AB":
+    def test_all_calls_are_on_the_page(self):
+        for call in "ABC":
             self.assertEqual(self.check("--call", call).returncode, 0)
         page = (self.dir / "out/page.md").read_text()
-        for stage in ("contract", "rates", "steps", "lora"):
+        for stage in ("contract", "rates", "steps", "lora", "fp8", "ranks"):
             self.assertEqual(page.count(f"| {stage} |"), 1, stage)
 
     def test_tests_that_were_cut_off_are_counted_as_far_as_they_came(self):
@@ -436,6 +464,66 @@ EOF
                                "--only", "machine", env=os.environ | {"PATH": path, "PYTHONPATH": str(self.dir / "site")})
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.stages()[0]["state"], "missing")
+
+    def test_a_filter_that_no_test_fits_is_a_failure(self):
+        path = self.with_card()
+        self.program("build/tests/test_e2e", 'echo "[  PASSED  ] 0 tests."\n')
+        self.assertEqual(self.check(self.dir / "build", "--only", "programs", path=path).returncode, 1)
+        self.assertEqual(self.stages()[0]["state"], "nothing ran")
+
+    def test_tests_are_dealt_among_processes(self):
+        path = self.with_card()
+        self.program("build/tests/test_backends_cpu",
+                     'echo "[  PASSED  ] 2 tests."; echo "$PLIMSOLL_CARD_KERNELS ${GTEST_TOTAL_SHARDS:-1}" >>"$XDG_CACHE_HOME/ran"\n')
+        self.assertEqual(self.check(self.dir / "build", "--only", "ops", path=path).returncode, 0)
+        ran = (self.dir / "no-bundle/kernels/ran").read_text().splitlines()
+        self.assertEqual(set(ran), {f"kept {len(ran)}"})
+        self.assertIn(f"| {2 * len(ran)} | 0 |", (self.dir / "out/page.md").read_text())
+
+    def test_results_are_files_without_folders(self):
+        path = self.with_card()
+        self.program("build/plimsoll", 'case "$*" in calibrate*) echo "{}" >"$XDG_CACHE_HOME/plimsoll/card-a.json";; esac\n')
+        self.check(self.dir / "build", "--only", "calibrate", path=path)
+        found = sorted(file.name for file in (self.dir / "out").iterdir() if file.is_file())
+        self.assertEqual(found, ["card-a.json", "log", "memory", "page.md", "stages.jsonl"])
+        self.assertEqual([file for file in (self.dir / "out").iterdir() if file.is_dir()], [])
+
+    def test_libraries_of_wheels_are_found(self):
+        path = self.with_card()
+        wheel = self.dir / "site/nvidia/cu99/lib"
+        wheel.mkdir(parents=True)
+        (wheel / "libnvrtc.so.13").write_text("")
+        self.program("build/plimsoll", 'echo "$PLIMSOLL_CUDA_LIBRARIES"\n')
+        environment = {name: value for name, value in os.environ.items() if name != "PLIMSOLL_CUDA_LIBRARIES"}
+        for given in ({}, {"PLIMSOLL_CUDA_LIBRARIES": "/elsewhere"}):
+            self.run_tool("card/check", self.dir / "build", "--bundle", self.dir / "no-bundle", "--out", self.dir / "out", "--only",
+                          "machine", env=environment | {"PATH": path, "PYTHONPATH": str(self.dir / "site")} | given)
+        said = [stage["commands"][2]["output"].strip() for stage in self.stages()]
+        self.assertIn(str(wheel), said[0].split(":"))
+        self.assertEqual(said[1], "/elsewhere")
+
+    def test_libraries_of_the_bundle_are_for_a_machine_that_has_none(self):
+        path = self.with_card()
+        self.program("build/plimsoll", 'echo "${LD_LIBRARY_PATH%%:*}"; ls "${LD_LIBRARY_PATH%%:*}"\n')
+        self.run_tool("card/bundle", "--build", self.dir / "build", "--output", self.dir / "packed", "--capability")
+        self.program("bin/ldd", f"[ -e {self.dir}/packed/unpacked/lib-wanted/libb.so.1 ] || echo '\tlibb.so.1 => not found'\n")
+        unpacked = self.dir / "packed/unpacked"
+        for round in range(2):
+            self.run_tool("card/check", "--bundle", self.dir / "packed", "--out", self.dir / "out", "--only", "machine",
+                          env=os.environ | {"PATH": path})
+            for name in ("liba.so.1", "libb.so.1"):
+                write(unpacked / "lib" / name, "")
+        said = self.stages()[1]["commands"][2]["output"].split()
+        self.assertEqual(said, [str(unpacked / "lib-wanted"), "libb.so.1"])
+
+    def test_a_rehearsal_takes_small_models_in_the_place_of_large_ones(self):
+        self.program("build/plimsoll", 'echo "$*"; cat "$3" 2>/dev/null | head -1\n')
+        result = self.check(self.dir / "build", "--rehearse", self.dir / "fake", "--only", "full,start,lora")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        words = [" ".join(command["words"][1:]) for stage in self.stages() for command in stage["commands"]]
+        self.assertTrue(any(word.startswith("plan bench/card/qwen2.5/run.yaml") for word in words), words)
+        self.assertTrue(any(word.startswith("bench step") and "small.yaml" in word for word in words), words)
+        self.assertIn("but what is played by", (self.dir / "out/page.md").read_text())
 
     def test_a_bundle_without_the_program_is_refused(self):
         result = self.run_tool("card/bundle", "--build", self.dir / "none", "--output", self.dir / "packed")

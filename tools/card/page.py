@@ -4,9 +4,10 @@ import json
 import pathlib
 import re
 
-ORDER = ["failed", "out of time", "missing", "no card", "passed"]
+ORDER = ["failed", "nothing ran", "out of time", "missing", "no card", "not rehearsed", "passed"]
 COUNTED = re.compile(r"^\[  (PASSED|FAILED)  \] (\d+) tests?", re.M)
 FAILED_TEST = re.compile(r"^\[  FAILED  \] (\S+)", re.M)
+MOST_OPS = 15  # that are listed one by one
 PASSED_TEST = re.compile(r"^\[       OK \] ", re.M)
 
 
@@ -25,8 +26,9 @@ def tests_of(output):
     return counts["PASSED"], counts["FAILED"], names
 
 
-def short(words):
-    return " ".join(pathlib.Path(word).name if index == 0 else word for index, word in enumerate(words))
+def short(command):
+    words = " ".join(pathlib.Path(word).name if index == 0 else word for index, word in enumerate(command["words"]))
+    return f"{command['label']}: {words}" if command.get("label") else words
 
 
 def tests_section(result):
@@ -34,7 +36,7 @@ def tests_section(result):
     for command in result["commands"]:
         passed, failed, names = tests_of(command["output"])
         note = command["state"] if command["state"] != "passed" else ""
-        rows.append(f"| {short(command['words'])} | {passed} | {failed} | {' '.join([note, *names]).strip()} |")
+        rows.append(f"| {short(command)} | {passed} | {failed} | {' '.join([note, *names]).strip()} |")
     return rows
 
 
@@ -62,33 +64,49 @@ def events(output):
 
 
 def steps_section(result):
-    rows = ["| run | s a step | tokens/s | TFLOP/s | planned MiB | measured MiB | estimate / measured | first step after s |",
-            "| --- | --: | --: | --: | --: | --: | --: | --: |"]
+    rows = ["| run | s a step | tokens/s | TFLOP/s | planned MiB | measured MiB | the driver's MiB | estimate / measured | "
+            "first step after s |",
+            "| --- | --: | --: | --: | --: | --: | --: | --: | --: |"]
     for command in result["commands"]:
         found = {event.get("event"): event for event in events(command["output"])}
         done, plan = found.get("round"), found.get("plan", {})
         if done is None:
             last = command["output"].strip().splitlines()[-1:] or [""]
-            rows.append(f"| {short(command['words'])} | {command['state']}: {last[0]} | | | | | | |")
+            rows.append(f"| {short(command)} | {command['state']}: {last[0][:200]} | | | | | | | |")
             continue
         seconds, summary, step = done["seconds"] / done["steps"], found.get("summary", {}), plan.get("step", {})
-        rate = step.get("flops", 0) / seconds / 1e12
-        estimate = step.get("seconds_estimated", 0) / seconds
-        rows.append(f"| {short(command['words'])} | {seconds:.3f} | {done['tokens'] / done['seconds']:,.0f} | {rate:,.1f} | "
-                    f"{summary.get('planned_peak_bytes', 0) / 2**20:,.0f} | {summary.get('measured_peak_bytes', 0) / 2**20:,.0f} | "
-                    f"{estimate:.2f} | {summary.get('startup_seconds', 0):.1f} |")
+        # Without rates of the card there is no estimate.
+        estimate = f"{step['seconds_estimated'] / seconds:.2f}" if step.get("seconds_estimated") else "–"
+        tokens = done.get("tokens", done.get("images", 0)) / done["seconds"]
+        planned, measured = (summary.get(f"{which}_peak_bytes", 0) / 2**20 for which in ("planned", "measured"))
+        rows.append(f"| {short(command)} | {seconds:.3f} | {tokens:,.0f} | {step.get('flops', 0) / seconds / 1e12:,.1f} | {planned:,.0f} | "
+                    f"{measured:,.0f} | {command.get('card_mib') or '–'} | {estimate} | {summary.get('startup_seconds', 0):.1f} |")
     return rows
+
+
+def estimates(event):
+    """Seconds of each op of a step against what was estimated, those that take longest first."""
+    rows = ["| op | calls | ms | estimate / measured |", "| --- | --: | --: | --: |"]
+    ops = sorted((op for op in event["ops"] if op["seconds"] > 0), key=lambda op: -op["seconds"])
+    rows += [f"| {op['op']}, {op['type']} | {op['calls']} | {1e3 * op['seconds']:,.3f} | {op['seconds_estimated'] / op['seconds']:.2f} |"
+             for op in [{"op": "a step", "type": "all of it", "calls": 1, **event}, *ops[:MOST_OPS]]]
+    apart = sorted(abs(op["seconds_estimated"] / op["seconds"] - 1) for op in ops)
+    if apart:
+        rows.append(f"| {len(ops)} kinds of ops | | | off by {apart[len(apart) // 2]:.0%} in the middle, {apart[-1]:.0%} at most |")
+    return [*rows, ""]
 
 
 def log_section(result):
     rows = []
     for command in result["commands"]:
+        for event in events(command["output"]):
+            rows += estimates(event) if event.get("event") == "estimate" and event.get("seconds") else []
         lines = command["output"].strip().splitlines()
         tables = [line for line in lines if line.startswith("|")]
         if tables:
             rows += [*tables, ""]
         elif command["state"] != "passed":
-            rows.append(f"`{short(command['words'])}`: {command['state']}: {lines[-1] if lines else ''}")
+            rows.append(f"`{short(command)}`: {command['state']}: {lines[-1] if lines else ''}")
     return rows
 
 

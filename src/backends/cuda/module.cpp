@@ -162,15 +162,6 @@ Result<std::vector<std::string>> compile_all(const Compiler& compiler, std::span
   return all;
 }
 
-/// The modules that read the first of the macros, with all of them.
-std::vector<ModuleId> family(const std::string& defines) {
-  const std::string macro = defines.substr(0, defines.find('='));
-  std::vector<ModuleId> ids;
-  for (std::string& name : module_names())
-    if (module_source(name).find(macro) != std::string::npos) ids.push_back({std::move(name), defines});
-  return ids;
-}
-
 /// Texts as one, each behind its size, and back.
 std::string join_texts(const std::vector<std::string>& texts) {
   std::string all;
@@ -237,6 +228,14 @@ std::vector<ModuleId> plain_modules() {
   return ids;
 }
 
+std::vector<ModuleId> modules_reading(const std::string& defines) {
+  const std::string macro = defines.substr(0, defines.find('='));
+  std::vector<ModuleId> ids;
+  for (std::string& name : module_names())
+    if (module_source(name).find(macro) != std::string::npos) ids.push_back({std::move(name), defines});
+  return ids;
+}
+
 Modules::Modules(const Driver& driver, const Compiler& compiler, int capability, bool is_cached)
     : driver_(driver), compiler_(compiler), capability_(capability), is_cached_(is_cached) {}
 
@@ -279,7 +278,7 @@ Result<Handle> Modules::module(const ModuleId& id) {
   if (!modules_.contains(id)) {
     if (!images_.contains(id)) {
       const bool has_siblings = is_cached_ && !id.defines.empty();
-      std::vector<ModuleId> ids = has_siblings ? family(id.defines) : std::vector<ModuleId>{};
+      std::vector<ModuleId> ids = has_siblings ? modules_reading(id.defines) : std::vector<ModuleId>{};
       if (std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
       PLIMSOLL_TRY(find_images(ids));
     }

@@ -39,6 +39,8 @@ Result<std::vector<std::string>> load_images(const Compiler& compiler, std::span
 
 /// All modules, without macros.
 std::vector<ModuleId> plain_modules();
+/// The modules that read the first of these macros, specialised by all of them.
+std::vector<ModuleId> modules_reading(const std::string& defines);
 
 /// The modules of a context, and their functions.
 class Modules {

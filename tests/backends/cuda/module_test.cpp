@@ -88,16 +88,23 @@ Driver loading() {
 class ModulesTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    if (const char* before = std::getenv("XDG_CACHE_HOME")) before_ = before;
     setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1);
     looked_up.clear();
   }
-  void TearDown() override { unsetenv("XDG_CACHE_HOME"); }
+  void TearDown() override {
+    if (before_.empty())
+      unsetenv("XDG_CACHE_HOME");
+    else
+      setenv("XDG_CACHE_HOME", before_.c_str(), 1);
+  }
   [[nodiscard]] size_t num_cached() const {
     std::error_code none;
     const std::filesystem::directory_iterator files(cache_.path() + "/plimsoll/cuda", none);
     return static_cast<size_t>(std::distance(begin(files), end(files)));
   }
   const io::TemporaryFolder cache_;
+  std::string before_;
   const Driver driver_ = loading();
   const Compiler compiler_ = recording();
 };

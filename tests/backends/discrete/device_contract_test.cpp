@@ -22,7 +22,7 @@ class DeviceContract : public ::testing::TestWithParam<Kind> {
     const Kind& kind = GetParam();
     if (kind.card && !cuda::card_info(0)) GTEST_SKIP() << "no card";
     if (kind.card) {
-      auto made = cuda::CudaDevice::create({.compiles_within = true});
+      auto made = cuda::CudaDevice::create({.compiles_within = cuda::fixtures::compiles_within()});
       ASSERT_OK(made);
       device_ = std::move(*made);
     } else if (kind.discrete)

@@ -36,9 +36,12 @@ const Form* form_of(int head_dim) {
 }
 
 /// What mma_forms.cuh reads.
+std::string macros(const Form& form, int dtype, bool drops) {
+  return "MMA_WIDTH=" + std::to_string(form.width) + " MMA_TYPE=" + std::to_string(dtype) +
+         " MMA_DROPS=" + (drops ? "1" : "0");
+}
 std::string macros(const Form& form, const Attention& a) {
-  return "MMA_WIDTH=" + std::to_string(form.width) + " MMA_TYPE=" + std::to_string(a.q.dtype) +
-         " MMA_DROPS=" + (a.random == nullptr ? "0" : "1");
+  return macros(form, a.q.dtype, a.random != nullptr);
 }
 
 }  // namespace
@@ -60,6 +63,14 @@ int num_parts(int64_t batch, int64_t tokens, int64_t heads, int64_t kv_heads) {
   return blocks >= kFew ? 1
                         : static_cast<int>(
                               std::clamp<int64_t>(ceil_div(kWanted, std::max<int64_t>(blocks, 1)), 1, group));
+}
+
+std::vector<std::string> mma_forms() {
+  std::vector<std::string> all;
+  for (const Form& form : kForms)
+    for (const int dtype : {kBf16, kF16})
+      for (const bool drops : {false, true}) all.push_back(macros(form, dtype, drops));
+  return all;
 }
 
 Status queue_mma_forward(const Attention& a, int64_t batch, Stream& stream) {

@@ -133,7 +133,7 @@ Result<OwnSettings> parse_own_settings(std::string_view text, const Trace& trace
   PLIMSOLL_ASSIGN(own.config, settings::parse_run_config(io::to_yaml_flow(tree), "settings"));
   settings::RunConfig& config = own.config;
   config.is_embedded = true;
-  for (const std::string& precision : trace.scopes().precisions())
+  for (const std::string& precision : trace.precisions())
     config.training.precision_overrides.emplace_back(autocast_part(precision), precision_of(precision));
   if (config.training.ema_decay)
     return invalid("training.ema_decay: a session keeps no averages of its parameters",

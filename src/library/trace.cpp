@@ -203,10 +203,26 @@ Result<Values> Trace::op(std::string_view name, std::span<const ValueId> inputs,
   if (!attrs.status()) return at_scope(attrs.status().error());
   if (!results) return at_scope(std::move(results).error());
   if (Status built = builder.status(); !built) return at_scope(std::move(built).error());
-  for (size_t i = known; i < graph_.num_ops(); ++i)
-    if (graph_.op(ir::OpId{static_cast<int32_t>(i)}).def->autocast == ir::AutocastClass::kLowPrecision)
-      scopes_.note_product();
+  if (const std::string precision = scopes_.precision(); !precision.empty())
+    for (size_t i = known; i < graph_.num_ops(); ++i)
+      if (graph_.op(ir::OpId{static_cast<int32_t>(i)}).def->autocast == ir::AutocastClass::kLowPrecision)
+        products_[i] = precision;
   return results;
+}
+
+std::set<std::string> Trace::precisions() const {
+  std::set<std::string> found;
+  std::vector<bool> is_read(graph_.num_ops(), false);
+  const auto read = [&](ValueId v) {
+    if (v.valid()) is_read[static_cast<size_t>(graph_.value(v).producer.index)] = true;
+  };
+  read(loss_);
+  for (size_t i = graph_.num_ops(); i-- > 0;) {
+    if (!is_read[i]) continue;
+    if (const auto product = products_.find(i); product != products_.end()) found.insert(product->second);
+    for (const ValueId v : graph_.op(ir::OpId{static_cast<int32_t>(i)}).inputs) read(v);
+  }
+  return found;
 }
 
 Status Trace::push_scope(std::string_view kind, std::string_view argument) {

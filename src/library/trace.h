@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -126,6 +127,8 @@ class Trace {
   [[nodiscard]] const std::vector<TracedNorm>& norms() const { return norms_; }
   [[nodiscard]] const std::vector<IndexRange>& ranges() const { return ranges_; }
   [[nodiscard]] const TraceScopes& scopes() const { return scopes_; }
+  /// "bf16", … of autocast scopes with products that the loss is computed from.
+  [[nodiscard]] std::set<std::string> precisions() const;
   [[nodiscard]] ir::ValueId loss() const { return loss_; }
   /// Of a loss that is a cross-entropy's mean; nothing of any other.
   [[nodiscard]] std::optional<MeanLoss> mean_loss() const;
@@ -168,6 +171,7 @@ class Trace {
   std::vector<TracedBuffer> buffers_;
   std::vector<TracedNorm> norms_;
   std::vector<IndexRange> ranges_;
+  std::map<size_t, std::string> products_;  ///< by op: the precision of its autocast scope
   std::map<int32_t, MeanLoss> means_;
   std::map<int32_t, ir::ValueId> channels_last_;
   ir::ValueId loss_, random_;

@@ -90,8 +90,4 @@ std::string TraceScopes::layer() const {
   return scope.precision.empty() ? scope.layer : joined(scope.layer, autocast_part(scope.precision));
 }
 
-void TraceScopes::note_product() {
-  if (!open_.empty() && !open_.back().precision.empty()) precisions_.insert(open_.back().precision);
-}
-
 }  // namespace plimsoll::library

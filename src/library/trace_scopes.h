@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,13 +28,13 @@ class TraceScopes {
   /// Of the next op. `has_products`: the precision of its scope is its own.
   [[nodiscard]] std::string layer() const;
   [[nodiscard]] int32_t block() const { return open_.empty() ? ir::kNoBlock : open_.back().block; }
-  /// Notes that an op with products stands here.
-  void note_product();
+  /// Of the innermost autocast scope, "bf16"; empty: the run's.
+  [[nodiscard]] std::string precision() const {
+    return open_.empty() ? std::string() : open_.back().precision;
+  }
 
   /// Blocks of checkpoint scopes, ascending.
   [[nodiscard]] const std::vector<int32_t>& checkpointed() const { return checkpointed_; }
-  /// "bf16", … of autocast scopes that have products.
-  [[nodiscard]] const std::set<std::string>& precisions() const { return precisions_; }
 
  private:
   struct Scope {
@@ -51,7 +50,6 @@ class TraceScopes {
   std::vector<Scope> open_;
   int32_t num_blocks_ = 0;
   std::vector<int32_t> checkpointed_;
-  std::set<std::string> precisions_;
 };
 
 /// The part of a layer's name that stands for a precision: "autocast:bf16".

@@ -167,6 +167,19 @@ TEST(OwnPlan, AutocastScopesRoundProducts) {
   EXPECT_EQ(loss_with("fp32"), exact);
 }
 
+/// As in PyTorch: what nothing reads is no error, and scales no loss.
+TEST(OwnPlan, AutocastScopesMayHoldWhatTheLossDoesNotRead) {
+  CBuilder b;
+  const pls_value x = b.input("x", "float32", {4, 4});
+  const pls_value w = b.parameter("w", {4, 4}, R"({"init": "ones"})");
+  b.push("autocast", "fp16");
+  (void)b.op("matmul", {x, x});
+  b.pop();
+  b.loss(b.op("mean", {b.op("matmul", {x, w})}));
+  const CPlan plan(b, settings_of(""));
+  EXPECT_EQ(plan.failed.code, PLS_OK) << plan.failed.message;
+}
+
 TEST(OwnPlan, Fp16ScalesTheLossAndSkipsWhatOverflows) {
   CBuilder b;
   b.push("autocast", "fp16");

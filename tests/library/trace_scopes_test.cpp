@@ -51,11 +51,10 @@ TEST(TraceScopes, AutocastIsAPartOfTheLayer) {
   push(scopes, "autocast", "bfloat16");
   push(scopes, "module", "head");
   EXPECT_EQ(scopes.layer(), "head.autocast:bf16");
-  EXPECT_TRUE(scopes.precisions().empty());
-  scopes.note_product();
+  EXPECT_EQ(scopes.precision(), "bf16");
   push(scopes, "autocast", "fp32");
   EXPECT_EQ(scopes.layer(), "head.autocast:fp32");
-  EXPECT_EQ(scopes.precisions(), std::set<std::string>{"bf16"});
+  EXPECT_EQ(scopes.precision(), "fp32");
 }
 
 TEST(TraceScopes, RefusesWhatThereIsNot) {

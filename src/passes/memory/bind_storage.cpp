@@ -145,8 +145,11 @@ class Binder {
                                       [&](const auto& a) { return a.output == static_cast<int32_t>(i); });
       const ValueId out = op.outputs[i];
       if (alias != aliases.end()) {
-        const Place source = place(op.inputs[static_cast<size_t>(alias->input)]);
-        place(out) = source;
+        const ValueId in = op.inputs[static_cast<size_t>(alias->input)];
+        place(out) = Place(place(in));
+        // Of an operand with fewer axes, which broadcasts to the result's.
+        if (graph_.type(out).shape != graph_.type(in).shape)
+          place(out).strides = ir::dense_strides(graph_.type(out).shape);
         note_gradient(out);
         continue;
       }

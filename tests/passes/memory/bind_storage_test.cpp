@@ -8,6 +8,7 @@
 
 #include "ops/op_list.h"
 #include "ops/ops.h"
+#include "ops/pointwise.h"
 #include "passes/memory/memory_plan.h"
 
 namespace plimsoll::passes {
@@ -203,6 +204,20 @@ TEST_F(BindStorageTest, RejectsAReadOfWhatAnInPlaceResultHasOverwritten) {
   const auto binding = bind_storage(graph, options, ops::find_op);
   ASSERT_FALSE(binding.ok());
   EXPECT_NE(binding.error().what.find("overwritten"), std::string::npos);
+}
+
+/// A result in the place of an operand that has fewer axes has strides of its own.
+TEST_F(BindStorageTest, AnInPlaceResultMayHaveMoreAxesThanItsOperand) {
+  const ValueId x = b.state(decl("x", {3, 1}));
+  const ValueId one = b.state(decl("one", {1, 1, 1, 1}));
+  const ValueId y = ops::silu(b, x);
+  const ValueId z = ops::pointwise(b, "mul(x0,x1)", {y, one});
+  ASSERT_EQ(graph.type(z).shape, (ir::Shape{1, 1, 3, 1}));
+  graph.declare_state(decl("z", {1, 1, 3, 1}, StateClass::kOutput));
+  b.assign("z", ops::silu(b, z));
+  const Binding binding = bind(graph, true, {{graph.value(z).producer, {0, 0}}});
+  EXPECT_EQ(place(binding, z).storage, place(binding, y).storage);
+  EXPECT_EQ(place(binding, z).strides, ir::dense_strides({1, 1, 3, 1}));
 }
 
 TEST_F(BindStorageTest, LifetimesEndWithTheLastReadThroughAnyView) {

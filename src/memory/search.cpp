@@ -33,7 +33,7 @@ constexpr int32_t kMaxDepth = 4000;
 /// log2 up to 9 %, monotone, and the same bits on every machine, which libm's is not.
 double log2_of(int64_t x) {
   const auto n = static_cast<uint64_t>(x);
-  const int exponent = std::bit_width(n) - 1;
+  const int exponent = static_cast<int>(std::bit_width(n)) - 1;
   return exponent + static_cast<double>(n) / static_cast<double>(uint64_t{1} << exponent) - 1;
 }
 

@@ -11,6 +11,7 @@
 
 #include "ir/printer.h"
 #include "ir/verifier.h"
+#include "passes/fusion/dead_code.h"
 
 namespace plimsoll::passes {
 namespace {

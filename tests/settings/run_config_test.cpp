@@ -200,8 +200,8 @@ TEST(RunConfig, RefusesWhatTheUserGotWrong) {
 /// What is given later is tried first; a path that was cut at its dots is whole again.
 TEST(RunConfig, PrecisionOverridesGather) {
   const std::string text = kRun + std::string("  precision_overrides: {lm_head: fp32, 'a.*': tf32}\n");
-  const auto overrides = [&](std::vector<std::string> line) {
-    const auto run = parse_run(text, std::move(line));
+  const auto overrides = [&](const std::vector<std::string>& line) {
+    const auto run = parse_run(text, line);
     EXPECT_TRUE(run) << (run ? "" : run.error().message());
     return run->training.precision_overrides;
   };

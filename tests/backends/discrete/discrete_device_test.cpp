@@ -2,6 +2,9 @@
 // memory in an order drawn anew each time: whatever the devices' queues do, all have the same bits.
 #include "backends/discrete/discrete_device.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <barrier>
@@ -65,7 +68,7 @@ class InProcess final : public runtime::Communicator {
     meeting_.all_there.arrive_and_wait();
     std::vector<size_t> order(meeting_.own.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::shuffle(order, dice_);
+    std::shuffle(order.begin(), order.end(), dice_);
     for (const size_t from : order) {
       if (dice_() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(dice_() % 200));
       take(from, meeting_.own[from]);

@@ -525,6 +525,12 @@ EOF
         self.assertTrue(any(word.startswith("bench step") and "small.yaml" in word for word in words), words)
         self.assertIn("but what is played by", (self.dir / "out/page.md").read_text())
 
+    def test_a_rehearsal_takes_what_was_bundled(self):
+        self.program("build/plimsoll", "echo from the bundle\n")
+        self.run_tool("card/bundle", "--build", self.dir / "build", "--output", self.dir / "packed", "--capability")
+        self.check(self.dir / "none", "--rehearse", self.dir / "fake", "--bundle", self.dir / "packed", "--only", "start")
+        self.assertEqual([command["output"] for command in self.stages()[0]["commands"]], ["from the bundle\n"] * 2)
+
     def test_a_bundle_without_the_program_is_refused(self):
         result = self.run_tool("card/bundle", "--build", self.dir / "none", "--output", self.dir / "packed")
         self.assertEqual(result.returncode, 1)

@@ -78,7 +78,7 @@ STAGES = [
         Command(["plimsoll", "--version"])]),
     Stage("kernels", "A", 60, "each module of kernels compiled for this card, or found in the bundle", [
         Command(["bench/bench_card", "--compile"], {"XDG_CACHE_HOME": "{kernels}"})]),
-    Stage("contract", "A", 20, "each line of runtime/device.h", [
+    Stage("contract", "A", 30, "each line of runtime/device.h", [
         tests("backends_discrete", "*/card", CARD_ONLY),
         tests("backends_cuda", "-*CompilesForEveryGeneration*", CARD_ONLY)], "tests", together=True),  # minutes, and no card's matter
     Stage("ops", "A", 80, "each op against its definition, the same bits twice", [
@@ -93,7 +93,7 @@ STAGES = [
         sanitized("racecheck", "backends_cpu", "*Norm*", "*Quantize*", "*Embedding*"),
         sanitized("racecheck", "backends_cuda", "Forms/MmaAttention*", rehearsed="Forms/MmaAttention*/14"),
         sanitized("initcheck", "backends_cpu", "FusedQuantize*", "*HeadLoss*")], "tests", shards=3, together=True),
-    Stage("rates", "A", 95, "ops, products, copies and launches", [
+    Stage("rates", "A", 85, "ops, products, copies and launches", [
         Command(["bench/bench_card", "--benchmark_min_time=0.02", "--benchmark_format=console",
                  "--benchmark_out={out}/rates.json", "--benchmark_out_format=json"],
                 rehearsed=["bench/bench_card", "--small", "--benchmark_min_time=0", "--benchmark_out={out}/rates.json",

@@ -86,9 +86,8 @@ optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config
 
 bool may_keep_fp8_weights(const RunScope& scope) {
   const settings::RunConfig& config = scope.config;
-  const bool quantises = scope.options.purpose == Purpose::kTrain &&
-                         config.computes_in(settings::Precision::kFp8) &&
-                         config.training.fp8.recipe != "mxfp8";
+  const bool quantises =
+      scope.options.purpose == Purpose::kTrain && config.computes_in(settings::Precision::kFp8);
   return quantises && !config.is_embedded && !settings::shares_parameters(config.distributed) &&
          !(dumps_steps(config) && config.dumps("quantized"));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,7 @@ using ir::OpId;
 using ir::ValueId;
 
 constexpr std::string_view kPrefix = "fp8.weight.";
+constexpr std::string_view kTurned = ".turned";
 constexpr std::string_view kParts[] = {".codes", ".scales", ".amax"};
 
 /// Ops that make the same copy of a weight, in the program's order.
@@ -40,10 +42,34 @@ WeightCopies copies_of_weights(const ir::Graph& graph) {
     if (!ir::takes_attr(op, "hadamard")) continue;  // it quantises no operand
     const Op& weight = graph.op(graph.value(op.inputs[0]).producer);
     if (!is_parameter(graph, weight)) continue;
-    const std::string_view turned = op.attrs.flag("transposed") ? ".turned" : "";
+    const std::string_view turned = op.attrs.flag("transposed") ? kTurned : "";
     copies[fmt::format("{}{}{}", kPrefix, weight.attrs.str("name"), turned)].push_back(id);
   }
   return copies;
+}
+
+/// Where a weight is copied both as it lies and turned, the later copy stands behind the earlier one, so that
+/// one op makes both (fuse_quantize.h).
+void stand_together(ir::Graph& graph, const WeightCopies& copies) {
+  std::map<OpId, OpId> other;
+  for (const auto& [name, makers] : copies) {
+    const auto turned = copies.find(name + std::string(kTurned));
+    if (turned == copies.end()) continue;
+    other[makers.front()] = turned->second.front();
+    other[turned->second.front()] = makers.front();
+  }
+  std::vector<OpId> order;
+  std::set<OpId> placed;
+  for (const OpId id : graph.order()) {
+    if (placed.contains(id)) continue;
+    order.push_back(id);
+    const auto found = other.find(id);
+    if (found == other.end()) continue;
+    graph.op(found->second).inputs[0] = graph.op(id).inputs[0];
+    order.push_back(found->second);
+    placed.insert(found->second);
+  }
+  graph.set_order(std::move(order));
 }
 
 void declare(ir::Graph& graph, const std::string& name, const std::vector<ValueId>& values) {
@@ -99,7 +125,10 @@ Result<Fp8WeightsReport> fp8_weights(ir::Graph& graph, const Fp8WeightsOptions& 
   const WeightCopies copies = copies_of_weights(graph);
   const bool reads = options.copies == Fp8WeightCopies::kRead;
   std::map<std::string, std::vector<ValueId>> read;
-  if (reads) read = read_first(graph, copies);
+  if (reads)
+    read = read_first(graph, copies);
+  else
+    stand_together(graph, copies);
   Rewriter rewriter(graph, options.keep);
   for (const auto& [name, makers] : copies) {
     report.copies.push_back(row_of(graph, graph.op(makers.front())));

@@ -64,12 +64,13 @@ struct Layer {
 
   /// Ops that quantise the weight.
   [[nodiscard]] int64_t num_quantised() const {
-    return std::ranges::count_if(graph.order(), [&](ir::OpId id) {
-      const ir::Op& op = graph.op(id);
-      if (op.def->name != "quantize_operand") return false;
-      const ir::Op& from = graph.op(graph.value(op.inputs[0]).producer);
-      return from.attrs.find("name") != nullptr && from.attrs.str("name") == "w";
-    });
+    return std::ranges::count_if(graph.order(), [&](ir::OpId id) { return quantises_weight(id); });
+  }
+  [[nodiscard]] bool quantises_weight(ir::OpId id) const {
+    const ir::Op& op = graph.op(id);
+    if (op.def->name != "quantize_operand") return false;
+    const ir::Op& from = graph.op(graph.value(op.inputs[0]).producer);
+    return from.attrs.find("name") != nullptr && from.attrs.str("name") == "w";
   }
   [[nodiscard]] int64_t num_states() const { return std::ranges::count_if(graph.states(), is_fp8_weight); }
 
@@ -108,6 +109,16 @@ TEST(Fp8Weights, OneCopyOfEachForm) {
     EXPECT_EQ(kept.report.copies[0].product, "weight");
     EXPECT_NE(kept.report.copies[0].note.find("once a step"), std::string::npos);
   }
+}
+
+/// So that one op may make both.
+TEST(Fp8Weights, CopiesOfOneWeightStandTogether) {
+  const Layer kept(Fp8Recipe::kMxfp8, Fp8WeightCopies::kKeep);
+  std::vector<size_t> places;
+  for (size_t i = 0; i < kept.graph.order().size(); ++i)
+    if (kept.quantises_weight(kept.graph.order()[i])) places.push_back(i);
+  ASSERT_EQ(places.size(), 2U);
+  EXPECT_EQ(places[1], places[0] + 1);
 }
 
 /// The first micro-batch's program keeps what the next one's reads.

@@ -11,14 +11,6 @@
 namespace plimsoll::cpu {
 namespace {
 
-constexpr int64_t kComputedBytes = int64_t{1} << 20;  // of the scratch: a second-level cache holds it
-constexpr int64_t kComputedRows = 128;                // whole blocks of every scheme
-
-int64_t rows_of_band(const ir::TensorType& y) {
-  const int64_t row_bytes = y.shape.dim(-1) * ir::bits(y.dtype) / 8;
-  return std::min(y.shape.num_rows(),
-                  round_up(std::max(int64_t{1}, kComputedBytes / row_bytes), kComputedRows));
-}
 int64_t scratch_bytes(const ir::TensorType& y) {
   return round_up(rows_of_band(y) * y.shape.dim(-1) * ir::bits(y.dtype) / 8, runtime::kAlignment);
 }
@@ -43,7 +35,8 @@ void quantize_computed(const KernelCall& call, ThreadPool& pool) {
   if (has_scale)
     to.tensor = numerics::given_scale(0, call.inputs[fused.num_inputs].as<const float>()[attrs.i64("slot")]);
   const std::span<std::byte> tiles = call.workspace.subspan(static_cast<size_t>(scratch_bytes(y)));
-  float amax = 0;
+  LargestMagnitude largest;
+  if (has_scale) to.largest = &largest;
   const int64_t rows = y.shape.num_rows(), step = rows_of_band(y);
   TensorRef scratch{call.workspace.data(), {y.dtype, {step, y.shape.dim(-1)}}};
   for (int64_t first = 0, end = 0; first < rows; first = end) {
@@ -53,13 +46,12 @@ void quantize_computed(const KernelCall& call, ThreadPool& pool) {
     kernel.run(runtime::FusedBand(call, fused, scratch, first, rows).call(), pool);
     const OperandBand computed{stored_rows(scratch), first};
     quantize_band(operand, computed, to, tiles, pool);
-    if (has_scale) amax = std::max(amax, largest_of_band(operand, computed, tiles, pool));
     if (attrs.flag("both"))
       quantize_band(turned, computed, {.codes = copies[2].data, .scales = copies[3].data}, tiles, pool);
   }
   if (!has_scale) return;
   *copies[1].as<float>() = to.tensor.decode;
-  *copies[2].as<float>() = amax;
+  *copies[2].as<float>() = largest.value();
 }
 
 }  // namespace

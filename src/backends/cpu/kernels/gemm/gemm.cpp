@@ -36,7 +36,7 @@ void* offset(void* p, DType dtype, int64_t elements) {
 
 // From that row of A, or column of B, on.
 ConstMatrix lines_from(ConstMatrix x, int64_t line, int64_t line_stride) {
-  if (x.patches != nullptr)
+  if (x.patches != nullptr || x.codes != nullptr)
     x.first_line += line;
   else
     x.data = offset(x.data, x.dtype, line * line_stride);
@@ -219,6 +219,12 @@ bool is_float(DType d) { return d == DType::kF32 || d == DType::kBf16 || d == DT
 
 bool gemm_has_bf16() { return current_isa() >= Isa::kAvx512Bf16; }
 
+bool gemm_scales(int64_t k, GemmTypes types) {
+  static constexpr float kAny = 1;
+  const GemmArgs g{.k = k, .scale = &kAny, .precision = types.precision, .c_dtype = types.c_dtype};
+  return !types.plus_c && on_bf16(g) && bf16::in_one_run(g);
+}
+
 int64_t gemm_workspace_bytes(int64_t m, int64_t n, int64_t k, int num_threads, GemmTypes types) {
   if (m <= 0 || n <= 0 || k <= 0) return 0;
   return packed_bytes(m, n, k, num_threads, types.precision) + sum_bytes(m, n, k, types);
@@ -232,6 +238,8 @@ void gemm(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace
                  gemm_workspace_bytes(args.m, args.n, args.k, pool.num_threads(),
                                       {args.precision, args.c_dtype, args.plus_c}));
   PLIMSOLL_CHECK(!args.accumulate || args.c_dtype == DType::kF32);
+  PLIMSOLL_CHECK((args.a.codes == nullptr && args.b.codes == nullptr) || on_bf16(args));
+  PLIMSOLL_CHECK(args.scale == nullptr || gemm_scales(args.k, {args.precision, args.c_dtype, args.plus_c}));
   PLIMSOLL_CHECK(!args.plus_c || (!args.accumulate && args.bias == nullptr));
   PLIMSOLL_CHECK(reinterpret_cast<uintptr_t>(workspace.data()) % 64 == 0);
   if (direct(args)) return multiply_directly(args, pool, workspace);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "backends/cpu/kernels/gemm/coded_matrix.h"
 #include "backends/cpu/kernels/gemm/patches.h"
 #include "backends/cpu/thread_pool.h"
 #include "ir/dtype.h"
@@ -18,14 +19,16 @@ using ops::Precision;
 
 /// A matrix in memory: elements of `dtype` (f32, bf16 or f16) and the elements, not bytes, between
 /// consecutive rows and columns; any strides are allowed. Or patches, in a product that convolves (then
-/// `data` and the strides stay as they are here): A of rows of patches, or B of rows of patches.
+/// `data` and the strides stay as they are here): A of rows of patches, or B of rows of patches. Or codes,
+/// where gemm_reads_codes(): no `data`, bf16, the stride of what lies side by side is 1.
 struct ConstMatrix {
   const void* data = nullptr;
   int64_t row_stride = 0;
   int64_t col_stride = 1;
   ir::DType dtype = ir::DType::kF32;
   const Patches* patches = nullptr;
-  int64_t first_line = 0;  ///< of patches: the row (of A) or column (of B) that is this matrix's first
+  int64_t first_line = 0;  ///< of patches or codes: the row (of A) or column (of B) that is the first
+  const CodedMatrix* codes = nullptr;
 };
 
 /// C [m,n] = A [m,k] · B [k,n], with C's columns contiguous. Casts are part of the packing: an operand of
@@ -48,9 +51,12 @@ struct GemmArgs {
   ConstMatrix b = {};  ///< element (p, j)
   void* c = nullptr;   ///< of c_dtype
   int64_t c_row_stride = 0;
-  int64_t k_segment = 0;       ///< length of a sequence where k runs over tokens
-  bool accumulate = false;     ///< sums go on from C's; only with an f32 C
-  bool plus_c = false;         ///< C = what it held + A · B; without `accumulate` and bias
+  int64_t k_segment = 0;    ///< length of a sequence where k runs over tokens
+  bool accumulate = false;  ///< sums go on from C's; only with an f32 C
+  bool plus_c = false;      ///< C = what it held + A · B; without `accumulate` and bias
+  /// A · B, summed from zero, is multiplied with it before it is added to C (`accumulate`) or stored; null:
+  /// with nothing. Only where gemm_scales().
+  const float* scale = nullptr;
   const void* bias = nullptr;  ///< [n] of bias_dtype, added after the last granule
   Precision precision = Precision::kF32;
   ir::DType c_dtype = ir::DType::kF32;     ///< f32, bf16 or f16
@@ -80,6 +86,11 @@ int64_t gemm_workspace_bytes(int64_t m, int64_t n, int64_t k, int num_threads, G
 
 /// Whether kBf16 runs on bf16 instructions now (AVX512_BF16 or AMX); without them it is as fast as kF32.
 bool gemm_has_bf16();
+
+/// Whether gemm takes operands that are codes: kBf16 on instructions for it.
+inline bool gemm_reads_codes() { return gemm_has_bf16(); }
+/// Whether gemm takes a `scale`: on bf16 instructions, where all of k passes in one go.
+bool gemm_scales(int64_t k, GemmTypes types);
 
 /// Runs on `pool`; returns when C is complete. `workspace` has at least gemm_workspace_bytes(), aligned to
 /// 64; C overlaps neither A, B nor the workspace. Allocates nothing. With k = 0, C is kept (`accumulate`,

@@ -15,7 +15,7 @@ constexpr int64_t kSharedBytes = 3 << 19, kMostSharedBytes = 5 << 19, kSharedLin
 constexpr int64_t kStripBytes = 1 << 20;
 // Of short lines, half as many: more tasks, and the same passes over what is shared.
 constexpr int64_t kMaxStripLines = 256, kLongLineBytes = 1 << 10, kGroupLines = 128;
-// k that is packed together: what a low C may span in registers and scratch, and else.
+// k that is packed together: what a low or scaled C may span in registers and scratch, and else.
 constexpr int64_t kMaxRun = 4096 / kStep, kRun = 2048 / kStep;
 // So that none waits long for the last.
 constexpr int64_t kTasksOfAThread = 2;
@@ -94,6 +94,9 @@ class Gemm {
   // of one is read together.
   void pack(bool of_b, int64_t begin, int64_t end, int64_t first, int64_t last, std::byte* to) const {
     const Lines x = lines_of(g_, of_b);
+    if (x.codes != nullptr)
+      return pack_codes(x, begin, end, steps_, first, last, of_b, to + (first - first_) * kPanelStepBytes,
+                        panel_bytes());
     const int64_t part = x.k_stride == 1 ? last - first : kPackedSteps;
     for (int64_t s = first; s < last; s += part)
       for (int64_t line = begin; line < end; line += kPanel)
@@ -134,7 +137,7 @@ class Gemm {
 
   // The panels of A and B from `a` and `b` on; their sums from `sums` on, row by row of panels.
   void group(const Rect& r, const std::byte* a, const std::byte* b, float* sums) const {
-    const bool from_zero = first_ == 0 && !g_.accumulate;
+    const bool from_zero = first_ == 0 && !continues_c(g_);
     const int64_t count = end_ - first_, part = even_part(count, kernels_.cached_steps, 1);
     const int64_t row_floats = div_up(r.j1 - r.j0, kPanel) * kBlockFloats;
     // Sums that are complete at once stay in the first-level cache: one row of panels follows the other
@@ -178,7 +181,7 @@ const Kernels& current_kernels() { return current_isa() == Isa::kAmx ? kAmxKerne
 int64_t run_steps(const GemmArgs& g) {
   const int64_t most = most_steps(g.k);
   return even_part(Steps(g.k, g.k_segment).count(),
-                   g.c_dtype == ir::DType::kF32 ? std::min(kRun, most) : most, 1);
+                   g.c_dtype == ir::DType::kF32 && g.scale == nullptr ? std::min(kRun, most) : most, 1);
 }
 
 bool may_pass_caches(const GemmArgs& g) {

@@ -64,6 +64,8 @@ int64_t run_steps(const GemmArgs& args);
 bool may_pass_caches(const GemmArgs& args);
 /// Whether all of k is packed together, so that C is written once.
 bool in_one_run(const GemmArgs& args);
+/// Whether sums begin with what C holds; a scaled sum joins it behind.
+inline bool continues_c(const GemmArgs& args) { return args.accumulate && args.scale == nullptr; }
 
 /// Bytes of packed operands and sums: shared, and for each thread.
 int64_t shared_bytes(int64_t m, int64_t n, int64_t k);
@@ -76,15 +78,16 @@ struct Lines {
   ir::DType dtype = ir::DType::kF32;
   bool fetch_ahead = false;  ///< pack_panel asks for what it will read soon
   const Patches* patches = nullptr;
-  int64_t first_line = 0;  ///< of patches
+  int64_t first_line = 0;  ///< of patches or codes
+  const CodedMatrix* codes = nullptr;
   /// In memory, one k after the other; packed as B they lie side by side too.
   [[nodiscard]] bool side_by_side() const { return k_stride != 1 && line_stride == 1; }
 };
 inline Lines lines_of(const GemmArgs& g, bool of_b) {
   const ConstMatrix& x = of_b ? g.b : g.a;
   const auto* data = static_cast<const std::byte*>(x.data);
-  return of_b ? Lines{data, x.row_stride, x.col_stride, x.dtype, false, x.patches, x.first_line}
-              : Lines{data, x.col_stride, x.row_stride, x.dtype, false, x.patches, x.first_line};
+  return of_b ? Lines{data, x.row_stride, x.col_stride, x.dtype, false, x.patches, x.first_line, x.codes}
+              : Lines{data, x.col_stride, x.row_stride, x.dtype, false, x.patches, x.first_line, x.codes};
 }
 
 /// Packs lines [line, line + lines) (at most a panel) of steps [first, end) from `to` on, as B or as A.
@@ -94,6 +97,11 @@ void pack_panel(const Lines& x, int64_t line, int64_t lines, const Steps& steps,
 /// The same where x is made of patches.
 void pack_patches(const Lines& x, int64_t line, int64_t lines, const Steps& steps, int64_t first, int64_t end,
                   bool as_b, std::byte* to);
+
+/// The same where x is codes, of lines [begin, end): the first panel from `to` on, the next ones panel_bytes
+/// behind one another.
+void pack_codes(const Lines& x, int64_t begin, int64_t end, const Steps& steps, int64_t first, int64_t last,
+                bool as_b, std::byte* to, int64_t panel_bytes);
 
 /// Packs lines [begin, end), side by side, of steps [first, last) as B: the first panel from `to` on, the
 /// next ones panel_bytes behind one another.
@@ -106,8 +114,8 @@ struct Part {
 };
 /// Reads f32 C into the sums; what is beyond stays.
 void load_blocks(const GemmArgs& args, const Part& part, float* sums);
-/// Writes them to C, with the bias if `last`; `past_caches`: where whole cache lines are written, which needs
-/// C's rows and j aligned to 64 bytes, and finish_stores() before another thread may read them.
+/// Writes them to C, if `last` with scale and bias; `past_caches`: where whole cache lines are written, which
+/// needs C's rows and j aligned to 64 bytes, and finish_stores() before another thread may read them.
 void store_blocks(const GemmArgs& args, const Part& part, bool last, bool past_caches, const float* sums);
 void finish_stores();
 

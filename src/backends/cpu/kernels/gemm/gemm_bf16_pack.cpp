@@ -181,6 +181,16 @@ inline void stream_low(__m512 low, __m512 high, std::byte* p, DType dtype) {
   }
 }
 
+// 32 sums times the scale, onto what C holds at `c`.
+inline void scale_sums(const GemmArgs& args, const std::byte* c, uint32_t mask, __m512& low, __m512& high) {
+  const __m512 scale = _mm512_set1_ps(*args.scale);
+  low = _mm512_mul_ps(low, scale);
+  high = _mm512_mul_ps(high, scale);
+  if (!args.accumulate) return;
+  low = _mm512_add_ps(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), c), low);
+  high = _mm512_add_ps(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), c + 64), high);
+}
+
 // Where 16 columns of a row lie among the sums of blocks side by side.
 inline int64_t sums_at(int64_t row, int64_t column) {
   return column / kPanel * kBlockFloats + (row / 16 * 2 + column % kPanel / 16) * kTileFloats + row % 16 * 16;
@@ -191,6 +201,7 @@ inline int64_t sums_at(int64_t row, int64_t column) {
 void pack_panel(const Lines& x, int64_t line, int64_t lines, const Steps& steps, int64_t first, int64_t end,
                 bool as_b, std::byte* to) {
   if (x.patches != nullptr) return pack_patches(x, line, lines, steps, first, end, as_b, to);
+  if (x.codes != nullptr) return pack_codes(x, line, line + lines, steps, first, end, as_b, to, 0);
   if (x.dtype == DType::kF32) return pack<DType::kF32>(x, line, lines, steps, first, end, as_b, to);
   if (x.dtype == DType::kBf16) return pack<DType::kBf16>(x, line, lines, steps, first, end, as_b, to);
   pack<DType::kF16>(x, line, lines, steps, first, end, as_b, to);
@@ -198,6 +209,7 @@ void pack_panel(const Lines& x, int64_t line, int64_t lines, const Steps& steps,
 
 void pack_rows(const Lines& x, int64_t begin, int64_t end, const Steps& steps, int64_t first, int64_t last,
                std::byte* to, int64_t panel_bytes) {
+  if (x.codes != nullptr) return pack_codes(x, begin, end, steps, first, last, true, to, panel_bytes);
   if (x.patches != nullptr) {
     for (int64_t line = begin; line < end; line += kPanel, to += panel_bytes)
       pack_patches(x, line, std::min(kPanel, end - line), steps, first, last, true, to);
@@ -231,6 +243,7 @@ void store_blocks(const GemmArgs& args, const Part& p, bool last, bool past_cach
       const uint32_t mask = first_bits(p.columns - column);
       __m512 low = _mm512_load_ps(sums + sums_at(r, column)),
              high = _mm512_load_ps(sums + sums_at(r, column + 16));
+      if (last && args.scale != nullptr) scale_sums(args, c + column * size, mask, low, high);
       if (bias != nullptr) {
         const std::byte* at = bias + column * bias_size;
         low = _mm512_add_ps(low, load_low(at, static_cast<__mmask16>(mask), args.bias_dtype));

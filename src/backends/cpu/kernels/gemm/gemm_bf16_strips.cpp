@@ -120,7 +120,7 @@ class StripGemm {
                   index = own.begin / plan_.strip_lines + pool_.num_threads(), past = index / count;
     const int64_t first = first_ + past * plan_.run_steps,
                   end = std::min(steps_.count(), first + plan_.run_steps);
-    if (first >= end || x.patches != nullptr) return {};
+    if (first >= end || x.patches != nullptr || x.codes != nullptr) return {};
     const int64_t line = index % count * plan_.strip_lines, k = steps_[first].begin,
                   size = ir::bits(x.dtype) / 8;
     return fetch_ahead_of(x.data + (k * x.k_stride + line * x.line_stride) * size, x.k_stride, x.line_stride,
@@ -130,7 +130,7 @@ class StripGemm {
 
   void multiply(const Range& rows, const std::byte* a, const Range& columns, const std::byte* b, float* sums,
                 GemmAhead& ahead) const {
-    const bool from_zero = first_ == 0 && !g_.accumulate, last = end_ == steps_.count();
+    const bool from_zero = first_ == 0 && !continues_c(g_), last = end_ == steps_.count();
     Block block{.a = a,
                 .b = b,
                 .sums = sums,
@@ -145,7 +145,7 @@ class StripGemm {
       block.a_row_bytes = a_.line_stride * 2;
       block.a_step_bytes = kStep * 2;
     }
-    if (rows.size() == kPanel && columns.size() == kPanel)
+    if (rows.size() == kPanel && columns.size() == kPanel && g_.scale == nullptr)
       return kernels_.multiply_into(block, place(rows.begin, columns.begin, !from_zero, last));
     const Part part{rows.begin, columns.begin, rows.size(), columns.size()};
     if (!from_zero) load_blocks(g_, part, sums);
@@ -180,8 +180,9 @@ class StripGemm {
 
 // Whole panels of rows whose k lie side by side, in steps without gaps.
 bool can_stay(const GemmArgs& g) {
-  return g.a.patches == nullptr && g.a.dtype == DType::kBf16 && g.a.col_stride == 1 && g.m % kPanel == 0 &&
-         g.k % kStep == 0 && (g.k_segment <= 0 || g.k_segment >= g.k || g.k_segment % kStep == 0);
+  return g.a.patches == nullptr && g.a.codes == nullptr && g.a.dtype == DType::kBf16 && g.a.col_stride == 1 &&
+         g.m % kPanel == 0 && g.k % kStep == 0 &&
+         (g.k_segment <= 0 || g.k_segment >= g.k || g.k_segment % kStep == 0);
 }
 
 // The longest strip of those with which threads of equal speed end first.

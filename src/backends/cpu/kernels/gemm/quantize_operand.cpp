@@ -1,15 +1,16 @@
-// Codes and scales of an operand, tile by tile: a tile's numbers become f32 in a thread's scratch, as they
-// lie or turned, and are quantised there row by row, or as one matrix where blocks span rows. A scale of the
-// tensor wants the largest magnitude first, and so another walk.
+// Codes and scales of an operand, piece by piece: rows where they lie or as f32 in a thread's scratch; tiles
+// of blocks that span rows, and of transposes, as one matrix there; blocks of a transpose that are columns of
+// x without moving their numbers. A scale of the tensor that is not given wants the largest magnitude first,
+// and so another walk.
 #include "backends/cpu/kernels/gemm/quantize_operand.h"
 
-#include <atomic>
-#include <bit>
 #include <cstring>
 
 #include "backends/cpu/kernels/elementwise/cast.h"
+#include "backends/cpu/kernels/gemm/turn_lines.h"
 #include "backends/cpu/kernels/random_operand.h"
 #include "base/at.h"
+#include "numerics/block_columns.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 using numerics::Scheme;
 
 constexpr int64_t kTileCols = QuantizedOperand::kTileCols;
+constexpr int64_t kColumns = 256;     // of blocks that are turned as codes: 32 of their rows are 32 KiB
 constexpr int64_t kTurnedLines = 16;  // rows of x that are turned at once: a cache line of each of the tile's
 
 struct OperandTile {
@@ -29,13 +31,29 @@ struct OperandTile {
 void load_numbers(const StoredRows& x, int64_t row, int64_t first, int64_t n, bool rounded, float* to) {
   const std::byte* from = x.row(row) + first * ir::bits(x.dtype) / 8;
   if (x.dtype != ir::DType::kF32) return widen(from, x.dtype, to, n);
-  std::memcpy(to, from, at(4 * n));
-  if (!rounded) return;
+  if (!rounded) {
+    std::memcpy(to, from, at(4 * n));
+    return;
+  }
   alignas(64) uint16_t low[kTileCols];
-  round_to(to, low, ir::DType::kBf16, n);
-  widen(low, ir::DType::kBf16, to, n);
+  for (int64_t i = 0; i < n; i += kTileCols) {
+    const int64_t count = std::min(kTileCols, n - i);
+    round_to(reinterpret_cast<const float*>(from) + i, low, ir::DType::kBf16, count);
+    widen(low, ir::DType::kBf16, to + i, count);
+  }
 }
 
+/// A row of x that is turned: too short for the processor to see what comes next.
+void load_line(const StoredRows& x, int64_t row, const OperandTile& tile, bool rounded, float* to) {
+  const int64_t size = ir::bits(x.dtype) / 8;
+  const auto next = reinterpret_cast<uintptr_t>(x.row(row)) +
+                    static_cast<uintptr_t>((kTurnedLines * x.stride + tile.row) * size);
+  for (int64_t b = 0; b < tile.rows * size; b += 64)
+    __builtin_prefetch(reinterpret_cast<const void*>(next + static_cast<uintptr_t>(b)));
+  load_numbers(x, row, tile.row, tile.rows, rounded, to);
+}
+
+/// Numbers of a tile that does not go row by row.
 void load_tile(const QuantizedOperand& operand, const OperandBand& band, const OperandTile& tile) {
   const StoredRows& x = band.x;
   if (!operand.transposed) {
@@ -52,14 +70,27 @@ void load_tile(const QuantizedOperand& operand, const OperandBand& band, const O
       if (const int64_t row = operand.turned.row(tile.col + c + k); row < 0)
         std::fill_n(line, tile.rows, 0.0F);
       else
-        load_numbers(x, row - band.first, tile.row, tile.rows, operand.rounded, line);
+        load_line(x, row - band.first, tile, operand.rounded, line);
     }
-    for (int64_t r = 0; r < tile.rows; ++r)
-      for (int64_t k = 0; k < count; ++k) tile.numbers[r * tile.cols + c + k] = lines[k * tile.rows + r];
+    turn_lines(lines, count, tile.rows, tile.numbers + c, tile.cols);
   }
 }
 
-/// body(tile, numbers loaded) for all tiles of the band.
+bool is_transformed(const numerics::OperandForm& form) { return form.hadamard || form.stochastic; }
+
+/// A row of a tile as f32: where x has it so, else in scratch.
+std::span<const float> row_of_tile(const QuantizedOperand& operand, const OperandBand& band,
+                                   const OperandTile& tile, int64_t r) {
+  const auto cols = at(tile.cols);
+  if (!operand.by_rows()) return {tile.numbers + r * tile.cols, cols};
+  const int64_t row = tile.row + r - band.first;
+  if (band.x.dtype == ir::DType::kF32 && !operand.rounded && !is_transformed(operand.form))
+    return {reinterpret_cast<const float*>(band.x.row(row)) + tile.col, cols};
+  load_numbers(band.x, row, tile.col, tile.cols, operand.rounded, tile.numbers);
+  return {tile.numbers, cols};
+}
+
+/// body(tile) for all tiles of the band, numbers loaded but of those that go row by row.
 template <class Body>
 void for_tiles(const QuantizedOperand& operand, const OperandBand& band, std::span<std::byte> workspace,
                ThreadPool& pool, Body&& body) {
@@ -68,17 +99,17 @@ void for_tiles(const QuantizedOperand& operand, const OperandBand& band, std::sp
   const int64_t first_col = turned ? operand.turned.column(band.first) : 0;
   const int64_t last_col = turned ? operand.turned.column(band.first + band.x.rows) : operand.cols;
   const int64_t rows = turned ? operand.rows : band.x.rows, cols = last_col - first_col;
-  const int64_t wide = ceil_div(cols, kTileCols);
+  const int64_t wide = ceil_div(cols, operand.tile_cols);
   pool.run(ceil_div(rows, operand.tile_rows) * wide, [&](int64_t index, int thread) {
     std::byte* const own = workspace.data() + thread * operand.thread_bytes();
-    const int64_t row = index / wide * operand.tile_rows, col = index % wide * kTileCols;
+    const int64_t row = index / wide * operand.tile_rows, col = index % wide * operand.tile_cols;
     const OperandTile tile{first_row + row,
                            first_col + col,
                            std::min(operand.tile_rows, rows - row),
-                           std::min(kTileCols, cols - col),
+                           std::min(operand.tile_cols, cols - col),
                            reinterpret_cast<float*>(own),
                            own + 4 * operand.numbers()};
-    load_tile(operand, band, tile);
+    if (!operand.by_rows()) load_tile(operand, band, tile);
     body(tile);
   });
 }
@@ -116,35 +147,96 @@ void quantize_tile(const OperandPlace& to, const numerics::TensorScale& tensor, 
                 scales + r * scale_bytes, at(scale_bytes));
 }
 
+/// Where a row in scratch lies.
+float* scratch_row(const QuantizedOperand& operand, const OperandTile& tile, int64_t r) {
+  return tile.numbers + (operand.by_rows() ? 0 : r * tile.cols);
+}
+
+/// Row `r` of a tile, whose numbers are `row`.
+void quantize_row(const QuantizedOperand& operand, const QuantizedBand& quantized, const OperandPlace& to,
+                  const OperandTile& tile, int64_t r, std::span<const float> row) {
+  const int64_t scale_count = numerics::scale_cols(to.scheme, tile.cols);
+  const std::span codes(to.codes_at(tile.row + r, tile.col),
+                        at(numerics::code_row_bytes(to.scheme, tile.cols)));
+  const std::span scales(to.scales_at(tile.row + r, tile.col),
+                         at(scale_count * numerics::scale_bytes(to.scheme)));
+  if (quantized.largest != nullptr) quantized.largest->join(row);
+  if (is_transformed(operand.form))
+    return ops::quantize_run(operand.form, quantized.tensor, {scratch_row(operand, tile, r), row.size()},
+                             codes, scales, quantized.draws, tile.row + r, tile.col);
+  numerics::quantize(to.scheme, quantized.tensor, row, 1, tile.cols, codes, scales);
+}
+
+constexpr int64_t kQuantizedBandBytes = int64_t{1} << 20, kQuantizedBandRows = 128;
+
+/// Blocks of columns of x, whose codes alone are turned: of E4M3, without a transform.
+bool goes_by_columns(const QuantizedOperand& operand) {
+  const numerics::SchemeInfo& s = numerics::info(operand.form.scheme);
+  return operand.transposed && s.block_rows == 1 && s.codes == numerics::Format::kE4m3 &&
+         !is_transformed(operand.form);
+}
+
+void quantize_by_columns(const QuantizedOperand& operand, const OperandBand& band,
+                         const QuantizedBand& quantized, std::span<std::byte> workspace, ThreadPool& pool) {
+  const OperandPlace to{operand.form.scheme, quantized.codes, quantized.scales, operand.cols};
+  const int64_t block = numerics::info(to.scheme).block_cols;
+  const int64_t stride = std::min(kColumns, operand.numbers() / block);
+  const int64_t first = operand.turned.column(band.first),
+                last = operand.turned.column(band.first + band.x.rows);
+  const int64_t wide = ceil_div(operand.rows, stride);
+  pool.run(ceil_div(last - first, block) * wide, [&](int64_t index, int thread) {
+    std::byte* const own = workspace.data() + thread * operand.thread_bytes();
+    auto* const numbers = reinterpret_cast<float*>(own);
+    const int64_t column = first + index / wide * block, line = index % wide * stride;
+    numerics::ColumnBlocks blocks{.scheme = to.scheme,
+                                  .x = numbers,
+                                  .cols = std::min(stride, operand.rows - line),
+                                  .stride = stride,
+                                  .width = std::min(block, last - column),
+                                  .codes = to.codes_at(line, column),
+                                  .code_stride = numerics::code_row_bytes(to.scheme, operand.cols),
+                                  .scales = to.scales_at(line, column)};
+    blocks.scale_stride = numerics::scale_cols(to.scheme, operand.cols) * numerics::scale_bytes(to.scheme);
+    for (int64_t k = 0; k < blocks.width; ++k, ++blocks.rows) {
+      const int64_t row = operand.turned.row(column + k);
+      if (row < 0) break;  // zeros end a sequence's last block
+      float* const to_row = numbers + k * stride;
+      load_numbers(band.x, row - band.first, line, blocks.cols, operand.rounded, to_row);
+      std::fill(to_row + blocks.cols, to_row + stride, 0.0F);
+    }
+    numerics::quantize_columns(blocks, own + 4 * operand.numbers());
+  });
+}
+
 }  // namespace
+
+int64_t rows_of_band(const ir::TensorType& x) {
+  const int64_t row_bytes = x.shape.dim(-1) * ir::bits(x.dtype) / 8;
+  return std::min(x.shape.num_rows(),
+                  round_up(std::max(int64_t{1}, kQuantizedBandBytes / row_bytes), kQuantizedBandRows));
+}
 
 float largest_of_band(const QuantizedOperand& operand, const OperandBand& band,
                       std::span<std::byte> workspace, ThreadPool& pool) {
-  std::atomic<uint32_t> most{0};  // magnitudes are ordered as their bits are
+  LargestMagnitude largest;
   for_tiles(operand, band, workspace, pool, [&](const OperandTile& tile) {
-    const std::span numbers(tile.numbers, at(tile.rows * tile.cols));
-    if (operand.form.hadamard) numerics::random_hadamard(numbers);
-    const auto bits = std::bit_cast<uint32_t>(numerics::largest_magnitude(numbers));
-    uint32_t known = most.load();
-    while (known < bits && !most.compare_exchange_weak(known, bits)) {
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      const std::span<const float> row = row_of_tile(operand, band, tile, r);
+      if (operand.form.hadamard) numerics::random_hadamard({scratch_row(operand, tile, r), row.size()});
+      largest.join(row);
     }
   });
-  return std::bit_cast<float>(most.load());
+  return largest.value();
 }
 
 void quantize_band(const QuantizedOperand& operand, const OperandBand& band, const QuantizedBand& quantized,
                    std::span<std::byte> workspace, ThreadPool& pool) {
+  if (goes_by_columns(operand)) return quantize_by_columns(operand, band, quantized, workspace, pool);
   const OperandPlace to{operand.form.scheme, quantized.codes, quantized.scales, operand.cols};
   for_tiles(operand, band, workspace, pool, [&](const OperandTile& tile) {
     if (operand.block_rows() > 1) return quantize_tile(to, quantized.tensor, tile);
-    const auto code_bytes = at(numerics::code_row_bytes(to.scheme, tile.cols));
-    const auto scale_bytes =
-        at(numerics::scale_cols(to.scheme, tile.cols) * numerics::scale_bytes(to.scheme));
     for (int64_t r = 0; r < tile.rows; ++r)
-      ops::quantize_run(operand.form, quantized.tensor, {tile.numbers + r * tile.cols, at(tile.cols)},
-                        {to.codes_at(tile.row + r, tile.col), code_bytes},
-                        {to.scales_at(tile.row + r, tile.col), scale_bytes}, quantized.draws, tile.row + r,
-                        tile.col);
+      quantize_row(operand, quantized, to, tile, r, row_of_tile(operand, band, tile, r));
   });
 }
 
@@ -155,30 +247,50 @@ ops::OperandDraws draws_of(const KernelCall& call, const QuantizedOperand& opera
   return {operand.shape, operand.transposed, stream_of(call.inputs[2], call.op->attrs)};
 }
 
+/// The scale of the tensor: given, so that one walk finds the largest magnitude too, or from that one's own.
 numerics::TensorScale scale_of(const QuantizedOperand& operand, const KernelCall& call, ThreadPool& pool) {
+  if (const TensorRef scales = input_or_none(call, 1))
+    return numerics::given_scale(0, scales.as<const float>()[call.op->attrs.i64("slot")]);
   if (!numerics::info(operand.form.scheme).has_tensor_scale) return {};
   const float amax = largest_of_band(operand, {stored_rows(call.inputs[0])}, call.workspace, pool);
   *call.outputs[2].as<float>() = amax;
-  const TensorRef scales = input_or_none(call, 1);
-  if (!scales) return numerics::tensor_scale(operand.form.scheme, amax);
-  return numerics::given_scale(amax, scales.as<const float>()[call.op->attrs.i64("slot")]);
+  return numerics::tensor_scale(operand.form.scheme, amax);
 }
 
 int64_t quantize_workspace_bytes(const ir::OpTypes& types, int num_threads) {
   return num_threads * QuantizedOperand(types.inputs[0].shape, types.attrs, false).thread_bytes();
 }
 
+/// Both copies, band by band, so that memory is read once.
+void quantize_both(const KernelCall& call, ThreadPool& pool) {
+  const TensorRef& x = call.inputs[0];
+  const QuantizedOperand plain(x.shape(), call.op->attrs, false), turned(x.shape(), call.op->attrs, true);
+  const StoredRows all = stored_rows(x);
+  const int64_t step = rows_of_band(x.type);
+  for (int64_t first = 0, end = 0; first < all.rows; first = end) {
+    end = turned.turned.band_end(first, step);
+    const OperandBand band{all.from(first, end - first), first};
+    quantize_band(plain, band, {.codes = call.outputs[0].data, .scales = call.outputs[1].data},
+                  call.workspace, pool);
+    quantize_band(turned, band, {.codes = call.outputs[2].data, .scales = call.outputs[3].data},
+                  call.workspace, pool);
+  }
+}
+
 void quantize_operand(const KernelCall& call, ThreadPool& pool) {
   const ir::Attrs& attrs = call.op->attrs;
+  if (attrs.flag("both")) return quantize_both(call, pool);
   const OperandBand all{stored_rows(call.inputs[0])};
   const QuantizedOperand operand(call.inputs[0].shape(), attrs, attrs.flag("transposed"));
   const numerics::TensorScale tensor = scale_of(operand, call, pool);
-  quantize_band(operand, all, {tensor, draws_of(call, operand), call.outputs[0].data, call.outputs[1].data},
+  LargestMagnitude largest;
+  const bool is_given = static_cast<bool>(input_or_none(call, 1));
+  quantize_band(operand, all,
+                {tensor, draws_of(call, operand), call.outputs[0].data, call.outputs[1].data,
+                 is_given ? &largest : nullptr},
                 call.workspace, pool);
+  if (is_given) *call.outputs[2].as<float>() = largest.value();
   if (operand.block_rows() == 0) *call.outputs[1].as<float>() = tensor.decode;
-  if (!attrs.flag("both")) return;
-  quantize_band(QuantizedOperand(call.inputs[0].shape(), attrs, /*is_transposed=*/true), all,
-                {.codes = call.outputs[2].data, .scales = call.outputs[3].data}, call.workspace, pool);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ Attrs in_scheme(const char* name, bool transposed = false) {
 }
 
 TEST(QuantizeOperand, IsTheReferenceToTheBit) {
-  for (const Shape& shape : {Shape{3, 5}, Shape{2, 33, 70}, Shape{140, 520}, Shape{600, 17}})
+  for (const Shape& shape : {Shape{3, 5}, Shape{2, 33, 70}, Shape{140, 520}, Shape{600, 17}, Shape{9, 2100}})
     for (const char* name : {"e4m3", "e5m2", "fp8-block-1x128", "mxfp8", "nvfp4"})
       for (const bool transposed : {false, true}) {
         expect_op({"quantize_operand", {normal(shape, 1)}, in_scheme(name, transposed)}, 0);
@@ -29,6 +29,23 @@ TEST(QuantizeOperand, BothCopiesAtOnce) {
       Attrs both = in_scheme(name);
       both.set("both", true);
       expect_op({"quantize_operand", {bf16(normal(shape, 2))}, both}, 0);
+      expect_op({"quantize_operand", {normal(shape, 3)}, both}, 0);
+    }
+}
+
+/// More rows than a band of both copies has.
+TEST(QuantizeOperand, BothCopiesBandByBand) {
+  const Tensor x = normal({3, 230, 520}, 3);
+  for (const char* name : {"fp8-block-1x128", "mxfp8"})
+    for (const bool by_sequence : {false, true}) {
+      const auto copies = [&](const char* which) {
+        Attrs attrs{{"scheme", std::string(name)}, {which, true}};
+        if (by_sequence) attrs.set("by_sequence", true);
+        return run_cpu({"quantize_operand", {x}, attrs});
+      };
+      const auto both = copies("both"), turned = copies("transposed");
+      const auto plain = run_cpu({"quantize_operand", {x}, in_scheme(name)});
+      expect_same_bits(both, {plain[0], plain[1], turned[0], turned[1]}, name);
     }
 }
 

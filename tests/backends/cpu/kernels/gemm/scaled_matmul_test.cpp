@@ -74,6 +74,30 @@ TEST(ScaledMatmul, BandsAndSegments) {
   }
 }
 
+/// More terms than are packed together, with f32 results and with low ones.
+TEST(ScaledMatmul, LongSums) {
+  for (const ScaledCase& c : {kScaledCases[0], kScaledCases[5], kScaledCases[6]})
+    for (const int64_t terms : {2112, 4160}) {
+      expect_op(scaled_product(c, 34, 40, terms), kScaledSum);
+      OpRun run = scaled_product(c, 40, 34, terms, {{"out", std::string("bf16")}});
+      run.inputs[4] = normal({34}, 3);
+      expect_op(run, kBf16Step + kScaledSum);
+    }
+}
+
+/// Sums of segments are rounded once.
+TEST(ScaledMatmul, SegmentsOfALowResult) {
+  for (const ScaledCase& c : {kScaledCases[2], kScaledCases[5]}) {
+    const Attrs segments{{"segment", int64_t{64}}},
+        low{{"segment", int64_t{64}}, {"out", std::string("bf16")}};
+    expect_op(scaled_product(c, 70, 40, 192, low), kBf16Step + kScaledSum);
+    for_each_isa([&](const std::string& isa) {
+      const Tensor sums = run_cpu(scaled_product(c, 70, 40, 192, segments))[0];
+      expect_same_bits(run_cpu(scaled_product(c, 70, 40, 192, low)), {bf16(sums)}, isa);
+    });
+  }
+}
+
 /// A sum over all segments is the sum over the first ones that the next ones go on from: micro-batches.
 TEST(ScaledMatmul, GoesOnFromAnAccumulator) {
   constexpr int64_t kTerms = 96, kHalf = 48, kRows = 24, kColumns = 40;
@@ -227,6 +251,34 @@ std::vector<Tensor> lines_of_codes(const char* name, bool across, int64_t first,
                                                                  : 0x30 + some);
     }
   return {codes, scales, scalar(3)};
+}
+
+/// Rows have the bits that they have by themselves, whatever the bands and calls of a product.
+TEST(ScaledMatmul, RowsKnowNoOthers) {
+  constexpr int64_t kRows = 1100, kFew = 40, kColumns = 50, kTerms = 128;
+  for (const ScaledCase& c : kScaledCases) {
+    const auto product = [&](int64_t rows, int64_t segment) {
+      const auto a = lines_of_codes(c.a, c.a_across, 0, rows, kTerms),
+                 b = lines_of_codes(c.b, c.b_across, 0, kColumns, kTerms);
+      OpRun run{"scaled_matmul",
+                {a[0], a[1], b[0], b[1], absent(), absent()},
+                {{"a_scheme", std::string(c.a)},
+                 {"b_scheme", std::string(c.b)},
+                 {"a_across", c.a_across},
+                 {"b_across", c.b_across},
+                 {"inner", kTerms},
+                 {"columns", kColumns},
+                 {"segment", segment}}};
+      if (std::string(c.a) == "nvfp4") run.inputs.insert(run.inputs.end(), {a[2], b[2]});
+      return run_cpu(run)[0];
+    };
+    for_each_isa([&](const std::string& isa) {
+      for (const int64_t segment : {kTerms, kTerms / 2}) {
+        const Tensor all = product(kRows, segment), few = product(kFew, segment);
+        EXPECT_TRUE(std::equal(few.bits.begin(), few.bits.end(), all.bits.begin())) << c.a << ", " << isa;
+      }
+    });
+  }
 }
 
 /// A product whose columns go by bands has in the second one what the product with that band alone has.

@@ -190,9 +190,11 @@ def lose_one(place, dice):
     launcher = dice.choice([None, None, None, LAUNCHERS["mpi of Open MPI"]])
     if launcher and not shutil.which(launcher.split()[0]):
         launcher = None
-    what = f"{ranks} ranks, {mode}, {'mpi' if launcher else 'shm'}, {how.name}"
+    # With a network the ranks exchange while they compute.
+    network = dice.choice(["", " 'distributed.topology={per_node: 1, inter: 1GB/s}'"])
+    what = f"{ranks} ranks, {mode}, {'mpi' if launcher else 'shm'}, {how.name}{network}"
     place.remove("out")
-    settings = f"training.max_steps=1000000 output.save_steps=5 output.save_total_limit=2 output.monitor_seconds=0 distributed.mode={mode}"
+    settings = f"training.max_steps=1000000 output.save_steps=5 output.save_total_limit=2 output.monitor_seconds=0 distributed.mode={mode}{network}"
     out = open(place.folder / "out.txt", "wb")
     err = open(place.folder / "err.txt", "wb")
     shared = set(os.listdir("/dev/shm"))

@@ -488,6 +488,15 @@ EOF
         self.assertEqual(found, ["card-a.json", "log", "memory", "page.md", "stages.jsonl"])
         self.assertEqual([file for file in (self.dir / "out").iterdir() if file.is_dir()], [])
 
+    def test_the_toolkits_own_programs_are_found(self):
+        loader = importlib.machinery.SourceFileLoader("programs", str(TOOLS / "card/programs.py"))
+        programs = importlib.util.module_from_spec(importlib.util.spec_from_loader("programs", loader))
+        loader.exec_module(programs)
+        for folder in ("usr/local/cuda-99.0/bin", "opt/nvidia/nsight-compute/2099.1"):
+            (self.dir / folder).mkdir(parents=True)
+        found = programs.tool_folders(self.dir)
+        self.assertEqual(found, [f"{self.dir}/usr/local/cuda-99.0/bin", f"{self.dir}/opt/nvidia/nsight-compute/2099.1"])
+
     def test_libraries_of_wheels_are_found(self):
         path = self.with_card()
         wheel = self.dir / "site/nvidia/cu99/lib"

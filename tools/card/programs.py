@@ -47,6 +47,11 @@ def cuda_folders():
     return [str(folder) for folder in folders.values()]
 
 
+def tool_folders(root=pathlib.Path("/")):
+    """Where compute-sanitizer and ncu lie, which an installation does not always put on PATH."""
+    return [str(folder) for place in ("usr/local/cuda*/bin", "opt/nvidia/nsight-compute/*") for folder in sorted(root.glob(place))]
+
+
 def missing_libraries(programs, environment):
     names = set()
     for program in programs:
@@ -66,6 +71,7 @@ class Build:
             self.environment["PLIMSOLL_CUDA_LIBRARIES"] = str(cuda)
         elif "PLIMSOLL_CUDA_LIBRARIES" not in self.environment and (folders := cuda_folders()):
             self.environment["PLIMSOLL_CUDA_LIBRARIES"] = ":".join(folders)
+        self.environment["PATH"] = ":".join([self.environment.get("PATH", os.defpath), *tool_folders()])
         self.kernels = bundle / "cache" if bundle else None
         if bundle is None:
             return
@@ -94,4 +100,4 @@ class Build:
 
     def resolve(self, word):
         own = self.folder / word
-        return str(own) if own.exists() else shutil.which(word)
+        return str(own) if own.exists() else shutil.which(word, path=self.environment["PATH"])

@@ -68,8 +68,6 @@ Option Option::one_of(const std::vector<std::string>& words) {
 
 Option Option::repeatable() { return Option(option_->expected(1)->take_all()->allow_extra_args(false)); }
 
-Option Option::optional_value() { return Option(option_->expected(0, 1)); }
-
 Option Option::show_default() { return Option(option_->capture_default_str()); }
 
 Option Option::excludes(const Option& other) { return Option(option_->excludes(other.option_)); }
@@ -97,6 +95,14 @@ template Option Parser::add_option(const std::string&, int64_t&, const std::stri
 template Option Parser::add_option(const std::string&, uint64_t&, const std::string&);
 template Option Parser::add_option(const std::string&, std::optional<int64_t>&, const std::string&);
 template Option Parser::add_option(const std::string&, std::optional<double>&, const std::string&);
+
+Option Parser::add_optional_value(const std::string& name, std::string& to, const std::string& text) {
+  const auto take = [&to](const CLI::results_t& given) {
+    to = given.empty() || given.front().empty() ? "true" : given.front();
+    return true;
+  };
+  return Option(app_->add_option(name, CLI::callback_t(take), text)->expected(0, 1));
+}
 
 void Parser::add_flag(const std::string& name, bool& to, const std::string& text, bool value) {
   if (value)

@@ -30,8 +30,6 @@ class Option {
   Option one_of(const std::vector<std::string>& words);
   /// One value each time it is given, as often as it is given.
   Option repeatable();
-  /// It may be given without one: the variable then becomes "true".
-  Option optional_value();
   /// --help shows the value that the variable has now.
   Option show_default();
   /// Not together with `other`.
@@ -71,6 +69,8 @@ class Parser {
   /// T: std::string, int, int64_t, uint64_t, std::vector<std::string>, std::optional of int64_t or double.
   template <class T>
   Option add_option(const std::string& name, T& to, const std::string& text);
+  /// An option that may be given without a value: `to` then becomes "true".
+  Option add_optional_value(const std::string& name, std::string& to, const std::string& text);
   /// Without a value: where it is given, `to` becomes `value`.
   void add_flag(const std::string& name, bool& to, const std::string& text, bool value = true);
 

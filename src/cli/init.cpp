@@ -45,9 +45,8 @@ void declare(Parser command, InitArguments& a) {
       .show_default();
   command.add_option("--output-dir", a.output_dir, "output.dir of the run (default: runs/<model>-<data>)")
       .type_name("DIR");
-  command.add_option("--lora", a.lora, "train LoRA adapters of this rank instead of all weights (16)")
-      .type_name("[R]")
-      .optional_value();
+  command.add_optional_value("--lora", a.lora, "train LoRA adapters of this rank instead of all weights (16)")
+      .type_name("[R]");
   command
       .add_option("overrides", a.overrides, "settings for the run file: path=value, with the value in YAML")
       .type_name("key=value");

@@ -39,7 +39,8 @@ Status read_choices(QuantizeArguments& a) {
   else
     return Error{ErrorCode::kInvalidArgument, "no such format", a.format, "one of nf4, fp4, int8"};
   if (a.double_quant != "true" && a.double_quant != "false")
-    return Error{ErrorCode::kInvalidArgument, "--double-quant is true or false", a.double_quant, ""};
+    return Error{ErrorCode::kInvalidArgument, "--double-quant is true or false", a.double_quant,
+                 "leave its value out: true"};
   a.request.double_quant = a.double_quant == "true";
   return Ok{};
 }
@@ -86,7 +87,7 @@ Command add_quantize(Parser app) {
                  "4 bits in blocks of 64 (nf4, fp4), or 8 bits with a scale per row (int8)")
         .required()
         .type_name("nf4|fp4|int8");
-    c.add_option("--double-quant", a.double_quant, "4 bits: quantize the block scales, too (true)")
+    c.add_optional_value("--double-quant", a.double_quant, "4 bits: quantize the block scales, too (true)")
         .type_name("true|false");
     c.add_option("--skip-modules", a.request.skip_modules,
                  "linear layer that is not quantized, by name or end of name; may be given several times")

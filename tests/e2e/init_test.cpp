@@ -130,10 +130,12 @@ TEST_F(Init, TakesAdaptersAndSettings) {
   const Outcome trained = folder_.run("train run.yaml");
   EXPECT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_TRUE(std::filesystem::exists(folder_.path("runs/model-rows/final/adapter_config.json")));
-  const Outcome plain =
-      folder_.run("init --model model --data rows.jsonl --lora model.init=random --output -");
-  EXPECT_EQ(plain.exit_code, 0) << plain.err;
-  EXPECT_THAT(plain.out, AllOf(HasSubstr("  r: 16 "), HasSubstr("init: random")));
+  for (const char* arguments : {"--lora model.init=random --output -", "model.init=random --lora --output -",
+                                "model.init=random --output - --lora"}) {
+    const Outcome plain = folder_.run(std::string("init --model model --data rows.jsonl ") + arguments);
+    EXPECT_EQ(plain.exit_code, 0) << plain.err;
+    EXPECT_THAT(plain.out, AllOf(HasSubstr("  r: 16 "), HasSubstr("init: random"))) << arguments;
+  }
   for (const auto& [arguments, says] : {std::pair{"--lora many", "--lora takes a rank"},
                                         std::pair{"training.max_stps=2", "training.max_steps"},
                                         std::pair{"--lora runtime.profile=rtx409", "rtx4090"}}) {

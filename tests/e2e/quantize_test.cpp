@@ -59,18 +59,19 @@ TEST(Quantize, WritesEachFormat) {
     std::string arguments, config;
     std::vector<std::string> parts;
   };
-  for (const Case& c : std::vector<Case>{
-           {"--format nf4",
-            "\"bnb_4bit_use_double_quant\": true",
-            {".absmax", ".quant_map", ".nested_absmax", ".nested_quant_map",
-             ".quant_state.bitsandbytes__nf4"}},
-           {"--format nf4 --double-quant false",
-            "\"bnb_4bit_use_double_quant\": false",
-            {".absmax", ".quant_map", ".quant_state.bitsandbytes__nf4"}},
-           {"--format fp4", "\"bnb_4bit_quant_type\": \"fp4\"", {".quant_state.bitsandbytes__fp4"}},
-           {"--format int8", "\"load_in_8bit\": true", {}}}) {
+  for (const Case& c : std::vector<Case>{{"--format nf4",
+                                          "\"bnb_4bit_use_double_quant\": true",
+                                          {".absmax", ".quant_map", ".nested_absmax", ".nested_quant_map",
+                                           ".quant_state.bitsandbytes__nf4"}},
+                                         {"--format nf4 --double-quant false",
+                                          "\"bnb_4bit_use_double_quant\": false",
+                                          {".absmax", ".quant_map", ".quant_state.bitsandbytes__nf4"}},
+                                         {"--format fp4 --double-quant",
+                                          "\"bnb_4bit_quant_type\": \"fp4\"",
+                                          {".quant_state.bitsandbytes__fp4"}},
+                                         {"--format int8", "\"load_in_8bit\": true", {}}}) {
     std::filesystem::remove_all(folder.path("few"));
-    const Outcome outcome = folder.run("quantize --model base/final --output few --json " + c.arguments);
+    const Outcome outcome = folder.run("quantize --model base/final " + c.arguments + " --output few --json");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(number(outcome.out, "quantized"), 14);
     EXPECT_LT(number(outcome.out, "bytes"), number(outcome.out, "bytes_before"));

@@ -163,7 +163,9 @@ Result<std::vector<RecomputeUnit>> chosen_units(const RecomputeAnalysis& program
       break;
   }
   units = parts(program, blocks, policy.kind);
-  if (units.empty()) return wrong_layers("no block has such a part", layers);
+  // Where backward reads nothing of the blocks, as of frozen ones, there is nothing to select.
+  const bool selects = policy.kind == Kind::kSelective && num_blocks > 0;
+  if (units.empty() && !selects) return wrong_layers("no block has such a part", layers);
   return units;
 }
 

@@ -24,7 +24,8 @@ using testing::HasSubstr;
 /// A decoder of four blocks as models build it, differentiated, with the gradients assigned to states.
 class BlockNet {
  public:
-  explicit BlockNet(passes::PipelineOptions options, const char* attention = "self_attn")
+  explicit BlockNet(passes::PipelineOptions options, const char* attention = "self_attn",
+                    bool head_alone = false)
       : attention_(attention) {
     ir::Builder b(graph, ops::find_op);
     const auto in = [&](const char* name) {
@@ -42,6 +43,7 @@ class BlockNet {
     passes::Pipeline pipeline(std::move(options));
     EXPECT_TRUE(b.status().ok() && pipeline.forward(graph, {&loss, 1}).ok());
     last_forward_op = graph.value(loss).producer;
+    if (head_alone) parameters_ = {parameters_.back()};
     const auto derivative = pipeline.differentiate(graph, {loss, parameters_});
     EXPECT_TRUE(derivative.ok());
     for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -164,6 +166,9 @@ TEST(RecomputePolicy, PartsLeaveTheOtherPartAlone) {
   EXPECT_LT(attention.kept().size(), plain.kept().size());
   EXPECT_LT(mlp.kept().size(), plain.kept().size());
   EXPECT_THAT(BlockNet(with({.kind = Kind::kSelective})).names, testing::SizeIs(4)) << "a part of each block";
+  EXPECT_THAT(BlockNet(with({.kind = Kind::kSelective}), "self_attn", /*head_alone=*/true).names,
+              testing::IsEmpty())
+      << "backward reads nothing of a frozen block";
 }
 
 TEST(RecomputePolicy, LayersAreNamed) {

@@ -302,7 +302,8 @@ Status Trainer::initialise(const TrainerOptions& options) {
 }
 
 Status Trainer::start_shared_adapters() {
-  if (!shares_parameters() || !prepared_.model->adapters()) return Ok{};
+  // Where every parameter is too small to be shared, each rank has begun them by itself (initialise).
+  if (!shares_parameters() || !shares_states() || !prepared_.model->adapters()) return Ok{};
   const bool has_adapter = checkpoint_ || !config_.lora.adapter.empty();
   return checkpoints::start_adapters(*prepared_.model, *session_,
                                      {.ranks = &group_->communicator(), .base_only = has_adapter});

@@ -149,6 +149,24 @@ TEST_F(Zero, SharesTheBaseThatAdaptersBeginWith) {
   }
 }
 
+/// Where no parameter is large enough to be shared, each rank begins adapters by itself, and once.
+TEST_F(Zero, BeginsAdaptersOfSmallModelsOnce) {
+  (void)trained(1, "base", kThreeSteps + " model.config.vocab_size=259");
+  folder_.write("run.yaml",
+                "model: {path: base/final}\n"
+                "data: {train: train.txt, tokenizer: bytes, sequence_length: 300}\n"
+                "training: {global_batch_size: 6, max_steps: 2, learning_rate: 1.0e-3, seed: 5}\n"
+                "lora: {r: 4, init_lora_weights: olora, target_modules: [up_proj]}\n"
+                "runtime: {threads: 1}\n");
+  const auto left = [&](const std::string& mode) {
+    std::filesystem::remove_all(folder_.path("run"));
+    const Outcome run = train(2, " output.dir=run distributed.mode=" + mode);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return folder_.read("run/final/adapter_model.safetensors") + events_of(run.out);
+  };
+  EXPECT_TRUE(left("zero3") == left("ddp"));
+}
+
 TEST_F(Zero, GivesThemInEveryPrecision) {
   for (const char* precision : part_of<const char*>(
            {"training.precision=bf16",                                                //

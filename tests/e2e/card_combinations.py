@@ -21,6 +21,7 @@ import random
 import re
 import shlex
 import struct
+import subprocess
 import sys
 import tempfile
 import zlib
@@ -241,7 +242,7 @@ def main():
             how = how_of(dice, what[0], what[2])
             try:
                 found = troubles(cards, what, how, dice.randrange(2, 1000))
-            except (RuntimeError, OSError) as error:
+            except (RuntimeError, OSError, subprocess.SubprocessError) as error:
                 found = [str(error)]
             if found:
                 failed += 1

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/process.h"
 #include "base/units.h"
 #include "ranks/group.h"
 #include "ranks/pieces.h"
@@ -75,19 +74,18 @@ Status ChannelTransport::exchange_part(const Round& round, std::span<std::byte> 
 
 Status ChannelTransport::exchange(std::span<const std::byte> own, int64_t piece_bytes,
                                   std::span<std::byte> received) {
-  const double start = now_seconds();
+  const WaitClock::Wait wait(waits_);
   std::ranges::fill(received, std::byte{0});
   const int64_t pieces =
       std::clamp<int64_t>(ceil_div(std::ssize(own), std::max<int64_t>(1, piece_bytes)), 1, ranks());
   const int64_t most = bytes_at_once(pieces * ranks());
   for (int64_t at = 0; at < std::min(piece_bytes, std::ssize(own)); at += most)
     PLIMSOLL_TRY(exchange_part({own, piece_bytes, at, std::min(most, piece_bytes - at)}, received));
-  waited_nanoseconds_ += static_cast<int64_t>(1e9 * (now_seconds() - start));
   return Ok{};
 }
 
 Status ChannelTransport::gather(std::span<const std::byte> piece, std::span<std::byte> whole) {
-  const double start = now_seconds();
+  const WaitClock::Wait wait(waits_);
   const int64_t piece_bytes = std::ssize(piece), most = bytes_at_once(ranks());
   for (int64_t at = 0; at < piece_bytes; at += most) {
     std::string mine, all;
@@ -99,12 +97,7 @@ Status ChannelTransport::gather(std::span<const std::byte> piece, std::span<std:
       copy(std::string_view(all).substr(static_cast<size_t>(from) * mine.size(), mine.size()),
            part(part(whole, from * piece_bytes, piece_bytes), at, std::ssize(mine)));
   }
-  waited_nanoseconds_ += static_cast<int64_t>(1e9 * (now_seconds() - start));
   return Ok{};
-}
-
-double ChannelTransport::take_wait_seconds() {
-  return 1e-9 * static_cast<double>(waited_nanoseconds_.exchange(0));
 }
 
 }  // namespace plimsoll::ranks

@@ -5,8 +5,6 @@
 //   rank ── what it has ──► rank 0 ── one text for all, what the others want ──► rank
 #pragma once
 
-#include <atomic>
-
 #include "ranks/transport.h"
 
 namespace plimsoll::ranks {
@@ -24,14 +22,12 @@ class ChannelTransport final : public Transport {
   Status exchange(std::span<const std::byte> own, int64_t piece_bytes,
                   std::span<std::byte> received) override;
   Status gather(std::span<const std::byte> piece, std::span<std::byte> whole) override;
-  double take_wait_seconds() override;
 
  private:
   struct Round;
   Status exchange_part(const Round& round, std::span<std::byte> received);
 
   Group& group_;
-  std::atomic<int64_t> waited_nanoseconds_{0};
 };
 
 }  // namespace plimsoll::ranks

@@ -128,7 +128,6 @@ Status HostMemory::find_way(bool staged) {
 }
 
 Status HostMemory::meet() {
-  const double start = now_seconds();
   const uint32_t generation = block_->generation.load(std::memory_order_acquire);
   if (block_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(ranks_)) {
     block_->arrived.store(0, std::memory_order_relaxed);
@@ -136,12 +135,12 @@ Status HostMemory::meet() {
     ::syscall(SYS_futex, &block_->generation, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
     return Ok{};
   }
+  const WaitClock::Wait wait(waits_);
   while (block_->generation.load(std::memory_order_acquire) == generation) {
     PLIMSOLL_TRY(check_());
     const timespec tick{0, kTickNanoseconds};
     ::syscall(SYS_futex, &block_->generation, FUTEX_WAIT, generation, &tick, nullptr, 0);
   }
-  waited_nanoseconds_ += static_cast<int64_t>(1e9 * (now_seconds() - start));
   return Ok{};
 }
 
@@ -254,7 +253,5 @@ Status HostMemory::broadcast(int root, std::span<std::byte> bytes) {
   if (rank_ != root) PLIMSOLL_TRY(read(root, 0, bytes));
   return meet();
 }
-
-double HostMemory::take_wait_seconds() { return 1e-9 * static_cast<double>(waited_nanoseconds_.exchange(0)); }
 
 }  // namespace plimsoll::ranks

@@ -9,7 +9,6 @@
 // through slots of the block, in rounds.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -41,7 +40,6 @@ class HostMemory final : public Transport {
                   std::span<std::byte> received) override;
   Status gather(std::span<const std::byte> piece, std::span<std::byte> whole) override;
   Status broadcast(int root, std::span<std::byte> bytes) override;
-  double take_wait_seconds() override;
 
  private:
   struct Block;
@@ -64,7 +62,6 @@ class HostMemory final : public Transport {
   size_t mapped_ = 0;
   int fd_ = -1;
   bool staged_ = false;
-  std::atomic<int64_t> waited_nanoseconds_{0};
 };
 
 }  // namespace plimsoll::ranks

@@ -112,7 +112,7 @@ Status MpiTransport::why_failed(const Error& error) {
 /// Sends `piece_to(rank)` to each other rank and receives from each into `place_of(rank)`.
 template <typename PieceTo, typename PlaceOf>
 Status MpiTransport::move(const PieceTo& piece_to, const PlaceOf& place_of) {
-  const double start = now_seconds();
+  const WaitClock::Wait wait(waits_);
   const auto send = [&](int step, int64_t at, int slot) -> Result<int64_t> {
     const int to = (rank_ + step) % ranks_;
     const std::span<const std::byte> piece = piece_to(to);
@@ -128,7 +128,7 @@ Status MpiTransport::move(const PieceTo& piece_to, const PlaceOf& place_of) {
   Lane<decltype(send)> out{0, send};
   Lane<decltype(receive)> in{kWindow, receive};
   const auto has_all = [&](const auto& lane) { return lane.step == ranks_ && lane.finished == lane.begun; };
-  double asked_at = start;
+  double asked_at = now_seconds();
   for (int idle = 0; !has_all(out) || !has_all(in);) {
     const Result<bool> sent = advance(out);
     const Result<bool> got = sent ? advance(in) : sent;
@@ -136,7 +136,6 @@ Status MpiTransport::move(const PieceTo& piece_to, const PlaceOf& place_of) {
     idle = *sent || *got ? 0 : idle + 1;
     if (idle > 0) PLIMSOLL_TRY(pause(idle, asked_at));
   }
-  waited_nanoseconds_ += static_cast<int64_t>(1e9 * (now_seconds() - start));
   return Ok{};
 }
 
@@ -163,10 +162,6 @@ Status MpiTransport::broadcast(int root, std::span<std::byte> bytes) {
   const std::span<std::byte> none = bytes.first(0);
   return move([&](int /*to*/) -> std::span<const std::byte> { return rank_ == root ? bytes : none; },
               [&](int from) { return from == root ? bytes : none; });
-}
-
-double MpiTransport::take_wait_seconds() {
-  return 1e-9 * static_cast<double>(waited_nanoseconds_.exchange(0));
 }
 
 }  // namespace plimsoll::ranks

@@ -7,7 +7,6 @@
 // always has its other end waiting for it, and nobody deadlocks.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -29,7 +28,6 @@ class MpiTransport final : public Transport {
                   std::span<std::byte> received) override;
   Status gather(std::span<const std::byte> piece, std::span<std::byte> whole) override;
   Status broadcast(int root, std::span<std::byte> bytes) override;
-  double take_wait_seconds() override;
 
  private:
   template <typename Begin>
@@ -45,7 +43,6 @@ class MpiTransport final : public Transport {
   std::shared_ptr<MpiCalls> calls_;
   std::function<Status()> check_;
   bool is_open_ = false;
-  std::atomic<int64_t> waited_nanoseconds_{0};
 };
 
 }  // namespace plimsoll::ranks

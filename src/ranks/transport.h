@@ -1,6 +1,7 @@
 // The interface of what carries bytes between the ranks of a run: the memory of their machine, or MPI.
 #pragma once
 
+#include "ranks/wait_clock.h"
 #include "runtime/communicator.h"
 
 namespace plimsoll::ranks {
@@ -16,8 +17,14 @@ class Transport : public runtime::Communicator {
   virtual Status open() = 0;
   /// Ends in order, once no rank has anything more to exchange. A rank that fails does not call it.
   virtual void close() {}
-  /// Seconds that this rank waited for others since it was last asked. Any thread.
-  virtual double take_wait_seconds() = 0;
+  /// Seconds that this rank waited for others since it was last asked; where a device exchanges beside its
+  /// kernels, those that kernels waited. Any thread.
+  double take_wait_seconds() { return waits_.take(); }
+  [[nodiscard]] double waited_seconds() const override { return waits_.seconds(); }
+  void note_held(double seconds) override { waits_.hold(seconds); }
+
+ protected:
+  WaitClock waits_;
 };
 
 }  // namespace plimsoll::ranks

@@ -29,6 +29,13 @@ class Communicator {
   /// `bytes` become those of rank `root`. This one gathers all ranks' bytes, part by part; a transport may
   /// know better.
   virtual Status broadcast(int root, std::span<std::byte> bytes);
+
+  // Any thread.
+
+  /// Seconds that this rank has waited for the others so far, a wait at hand included.
+  [[nodiscard]] virtual double waited_seconds() const { return 0; }
+  /// Of a device that exchanges beside its kernels: so many of these seconds kernels waited, too.
+  virtual void note_held(double /*seconds*/) {}
 };
 
 }  // namespace plimsoll::runtime

@@ -43,6 +43,22 @@ TEST(HostMemory, CountsWaits) {
   });
 }
 
+/// Those behind which kernels go on delay nothing.
+TEST(HostMemory, CountsWhatKernelsWaitWhereTheySayIt) {
+  fixtures::with_ranks(2, [](Group& group) {
+    runtime::Communicator& communicator = group.communicator();
+    communicator.note_held(0);
+    const double before = communicator.waited_seconds();
+    if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    fixtures::check_gather(communicator, 10, 20);
+    EXPECT_EQ(communicator.waited_seconds() - before > 0.1, group.rank() == 0);
+    EXPECT_EQ(group.take_wait_seconds(), 0);
+    communicator.note_held(0.25);
+    EXPECT_EQ(group.take_wait_seconds(), 0.25);
+    EXPECT_EQ(group.take_wait_seconds(), 0);
+  });
+}
+
 TEST(HostMemory, AFileThatSomebodyNamesIsNotWrittenTo) {
   const auto path =
       std::filesystem::temp_directory_path() / ("plimsoll-host-memory-" + std::to_string(::getpid()));

@@ -20,7 +20,7 @@ CpuDevice::CpuDevice(int num_threads, std::string disk_folder, runtime::Communic
       communicator_(communicator),
       pool_(num_threads) {
   all_kernels();  // built here, so that no launch allocates it
-  if (communicator != nullptr) network_.emplace();
+  if (communicator != nullptr) network_.emplace(*communicator);
 }
 CpuDevice::~CpuDevice() = default;
 

@@ -6,6 +6,10 @@
 
 namespace plimsoll::cpu {
 
+NetworkThread::NetworkThread(runtime::Communicator& communicator) : communicator_(communicator) {
+  communicator_.note_held(0);
+}
+
 NetworkThread::~NetworkThread() {
   {
     const std::lock_guard lock(mutex_);
@@ -21,10 +25,18 @@ Status NetworkThread::start() {
   return Ok{};
 }
 
+template <typename Condition>
+void NetworkThread::wait_until(std::unique_lock<std::mutex>& lock, const Condition& condition) {
+  if (condition()) return;
+  const double before = communicator_.waited_seconds();
+  changed_.wait(lock, condition);
+  communicator_.note_held(communicator_.waited_seconds() - before);
+}
+
 Status NetworkThread::queue(const Work& work) {
   PLIMSOLL_TRY(start());
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return queued_ - ended_ < kCapacity; });
+  wait_until(lock, [&] { return queued_ - ended_ < kCapacity; });
   if (failure_) return *failure_;
   ring_[queued_ % kCapacity] = work;
   ++queued_;
@@ -35,7 +47,7 @@ Status NetworkThread::queue(const Work& work) {
 
 Status NetworkThread::wait(uint64_t ended) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return ended_ >= ended; });
+  wait_until(lock, [&] { return ended_ >= ended; });
   if (failure_) return *failure_;
   return Ok{};
 }

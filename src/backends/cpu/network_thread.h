@@ -16,7 +16,8 @@ namespace plimsoll::cpu {
 /// nothing. Threads: one queues, any wait.
 class NetworkThread {
  public:
-  NetworkThread() = default;
+  /// `communicator` outlives it, and is told how long its callers wait for other ranks.
+  explicit NetworkThread(runtime::Communicator& communicator);
   /// Behind what has begun; what has not does not run any more.
   ~NetworkThread();
   NetworkThread(const NetworkThread&) = delete;
@@ -33,7 +34,10 @@ class NetworkThread {
  private:
   static constexpr uint64_t kCapacity = 64;
   void loop();
+  template <typename Condition>
+  void wait_until(std::unique_lock<std::mutex>& lock, const Condition& condition);
 
+  runtime::Communicator& communicator_;
   std::array<Work, kCapacity> ring_;
   uint64_t queued_ = 0, ended_ = 0;
   bool stopping_ = false;

@@ -134,7 +134,6 @@ void reference_put_piece(RefContext& ctx) {
   y = ctx.inputs[1]->data;
   std::copy_n(piece.begin(), std::min(piece.size(), y.size()), y.begin());
 }
-
 /// Of plain dtypes: a block's storage is no list of numbers.
 void reference_unshard(RefContext& ctx) {
   PLIMSOLL_CHECK(!ir::is_block(ctx.outputs[0]->type.dtype), "pieces of blocks are bytes");
@@ -214,6 +213,10 @@ Cost cost_chunk_squares(const OpTypes& t) {
   return cost_of(t, 2 * elements);
 }
 
+Cost cost_of_piece(const OpTypes& t) {
+  const int64_t piece = std::min(t.inputs[0].bytes().count, t.outputs[0].bytes().count);
+  return {.bytes = 2 * static_cast<double>(piece)};
+}
 /// A gather of pieces, or what the owner has.
 ir::Traffic traffic_of_unshard(const OpTypes& t) {
   return t.attrs.i64("owner") < 0 ? traffic_of_pieces(t) : traffic_to_all(t);
@@ -232,6 +235,7 @@ OpGroup shard_ops() {
        .max_inputs = 1,
        .attrs = {int_attr("ranks"), int_attr("elements")},
        .infer = infer_own_piece,
+       .cost = cost_of_piece,
        .reference = reference_own_piece,
        .recompute = kNever},
       {.name = "put_piece",
@@ -241,6 +245,7 @@ OpGroup shard_ops() {
        .max_inputs = 2,
        .attrs = {int_attr("ranks")},
        .infer = infer_put_piece,
+       .cost = cost_of_piece,
        .reference = reference_put_piece,
        .recompute = kNever,
        .consumes = {{0, 1}}},
@@ -351,6 +356,7 @@ ValueId unshard(Builder& b, ValueId kept, const ir::TensorType& whole, int64_t r
                {"dtype", std::string(ir::name(whole.dtype))}});
 }
 
+bool is_own_piece(const OpDef& def) { return def.name == "own_piece"; }
 bool makes_whole(const OpDef& def) { return def.name == "unshard"; }
 
 ValueId own_tensor(Builder& b, const std::vector<ValueId>& tensors, int64_t ranks) {

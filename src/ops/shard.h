@@ -26,6 +26,8 @@ namespace plimsoll::ops {
 /// x[…] -> [elements]: this rank's piece of a tensor of a plain dtype, where rank r's begins at r * elements.
 /// Op `own_piece` {ranks, elements}.
 ir::ValueId own_piece(ir::Builder& b, ir::ValueId x, int64_t ranks, int64_t elements);
+/// Whether that is the op.
+bool is_own_piece(const ir::OpDef& def);
 /// Writes this rank's piece where `x` lies, of whose type the result is; the rest of it stays. Op `put_piece`
 /// {ranks}.
 ir::ValueId put_piece(ir::Builder& b, ir::ValueId piece, ir::ValueId x, int64_t ranks);

@@ -7,9 +7,9 @@
 namespace plimsoll::passes {
 
 std::string_view name(ProgramRole role) {
-  static constexpr std::array<std::string_view, 11> kNames = {
-      "step", "micro_first", "micro_next", "update", "eval", "logits",
-      "init", "init_head",   "prefill",    "decode", "other"};
+  static constexpr std::array<std::string_view, 12> kNames = {
+      "step",   "micro_first", "micro_next", "update",  "gather", "eval",
+      "logits", "init",        "init_head",  "prefill", "decode", "other"};
   return kNames[static_cast<size_t>(role)];
 }
 

@@ -12,6 +12,7 @@ enum class ProgramRole : uint8_t {
   kMicroFirst,  ///< the first of several micro-batches: gradients are written to their accumulators
   kMicroNext,   ///< the others: gradients are added to them
   kUpdate,      ///< the optimizer's update from the accumulators
+  kGather,      ///< what ranks have updated of the parameters, to all of them
   kEval,        ///< forward to the loss
   kLogits,      ///< forward to the logits
   kInit,        ///< random parameters

@@ -15,7 +15,8 @@ std::optional<PlannedStep> CachedPlanner::compared(const PlannedStep* cached) co
   return planned;
 }
 
-Result<PlannedStep> CachedPlanner::plan(const Strategy& strategy, std::vector<passes::Program> estimated) {
+Result<PlannedStep> CachedPlanner::plan(const Strategy& given, std::vector<passes::Program> estimated) {
+  const Strategy strategy = with_exchanges(given);
   if (auto cached = compared(cache_->find(strategy))) return std::move(*cached);
   PLIMSOLL_ASSIGN(PlannedStep planned, planner_.plan(strategy, std::move(estimated)));
   planned.facts = planner_.facts_of(planned);
@@ -23,7 +24,8 @@ Result<PlannedStep> CachedPlanner::plan(const Strategy& strategy, std::vector<pa
   return planned;
 }
 
-Result<PlannedStep> CachedPlanner::plan_without_facts(const Strategy& strategy) {
+Result<PlannedStep> CachedPlanner::plan_without_facts(const Strategy& given) {
+  const Strategy strategy = with_exchanges(given);
   if (auto cached = compared(cache_->find(strategy))) return std::move(*cached);
   PLIMSOLL_ASSIGN(PlannedStep planned, planner_.plan(strategy));
   cache_->add(planned);
@@ -37,14 +39,16 @@ Result<PlannedStep> CachedPlanner::estimate(const Strategy& strategy) {
   return estimated;
 }
 
-Result<PlannedStep> CachedPlanner::estimate_with_facts(const Strategy& strategy) {
+Result<PlannedStep> CachedPlanner::estimate_with_facts(const Strategy& given) {
+  const Strategy strategy = with_exchanges(given);
   if (auto cached = compared(cache_->find_estimate(strategy, /*with_facts=*/true))) return std::move(*cached);
   PLIMSOLL_ASSIGN(PlannedStep estimated, estimate(strategy));
   estimated.programs = {};
   return estimated;
 }
 
-Result<PlannedStep> CachedPlanner::plan_within(const Strategy& strategy, int64_t goal) {
+Result<PlannedStep> CachedPlanner::plan_within(const Strategy& given, int64_t goal) {
+  const Strategy strategy = with_exchanges(given);
   if (goal == planner::kAnyExcess) return plan(strategy);
   std::vector<passes::Program> programs;
   std::optional<PlannedStep> estimated = compared(cache_->find_estimate(strategy));

@@ -11,9 +11,11 @@ namespace plimsoll::strategy {
 
 class CachedPlanner {
  public:
-  /// `cache` outlives it.
-  CachedPlanner(const RunScope& scope, PlanCache& cache)
-      : planner_(scope, cache.programs(), scope.options.request != PlanRequest::kFit), cache_(&cache) {}
+  /// `cache` outlives it. `overlaps`: all strategies have overlaps_ranks.
+  CachedPlanner(const RunScope& scope, PlanCache& cache, bool overlaps = false)
+      : planner_(scope, cache.programs(), scope.options.request != PlanRequest::kFit),
+        cache_(&cache),
+        overlaps_(overlaps) {}
 
   /// The plan with its facts. One that was planned before comes without its programs. `estimated` as
   /// StrategyPlanner::plan has it.
@@ -37,8 +39,14 @@ class CachedPlanner {
   /// A new estimate, with its programs; it is added to the cache.
   Result<PlannedStep> estimate(const Strategy& strategy);
 
+  [[nodiscard]] Strategy with_exchanges(Strategy strategy) const {
+    strategy.overlaps_ranks = strategy.overlaps_ranks || overlaps_;
+    return strategy;
+  }
+
   StrategyPlanner planner_;
   PlanCache* cache_;
+  bool overlaps_ = false;
 };
 
 }  // namespace plimsoll::strategy

@@ -11,6 +11,7 @@
 #include "settings/optimizer_in_backward.h"
 #include "strategy/estimates.h"
 #include "strategy/offload_search.h"
+#include "strategy/rank_search.h"
 #include "strategy/split_choices.h"
 #include "strategy/split_search.h"
 #include "strategy/step_options.h"
@@ -41,9 +42,6 @@ int64_t most_bytes(const planner::PlanReport& report) {
   return bounded_bytes(report, std::ranges::max_element(report.budgets, {}, over)->bounded);
 }
 
-/// What a step that takes more memory may take of the time of one that takes less.
-constexpr double kQuicker = 0.999;
-
 /// The search without offload and the search with it, and which of them is needed.
 class PlanSearch {
  public:
@@ -51,7 +49,7 @@ class PlanSearch {
       : scope_(scope),
         planner_(scope, cache),
         estimate_(planner_),
-        resident_(scope, cache),
+        resident_(scope, cache, may_overlap(scope)),
         splits_(candidate_splits(training_of(scope), in_backward() || keeps_batch_whole(scope))),
         choices_(offload_choices(scope, splits_)),
         may_offload_(!choices_.places.empty() && finds_least()) {}
@@ -67,7 +65,7 @@ class PlanSearch {
     bound_offload();
     if (!choices_.places.empty()) PLIMSOLL_TRY(search_offload());
     if (best_ && may_keep_fp8_weights(scope_)) keep_fp8_weights();
-    if (best_ && scope_.config.distributed.num_ranks() > 1) overlap_ranks();
+    if (best_) best_ = with_rank_exchanges(scope_, planner_, std::move(*best_));
     PLIMSOLL_ASSIGN(PlannedStep step, finished(std::move(*best_)));
     std::vector<planner::Alternative> considered = resident_.considered();
     if (offloaded_) considered.push_back(*offloaded_);
@@ -98,6 +96,10 @@ class PlanSearch {
 
   Status search_resident() {
     PLIMSOLL_ASSIGN(best_, resident_());
+    if (!may_overlap(scope_) || !may_lose_by_overlap(*best_)) return Ok{};
+    best_->programs = {};  // several plans at once would be memory that none of them counts
+    auto plain = SplitSearch(scope_, planner_.cache())();
+    if (plain && planner::is_better(plain->report, best_->report)) best_ = std::move(*plain);
     return Ok{};
   }
 
@@ -142,23 +144,6 @@ class PlanSearch {
       return with.fits && (!without.fits || with.seconds_estimated < without.seconds_estimated);
     };
     if (kept && is_better(kept->report, best_->report)) best_ = std::move(*kept);
-  }
-
-  /// Where memory is left for what is under way, ranks exchange while they compute. Where the processor
-  /// that computes moves the bytes itself, that gains nothing.
-  void overlap_ranks() {
-    const planner::CostModel& costs = *scope_.prepared.costs;
-    if (!costs.network_is_apart() || !best_->report.fits || scope_.options.purpose != Purpose::kTrain) return;
-    Strategy strategy = best_->strategy;
-    strategy.overlaps_ranks = true;
-    const auto is_better = [&](const Result<PlannedStep>& overlapped) {
-      return overlapped && overlapped->report.fits &&
-             overlapped->report.seconds_estimated < kQuicker * best_->report.seconds_estimated;
-    };
-    if (!is_better(planner_.estimate_with_facts(strategy))) return;
-    best_->programs = {};  // several plans at once would be memory that none of them counts
-    auto overlapped = planner_.plan(strategy);
-    if (is_better(overlapped)) best_ = std::move(*overlapped);
   }
 
   /// With programs where they are wanted: the cache keeps no programs. What is only compared

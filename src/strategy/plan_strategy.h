@@ -22,6 +22,7 @@ struct Strategy {
   bool recompute_all = false;                ///< every layer is recomputed, as memory.recompute=full
   bool keeps_fp8_weights = false;            ///< weights are quantised once a step
   bool overlaps_ranks = false;               ///< ranks exchange bytes while they compute
+  int32_t gathered_blocks = 0;               ///< as planner::StepOptions has it
   /// The offset search ends this close above its lower bound, as a share of it; 0: its own tolerance.
   double tolerance = 0;
   bool operator==(const Strategy&) const = default;

@@ -13,9 +13,9 @@ namespace plimsoll::strategy {
 
 class SplitSearch {
  public:
-  /// `cache` outlives it.
-  SplitSearch(const RunScope& scope, PlanCache& cache)
-      : planner_(scope, cache), finds_least_(scope.options.request != PlanRequest::kFit) {}
+  /// `cache` outlives it. `overlaps` as CachedPlanner has it.
+  SplitSearch(const RunScope& scope, PlanCache& cache, bool overlaps = false)
+      : planner_(scope, cache, overlaps), finds_least_(scope.options.request != PlanRequest::kFit) {}
 
   /// Of the plans that fit, the one that takes least time by the estimate; of an evaluation the largest
   /// micro-batch. Where none fits, the plan that needs least memory. The plan comes without its programs

@@ -234,6 +234,7 @@ void describe_training(const RunScope& scope, const Strategy& strategy, const pl
   report.recompute = settings::recompute_text(recompute_of(config, strategy), report.recompute_set);
   report.optimizer_in_backward = strategy.optimizer_in_backward;
   report.second_backward = options.second_backward;
+  report.gathered_layers = strategy.gathered_blocks;
   if (const passes::Program* program = planner::largest_backward(programs.session))
     report.loss_chunk_tokens = planner::chunk_tokens_of(*program);
 }

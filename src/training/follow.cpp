@@ -7,6 +7,7 @@ namespace {
 Status assist(Trainer& trainer, RankDecision decision) {
   if (decision == RankDecision::kServe) return trainer.serve_shared_states();
   if (decision == RankDecision::kRestore) return trainer.restore_best();
+  if (decision == RankDecision::kGather) return trainer.gather_parameters();
   PLIMSOLL_ASSIGN([[maybe_unused]] const std::optional<EvalEvent> event, trainer.evaluate());
   return Ok{};
 }

@@ -26,8 +26,9 @@ struct RankReport {
 
 /// What rank 0 says before a step. Where the run stops, it fails with kInterrupted on all ranks. kServe: rank
 /// 0 reads states that the ranks share (Trainer::serve_shared_states), and decides again; so it does behind
-/// kEvaluate and kRestore, where each rank is needed for its part of the parameters.
-enum class RankDecision { kStep, kFinish, kServe, kEvaluate, kRestore };
+/// kEvaluate and kRestore, where each rank is needed for its part of the parameters, and behind kGather,
+/// which makes them whole before rank 0 reads them (Trainer::gather_parameters).
+enum class RankDecision { kStep, kFinish, kServe, kEvaluate, kRestore, kGather };
 
 class RollCall {
  public:

@@ -75,7 +75,14 @@ Status RunLoop::hold(Status saved, bool last) {
   return Ok{};
 }
 
+Status RunLoop::gather_parameters() {
+  if (roll_call_ == nullptr || trainer_.has_parameters()) return Ok{};
+  PLIMSOLL_TRY(roll_call_->decide(RankDecision::kGather));
+  return trainer_.gather_parameters();
+}
+
 Status RunLoop::begin_shared_reads() {
+  PLIMSOLL_TRY(gather_parameters());
   if (roll_call_ == nullptr || !trainer_.shares_states()) return Ok{};
   PLIMSOLL_TRY(roll_call_->decide(RankDecision::kServe));
   return Ok{};
@@ -142,6 +149,7 @@ Status RunLoop::evaluate_if_due() {
   const int64_t step = trainer_.steps_done();
   const bool due = step > 0 && (step == trainer_.total_steps() || trainer_.evaluates_after(step));
   if (!due || trainer_.is_evaluated() || is_asked_to_stop()) return Ok{};
+  PLIMSOLL_TRY(gather_parameters());
   PLIMSOLL_TRY(call_all(RankDecision::kEvaluate));
   PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event,
                   trainer_.evaluate([&](int64_t done, int64_t total) { observer_.evaluating(done, total); }));

@@ -56,6 +56,8 @@ class RunLoop {
   /// Around whatever reads states that ranks share: the others serve it meanwhile.
   Status begin_shared_reads();
   Status end_shared_reads();
+  /// What ranks have updated of the parameters comes to all, before this one reads them.
+  Status gather_parameters();
   /// Where ranks share the parameters, has all of them do what this rank does next.
   Status call_all(RankDecision decision);
   void report_early_stop();

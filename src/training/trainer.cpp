@@ -94,6 +94,7 @@ void Trainer::find_programs() {
   const passes::SessionPlan& plan = session_->plan();
   update_program_ = plan.find_program({passes::ProgramRole::kUpdate});
   logits_program_ = plan.find_program({passes::ProgramRole::kLogits});
+  gather_program_ = plan.find_program({passes::ProgramRole::kGather});
   const planner::Accumulation accumulation = strategy::accumulation_of(config_, prepared_.split);
   const std::vector<int64_t>& lengths = prepared_.buckets.lengths;
   for (const int64_t length : lengths) {
@@ -228,6 +229,7 @@ Result<StepEvent> Trainer::step() {
                     StepDump::create(config_, prepared_, session_->plan(), step_, /*initial=*/false));
     dump_ = std::make_unique<StepDump>(std::move(dump));
   }
+  is_gathered_ = false;
   PLIMSOLL_TRY(run_micro_batches(event));
   PLIMSOLL_TRY(read_scaler());
   if (event.loss_scale) event.skipped = scaler_[ops::kSkipped] != 0;
@@ -245,6 +247,14 @@ Result<StepEvent> Trainer::step() {
   PLIMSOLL_TRY(check_finite(event));
   figures_.loss = event.loss;
   return event;
+}
+
+Status Trainer::gather_parameters() {
+  PLIMSOLL_TRY(session_->run(gather_program_));
+  PLIMSOLL_TRY(session_->synchronize());
+  (void)group_->take_wait_seconds();  // none of a step's
+  is_gathered_ = true;
+  return Ok{};
 }
 
 /// What is queued talks to other ranks, too. An error is the next program's as well.

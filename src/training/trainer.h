@@ -90,6 +90,11 @@ class Trainer {
   /// once they can exchange bytes and before anything reads the adapters. Errors: as
   /// checkpoints::start_adapters.
   Status start_shared_adapters();
+  /// Whether this rank has all of what it has of the parameters: not where each has updated its pieces, and
+  /// the next step gathers those of the others.
+  [[nodiscard]] bool has_parameters() const { return gather_program_ < 0 || is_gathered_; }
+  /// Gathers them, on all ranks at the same place. Errors: of the device, of other ranks.
+  Status gather_parameters();
   Status serve_shared_states() { return session_->serve_shared_states(); }
   Status end_shared_reads() { return session_->end_shared_reads(); }
   /// The folder of the checkpoint that was gone on from; "never": of none.
@@ -231,8 +236,9 @@ class Trainer {
   std::unique_ptr<BatchFeeder> train_feeder_;
   std::vector<std::vector<int>> micro_programs_;  ///< by bucket, the program of each micro-batch
   std::string isa_;
-  int update_program_ = -1, logits_program_ = -1;
-  size_t bucket_ = 0;  ///< of the effective batch at hand
+  int update_program_ = -1, logits_program_ = -1, gather_program_ = -1;
+  bool is_gathered_ = true;  ///< see has_parameters
+  size_t bucket_ = 0;        ///< of the effective batch at hand
   ranks::Group* group_ = nullptr;
   struct Rows {
     int64_t first = 0, end = 0;

@@ -39,6 +39,7 @@ Status Trainer::restore_best() {
     return error;
   }
   restored_ = std::move(*opened);
+  is_gathered_ = true;
   return Ok{};
 }
 

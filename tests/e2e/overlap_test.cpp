@@ -54,6 +54,38 @@ TEST_F(Overlap, ChangesNoneOfSeveralMicroBatches) {
   }
 }
 
+/// Evaluations, checkpoints and the best model have the parameters whole, whichever step gathers them.
+TEST_F(Overlap, WhatReadsParametersBetweenStepsFindsThemWhole) {
+  const std::string read =
+      " training.max_steps=6 training.eval_strategy=steps training.eval_steps=2 output.save_steps=3 "
+      "training.load_best_model_at_end=true training.metric_for_best_model=eval_loss "
+      "training.greater_is_better=true output.save_total_limit=5";
+  const auto run = [&](const std::string& how) {
+    std::string all = left(2, read + how);
+    for (const char* file : {"model", "optimizer"})
+      all += folder_.read(std::string("run/checkpoint-3/") + file + ".safetensors");
+    return all;
+  };
+  for (const std::string micro : {" training.micro_batch_size=4", " training.micro_batch_size=1"}) {
+    const std::string expected = run(micro + " distributed.mode=ddp");
+    EXPECT_TRUE(run(micro + kSlowNetwork + " distributed.mode=zero1") == expected) << micro;
+    if (!micro.ends_with("4")) continue;
+    EXPECT_TRUE(run(micro + kSlowNetwork + " distributed.mode=zero2") == expected);
+  }
+  const std::string sgd = " training.micro_batch_size=4 training.optimizer=sgd";
+  EXPECT_TRUE(run(sgd + kSlowNetwork + " distributed.mode=zero1") == run(sgd + " distributed.mode=ddp"));
+}
+
+TEST_F(Overlap, ARunGoesOnFromWhatItGathered) {
+  const std::string how = kSlowNetwork + " distributed.mode=zero1 training.micro_batch_size=4" +
+                          kCutMatrices +
+                          " training.max_steps=4 output.save_steps=2 training.lr_scheduler=constant";
+  const std::string expected = trained(2, "whole", how);
+  ASSERT_FALSE(trained(2, "run", how + " training.max_steps=2").empty());
+  for (const char* ended : {"run/final", "run/finished"}) std::filesystem::remove_all(folder_.path(ended));
+  EXPECT_TRUE(trained(2, "run", how) == expected);
+}
+
 TEST_F(RunningRanks, ALostRankIsNamedWhileOthersOverlap) {
   start(2, "", kSlowNetwork + " distributed.mode=zero3");
   const std::array<pid_t, 2> pids = {rank(0), rank(1)};

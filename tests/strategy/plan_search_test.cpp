@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "part_of.h"
-#include "planner/report/report_parts.h"
 #include "settings/settings.h"
 #include "strategy/plan_cache.h"
 #include "strategy/plan_rates.h"
@@ -160,48 +159,6 @@ TEST(ChoosePlan, ALargerPartIsTakenForWhatItGains) {
     EXPECT_LE(chosen.seconds_estimated, by_hand.seconds_estimated) << micro << " against " << other;
   }
 }
-
-constexpr const char* kRanksRun =
-    "model: {config: {model_type: llama, vocab_size: 4096, hidden_size: 256, intermediate_size: 512, "
-    "num_hidden_layers: 8, num_attention_heads: 4, num_key_value_heads: 4, max_position_embeddings: 256, "
-    "tie_word_embeddings: false}}\n"
-    "data: {sequence_length: 256}\n"
-    "training: {global_batch_size: 4, max_steps: 2}\n"
-    "distributed: {ranks: 4}\n"
-    "runtime: {threads: 1}\n";
-constexpr const char* kRanksNetwork = "distributed.topology={intra: 200MB/s, latency: 10us}";
-
-class OverlappedRanks : public testing::TestWithParam<const char*> {
- protected:
-  planner::PlanReport plan(std::vector<std::string> more) {
-    more.push_back(rates_.setting());
-    more.push_back(std::string("distributed.mode=") + GetParam());
-    const auto config = settings::parse_run_config(kRanksRun, "run.yaml", more);
-    EXPECT_TRUE(config);
-    const auto prepared = prepare_before_data(*config, *make_target(*config, 1), {});
-    EXPECT_TRUE(prepared);
-    EXPECT_TRUE(prepared->report.fits);
-    return prepared->report;
-  }
-  const RatesFile rates_{planner::generic_cpu("avx2")};
-};
-
-TEST_P(OverlappedRanks, HideWhatANetworkMoves) {
-  const planner::PlanReport report = plan({"memory.budget=4GiB", kRanksNetwork});
-  const double exposed = planner::exposed_seconds(report), hidden = planner::hidden_seconds(report);
-  EXPECT_GT(hidden, 0.1 * (exposed + hidden));
-  EXPECT_GT(exposed, 0) << "the last gradient has nothing to hide behind";
-  EXPECT_NE(planner::network_line(report).find(" s behind computation"), std::string::npos);
-}
-
-TEST_P(OverlappedRanks, HideNothingWhereTheProcessorMovesTheBytesItself) {
-  const planner::PlanReport report = plan({"memory.budget=4GiB"});
-  EXPECT_LT(planner::hidden_seconds(report), 0.01 * planner::exposed_seconds(report));
-  EXPECT_EQ(planner::network_line(report).find("behind computation"), std::string::npos);
-}
-
-INSTANTIATE_TEST_SUITE_P(Modes, OverlappedRanks, testing::Values("ddp", "zero1", "zero2", "zero3"),
-                         [](const auto& mode) { return std::string(mode.param); });
 
 }  // namespace
 }  // namespace plimsoll::strategy

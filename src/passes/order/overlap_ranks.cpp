@@ -37,7 +37,7 @@ struct Send {
   int32_t block = 0;         ///< of the gradient
   std::vector<size_t> tail;  ///< the sum first
 };
-/// A tensor that is made whole.
+/// A tensor that is made whole, or whose other pieces come where it lies.
 struct Gather {
   size_t place = 0;
   int64_t bytes = 0;
@@ -71,8 +71,7 @@ class ExchangeFinder {
   [[nodiscard]] std::vector<Gather> gathers() const {
     std::vector<Gather> found;
     for (size_t place = 0; place < graph_.order().size(); ++place)
-      if (ops::makes_whole(*op(place).def) && reads_state(op(place).inputs[0]))
-        found.push_back({place, bytes(op(place).outputs[0]), op(place).block});
+      if (makes_whole(op(place))) found.push_back({place, bytes(op(place).outputs[0]), op(place).block});
     return found;
   }
 
@@ -94,6 +93,12 @@ class ExchangeFinder {
   [[nodiscard]] const Op& producer(ValueId v) const { return graph_.op(graph_.value(v).producer); }
   [[nodiscard]] int64_t bytes(ValueId v) const { return graph_.type(v).bytes().count; }
   [[nodiscard]] bool reads_state(ValueId v) const { return producer(v).def->state == ir::StateAccess::kRead; }
+  [[nodiscard]] bool makes_whole(const Op& op) const {
+    if (ops::makes_whole(*op.def)) return reads_state(op.inputs[0]);
+    if (op.def->traffic == nullptr || op.inputs.size() != 2 || !reads_state(op.inputs[1])) return false;
+    const Op& piece = producer(op.inputs[0]);
+    return ops::is_own_piece(*piece.def) && piece.inputs[0] == op.inputs[1];
+  }
 
   /// The sum, and the ops behind it that need nothing else but states and the gradient: its piece is put
   /// back or gathered, added to others, and becomes a state's.

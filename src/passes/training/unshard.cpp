@@ -1,6 +1,7 @@
 #include "passes/training/unshard.h"
 
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "ir/builder.h"
 #include "ir/op_def.h"
 #include "ops/op_list.h"
+#include "ops/ranks.h"
 #include "ops/shard.h"
 #include "passes/offload/offload_uses.h"
 
@@ -30,6 +32,10 @@ class Unsharder {
         now_(graph.num_values()),
         op_now_(graph.num_ops()) {
     for (const ShardedState& state : sharding.states) states_.emplace(state.name, &state);
+    late_.insert(sharding.late.begin(), sharding.late.end());
+    if (sharding.gathers_late) add_late();
+    for (const OpId id : old_.order())
+      if (old_.op(id).def->state == ir::StateAccess::kAssign) assigned_.insert(old_.op(id).attrs.str("name"));
   }
 
   Status run() {
@@ -57,11 +63,25 @@ class Unsharder {
     std::map<ValueId, ValueId> now = {};  ///< by value of the old graph
   };
 
-  /// The state that a value is read from, or shows; null: none that is shared.
-  [[nodiscard]] const ShardedState* state_of(ValueId v) const {
+  /// Those of the program are whole from their first use on.
+  void add_late() {
+    late_states_.reserve(old_.states().size());
+    for (const ir::StateDecl& decl : old_.states())
+      if (late_.contains(decl.name)) {
+        late_states_.push_back({decl.name, decl.name, decl.type, -1, /*stays=*/true});
+        states_.emplace(late_states_.back().name, &late_states_.back());
+      }
+  }
+
+  /// The name of the state that a value is read from, or shows; empty: it is computed.
+  [[nodiscard]] std::string_view name_of(ValueId v) const {
     const Op& maker = old_.op(old_.value(uses_.roots[at(v)]).producer);
-    if (maker.def->state != ir::StateAccess::kRead) return nullptr;
-    const auto it = states_.find(maker.attrs.str("name"));
+    return maker.def->state == ir::StateAccess::kRead ? std::string_view(maker.attrs.str("name"))
+                                                      : std::string_view();
+  }
+  /// The state of that name; null: none that is shared.
+  [[nodiscard]] const ShardedState* state_of(ValueId v) const {
+    const auto it = states_.find(name_of(v));
     return it == states_.end() ? nullptr : it->second;
   }
   /// A read of a shared state, or a view of one: made where it is whole.
@@ -73,6 +93,8 @@ class Unsharder {
   void take(OpId id) {
     Op op = old_.op(id);
     builder_.stand_with(op);
+    const bool gathers = op.def->traffic != nullptr && op.inputs.size() == 2;
+    if (gathers && late_.contains(name_of(op.inputs[1]))) op.def = ops::find_op("put_piece");
     for (ValueId& v : op.inputs) {
       if (!v.valid()) continue;
       const ShardedState* state = state_of(v);
@@ -89,12 +111,24 @@ class Unsharder {
   ValueId whole(ValueId v, const ShardedState& state) {
     const ValueId root = uses_.roots[at(v)];
     Whole& tensor = wholes_[root];
-    if (tensor.last < 0 || !uses_.are_close(old_, tensor.last, place_)) {
-      const ValueId kept = builder_.read(state.kept);
-      tensor.now = {{root, ops::unshard(builder_, kept, old_.type(root), ranks_, state.owner)}};
-    }
+    if (tensor.last < 0 || (!state.stays && !uses_.are_close(old_, tensor.last, place_)))
+      tensor.now = {{root, late_.contains(state.name) ? gathered(state) : unsharded(state, root)}};
     tensor.last = place_;
     return shown(tensor, v);
+  }
+  ValueId unsharded(const ShardedState& state, ValueId root) {
+    const ValueId kept = builder_.read(state.kept);
+    return ops::unshard(builder_, kept, old_.type(root), ranks_, state.owner);
+  }
+  /// The others' pieces beside this rank's, once. An update in the same program keeps what it makes of that.
+  ValueId gathered(const ShardedState& state) {
+    ValueId& whole = gathered_[state.name];
+    if (whole.valid()) return whole;
+    const ValueId kept = builder_.read(state.name);
+    const int64_t elements = ops::piece_elements(state.type.num_elements(), ranks_);
+    whole = ops::all_gather(builder_, ops::own_piece(builder_, kept, ranks_, elements), kept, ranks_);
+    if (!assigned_.contains(state.name)) builder_.assign(state.name, whole);
+    return whole;
   }
   ValueId shown(Whole& tensor, ValueId v) {
     if (const auto it = tensor.now.find(v); it != tensor.now.end()) return it->second;
@@ -114,14 +148,17 @@ class Unsharder {
   std::vector<ValueId> now_;  // by old value
   std::vector<OpId> op_now_;  // by old op
   std::map<std::string_view, const ShardedState*> states_;
-  std::map<ValueId, Whole> wholes_;  // by read
+  std::vector<ShardedState> late_states_;
+  std::set<std::string, std::less<>> late_, assigned_;  // states
+  std::map<std::string_view, ValueId> gathered_;        // by state, what is whole since its first use
+  std::map<ValueId, Whole> wholes_;                     // by read
   int32_t place_ = 0;
 };
 
 }  // namespace
 
 Status unshard(ir::Graph& graph, const Sharding& sharding, const UnshardHolders& holders) {
-  if (sharding.states.empty()) return Ok{};
+  if (sharding.states.empty() && sharding.late.empty()) return Ok{};
   Unsharder unsharder(graph, sharding);
   PLIMSOLL_TRY(unsharder.run());
   for (ValueId& v : holders.keep) v = unsharder.now(v);

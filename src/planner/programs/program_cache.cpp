@@ -15,15 +15,12 @@ void ProgramCache::add_beginning(ProgramBeginning beginning) {
   beginnings_.push_back(std::move(beginning));
 }
 
-const BoundProgram* ProgramCache::find_update(const std::vector<GradientStates>& gradients,
-                                              const passes::OffloadOptions& offload) const {
-  const bool is_it = update_ && update_->gradients == gradients && update_->offload == offload;
-  return is_it ? &update_->program : nullptr;
+const BoundProgram* ProgramCache::find_update(const UpdateKey& key) const {
+  return update_ && update_->key == key ? &update_->program : nullptr;
 }
 
-void ProgramCache::set_update(std::vector<GradientStates> gradients, const passes::OffloadOptions& offload,
-                              BoundProgram update) {
-  update_ = {std::move(gradients), offload, std::move(update)};
+void ProgramCache::set_update(UpdateKey key, BoundProgram update) {
+  update_ = {std::move(key), std::move(update)};
 }
 
 }  // namespace plimsoll::planner

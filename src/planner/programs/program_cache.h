@@ -20,6 +20,14 @@ struct GradientStates {
   bool operator==(const GradientStates&) const = default;
 };
 
+/// What the program of the update depends on.
+struct UpdateKey {
+  std::vector<GradientStates> gradients = {};
+  passes::OffloadOptions offload = {};
+  bool overlaps_ranks = false, gathers_late = false;
+  bool operator==(const UpdateKey&) const = default;
+};
+
 /// What the beginning of a training program depends on.
 struct BeginningKey {
   passes::ProgramId id;
@@ -37,8 +45,8 @@ struct ProgramBeginning {
 };
 
 /// Owned by whoever searches. Its programs belong to one run: they may differ in micro-batch and length, in
-/// what is recomputed, in chunks, in what is offloaded, in where updates stand and in whether quantised
-/// weights are kept, and in nothing else.
+/// what is recomputed, in chunks, in what is offloaded, in where updates stand, in whether quantised
+/// weights are kept and in when ranks exchange, and in nothing else.
 class ProgramCache {
  public:
   /// A search goes from one micro-batch to the next, and each has two programs and a few sizes of chunks.
@@ -50,17 +58,14 @@ class ProgramCache {
   void add_beginning(ProgramBeginning beginning);
   [[nodiscard]] size_t num_beginnings() const { return beginnings_.size(); }
 
-  /// The program of the update of those gradients; null where it has none.
-  [[nodiscard]] const BoundProgram* find_update(const std::vector<GradientStates>& gradients,
-                                                const passes::OffloadOptions& offload) const;
+  /// The program of that update; null where it has none.
+  [[nodiscard]] const BoundProgram* find_update(const UpdateKey& key) const;
   /// Replaces the one it had.
-  void set_update(std::vector<GradientStates> gradients, const passes::OffloadOptions& offload,
-                  BoundProgram update);
+  void set_update(UpdateKey key, BoundProgram update);
 
  private:
   struct Update {
-    std::vector<GradientStates> gradients;
-    passes::OffloadOptions offload;
+    UpdateKey key;
     BoundProgram program;
   };
   std::vector<ProgramBeginning> beginnings_;  ///< the oldest first

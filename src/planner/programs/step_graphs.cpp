@@ -66,6 +66,9 @@ StepGraphs::StepGraphs(const models::Model& model, const StepOptions& options, c
   PLIMSOLL_CHECK(!options.optimizer_in_backward || !options.accumulate,
                  "an optimizer in backward, and accumulators");
   PLIMSOLL_CHECK(options.accumulate || !options.shares_gradients, "pieces of gradients without accumulators");
+  PLIMSOLL_CHECK(!options.gathers_late || (!options.optimizer.shares_parameters &&
+                                           !options.optimizer.averages && !options.pipeline.offload.any()),
+                 "parameters that are gathered late, and read before");
   for (const models::Parameter& p : model.parameters()) {
     if (p.trained) trained_.push_back(&p);
     if (!p.trained) frozen_.push_back(p.name);

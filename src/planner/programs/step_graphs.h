@@ -51,11 +51,15 @@ class StepGraphs {
   Result<Written> differentiated(const passes::ProgramId& id);
   /// Norm, clip and update from the accumulators.
   Result<Written> update();
+  /// Makes the parameters whole that the ranks have updated.
+  Result<Written> gather();
   Result<Written> eval(const passes::ProgramId& id);
   Result<Written> logits();
   /// Draws the parameters that `drawn` picks.
   Result<Written> init(passes::ProgramRole role, const std::function<bool(const models::Parameter&)>& drawn);
 
+  /// Whether there are parameters that the next step gathers.
+  [[nodiscard]] bool gathers_late() const { return !late_.empty(); }
   /// Notes in the session which states the ranks share.
   void note_shared_states(passes::SessionPlan& session) const;
 
@@ -113,7 +117,8 @@ class StepGraphs {
   int64_t fp8_slots_ = 0;  ///< of delayed scaling, which the training programs have; 0: none
   std::vector<const models::Parameter*> trained_;
   std::vector<std::string> frozen_;
-  SharedByName shared_;  ///< what ranks share of the state
+  SharedByName shared_;            ///< what ranks share of the state
+  std::vector<std::string> late_;  ///< parameters that the next step gathers
 };
 
 }  // namespace plimsoll::planner

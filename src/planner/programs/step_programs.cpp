@@ -19,6 +19,16 @@ using Written = StepGraphs::Written;
 
 constexpr ProgramId kUpdate{ProgramRole::kUpdate};
 
+/// What the first micro-batch exchanges more than the one that stands for all is once a step, too.
+void add_first_gathers(const std::optional<StepCost>& first, StepCost& cost) {
+  if (!first) return;
+  constexpr auto kNetwork = static_cast<size_t>(Part::kNetwork);
+  const auto more = [](double of_first, double of_others) { return std::max(0.0, of_first - of_others); };
+  cost.update_network_bytes += more(first->network_bytes, cost.network_bytes);
+  cost.update_seconds.parts[kNetwork] += more(first->seconds.parts[kNetwork], cost.seconds.parts[kNetwork]);
+  cost.update_seconds.hidden += more(first->seconds.hidden, cost.seconds.hidden);
+}
+
 /// Takes the graphs through the remaining passes and plans their memory.
 class ProgramBuilder {
  public:
@@ -38,6 +48,7 @@ class ProgramBuilder {
     for (const int64_t length : lengths)
       if (options_.training) PLIMSOLL_TRY(add_micro_batches(bucket_of(length, options_.buckets), estimated));
     if (options_.training && options_.accumulate) PLIMSOLL_TRY(add(update()));
+    if (graphs_.gathers_late()) PLIMSOLL_TRY(add(finish({ProgramRole::kGather}, graphs_.gather())));
     for (const int64_t length : lengths)
       if (options_.eval) PLIMSOLL_TRY(add_eval({ProgramRole::kEval, bucket_of(length, options_.buckets)}));
     if (options_.logits) PLIMSOLL_TRY(add(finish({ProgramRole::kLogits}, graphs_.logits())));
@@ -53,6 +64,7 @@ class ProgramBuilder {
   Result<TrainingPrograms> estimate() {
     memory_.bound_only = true;
     if (options_.training) {
+      if (gathers_first()) PLIMSOLL_TRY(add(micro(first(), {})));
       PLIMSOLL_TRY(add(micro(counted(), {})));
       if (options_.accumulate) PLIMSOLL_TRY(add(update()));
     }
@@ -66,12 +78,19 @@ class ProgramBuilder {
     return {role, bucket_of(options_.sequence_length, options_.buckets)};
   }
 
+  /// With accumulators: the first micro-batch's program, and whether it alone gathers parameters.
+  [[nodiscard]] ProgramId first() const {
+    return {ProgramRole::kMicroFirst, bucket_of(options_.sequence_length, options_.buckets)};
+  }
+  [[nodiscard]] bool gathers_first() const { return options_.accumulate && graphs_.gathers_late(); }
+
   Status add(Result<passes::Program> program) {
     if (!program) return std::move(program).error();
     programs_.push_back(std::move(*program));
     return Ok{};
   }
   Result<TrainingPrograms> finished() {
+    add_first_gathers(first_, result_.cost);
     PLIMSOLL_ASSIGN(result_.session, finish_session(std::move(programs_), target_));
     if (options_.training) graphs_.note_shared_states(result_.session);
     return std::move(result_);
@@ -104,14 +123,15 @@ class ProgramBuilder {
 
   Result<passes::Program> update() {
     if (!graphs_.uses_cache()) return finish(kUpdate, graphs_.update());
-    const passes::OffloadOptions& offload = options_.pipeline.offload;
-    if (cache_->find_update(result_.gradients, offload) == nullptr) {
+    const UpdateKey key{result_.gradients, options_.pipeline.offload, options_.pipeline.overlaps_ranks,
+                        graphs_.gathers_late()};
+    if (cache_->find_update(key) == nullptr) {
       PLIMSOLL_ASSIGN(Written written, graphs_.update());
       PLIMSOLL_ASSIGN(BoundProgram bound,
                       bind_program(kUpdate, std::move(written.graph), written.pipeline, target_));
-      cache_->set_update(result_.gradients, offload, std::move(bound));
+      cache_->set_update(key, std::move(bound));
     }
-    PLIMSOLL_ASSIGN(passes::Program program, place(*cache_->find_update(result_.gradients, offload)));
+    PLIMSOLL_ASSIGN(passes::Program program, place(*cache_->find_update(key)));
     graphs_.describe_precision(kUpdate, program.graph, {});
     return program;
   }
@@ -141,6 +161,8 @@ class ProgramBuilder {
       memory_.taken_bytes[s] = std::max(memory_.taken_bytes[s], program.plan.pools[s].arena_bytes);
     if (program.id == counted() || program.id == kUpdate)
       add_cost(program.graph, program.id.role, costs_, result_.cost);
+    if (gathers_first() && program.id == first())
+      add_cost(program.graph, program.id.role, costs_, first_.emplace());
   }
 
   const models::Model& model_;
@@ -152,6 +174,7 @@ class ProgramBuilder {
   StepGraphs graphs_;
   passes::MemoryPlanOptions memory_;
   std::vector<passes::Program> programs_;
+  std::optional<StepCost> first_;  ///< of the first micro-batch, where that alone gathers
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 //   with it (or for a dump)    micro_first  forward, backward, gradients written to their accumulators
 //                              micro_next   the same, added
 //                              update       norm, clip, update from the accumulators
+//   where ranks gather late    gather       the parameters, for what reads them between steps
 //   always                     init         random parameters
 //   where asked for            init_head    the random parameter of a head that the weights lack
 //   where asked for            eval         forward to the loss
@@ -66,6 +67,11 @@ struct StepOptions {
   /// Ranks have their pieces of the accumulators alone, of gradients whose update they share (ZeRO-2): the
   /// sum over ranks is taken in each micro-batch.
   bool shares_gradients = false;
+  /// Of how many blocks, the last ones, parameters that ranks share stay whole from forward to backward.
+  int32_t gathered_blocks = 0;
+  /// Parameters whose update ranks share are gathered behind the next step's forward, and are whole between
+  /// steps only behind the program `gather`. Without averages, offload and dumps, which read them before.
+  bool gathers_late = false;
   bool eval = false;        ///< with the eval program
   bool logits = false;      ///< with the logits program
   bool training = true;     ///< false: neither gradients nor update

@@ -7,7 +7,9 @@
 #include "ops/fp8_scaling.h"
 #include "ops/op_list.h"
 #include "ops/ranks.h"
+#include "ops/shard.h"
 #include "ops/structure.h"
+#include "passes/offload/offload.h"
 #include "passes/training/fp8_scales.h"
 #include "passes/training/sum_over_ranks.h"
 #include "planner/programs/step_graphs.h"
@@ -59,8 +61,12 @@ std::vector<int64_t> StepGraphs::gradient_pieces() const {
 /// Masters, states and parameters as the optimizer divides them; frozen parameters in pieces, where they are
 /// larger than the least piece.
 void StepGraphs::find_shared_states() {
-  for (optimizers::SharedState& s : optimizers::shared_states(options_.optimizer, ruled_updates()))
+  const std::vector<optimizers::RuledUpdate> ruled = ruled_updates();
+  for (optimizers::SharedState& s : optimizers::shared_states(options_.optimizer, ruled))
     shared_.emplace(s.name, std::move(s));
+  for (const optimizers::RuledUpdate& u : ruled)
+    if (options_.gathers_late && optimizers::has_pieces(options_.optimizer, u.parameter.shape, u.update))
+      late_.push_back(u.update.parameter);
   if (!options_.optimizer.shares_parameters) return;
   for (const models::Parameter& p : model_.parameters()) {
     const ir::TensorType type{p.dtype, p.shape};
@@ -70,13 +76,36 @@ void StepGraphs::find_shared_states() {
 }
 
 passes::Sharding StepGraphs::sharding(ProgramRole role) const {
-  passes::Sharding sharding{options_.optimizer.ranks, {}};
+  passes::Sharding sharding{.ranks = options_.optimizer.ranks};
   const bool reads_whole =
       role != ProgramRole::kInit && role != ProgramRole::kInitHead && role != ProgramRole::kUpdate;
+  const bool begins = role == ProgramRole::kStep || role == ProgramRole::kMicroFirst;
+  if (begins || role == ProgramRole::kUpdate) sharding.late = late_;
+  sharding.gathers_late = begins;
   if (!options_.optimizer.shares_parameters || !reads_whole) return sharding;
-  for (const auto& [name, s] : shared_)
-    sharding.states.push_back({name, s.kept, kept_type(s, options_.optimizer.ranks), s.owner});
+  int32_t blocks = 0;
+  for (const models::Parameter& p : model_.parameters()) blocks = std::max(blocks, p.block + 1);
+  for (const auto& [name, s] : shared_) {
+    const int32_t block = passes::block_of_state(name);
+    const bool stays = block != ir::kNoBlock && block >= blocks - options_.gathered_blocks;
+    sharding.states.push_back({name, s.kept, kept_type(s, options_.optimizer.ranks), s.owner, stays});
+  }
   return sharding;
+}
+
+Result<StepGraphs::Written> StepGraphs::gather() {
+  Written written = begin({ProgramRole::kGather});
+  Builder b(written.graph, ops::find_op);
+  const int64_t ranks = options_.optimizer.ranks;
+  const auto scope = b.block(ir::kUpdateBlock, "ranks");
+  for (const models::Parameter* p : trained_) {
+    if (std::ranges::find(late_, p->name) == late_.end()) continue;
+    const ValueId x = b.state({p->name, {p->dtype, p->shape}, StateClass::kParameter});
+    const ValueId piece = ops::own_piece(b, x, ranks, ops::piece_elements(p->shape.num_elements(), ranks));
+    b.assign(p->name, ops::all_gather(b, piece, x, ranks));
+  }
+  PLIMSOLL_TRY(b.status());
+  return written;
 }
 
 void StepGraphs::note_shared_states(passes::SessionPlan& session) const {

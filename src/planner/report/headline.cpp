@@ -132,6 +132,12 @@ std::string optimizer_in_backward_line(const PlanReport& r) {
   return fmt::format("Optimizer in backward: off, because {}\n", r.no_optimizer_in_backward);
 }
 
+std::string gathered_line(const PlanReport& r) {
+  if (r.gathered_layers == 0) return {};
+  return fmt::format("Parameters of the last {} layer{} stay gathered from forward to backward\n",
+                     r.gathered_layers, r.gathered_layers == 1 ? "" : "s");
+}
+
 std::string remedy_lines(const PlanReport& r) {
   if (r.fits) return {};
   if (r.remedies.empty())

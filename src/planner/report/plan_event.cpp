@@ -58,6 +58,7 @@ io::Tree choices_event(const PlanReport& r) {
                         {"recompute", io::Tree::of(r.recompute)},
                         {"recompute_set", io::Tree::list(std::move(recomputed))},
                         {"loss_chunk_tokens", io::Tree::of(r.loss_chunk_tokens)},
+                        {"gathered_layers", io::Tree::of(int64_t{r.gathered_layers})},
                         {"optimizer_in_backward", io::Tree::of(r.optimizer_in_backward)},
                         {"second_backward", io::Tree::of(r.second_backward)},
                         {"offload", io::Tree::of(r.offload)},

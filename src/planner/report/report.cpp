@@ -313,7 +313,8 @@ std::string plan_table(const PlanReport& r) {
     out += fmt::format("Offload copies {} out and {} in per step\n", to_string(Bytes(r.offload_out_bytes)),
                        to_string(Bytes(r.offload_in_bytes)));
   if (r.update_on_host) out += "Updates run on the host: gradients are copied out, weights are copied in\n";
-  out += norm_lines(r) + recompute_line(r) + optimizer_in_backward_line(r) + disk_line(r) + why_lines(r);
+  out += norm_lines(r) + recompute_line(r) + gathered_line(r) + optimizer_in_backward_line(r) + disk_line(r) +
+         why_lines(r);
   return out;
 }
 

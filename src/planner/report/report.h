@@ -122,6 +122,7 @@ struct PlanReport {
   int64_t batch_norms = 0, frozen_norms = 0;  ///< BatchNorm layers by where their statistics come from
   bool norms_synchronised = false;            ///< of the batch of all ranks
   int64_t ranks = 1;                          ///< of which this is the plan of each
+  int32_t gathered_layers = 0;                ///< whose parameters stay gathered from forward to backward
   double network_bytes = 0;                   ///< to or from a rank, in a step
   bool network_described = false;             ///< by distributed.topology
   bool update_on_host = false;                ///< of what has its states in the host's memory

@@ -81,6 +81,7 @@ std::vector<SettingDifference> choices(const PlanDiff& d) {
   add("micro_batch_size", [](R r) { return std::to_string(r.micro_batch_size); });
   add("grad_accum_steps", [](R r) { return std::to_string(r.grad_accum_steps); });
   add("recompute", [](R r) { return r.recompute; });
+  add("gathered_layers", [](R r) { return std::to_string(r.gathered_layers); });
   add("optimizer_in_backward", [](R r) { return std::string(r.optimizer_in_backward ? "on" : "off"); });
   add("offload", [](R r) { return r.offload; });
   add("update_on_host", [](R r) { return std::string(r.update_on_host ? "on" : "off"); });

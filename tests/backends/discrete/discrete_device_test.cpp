@@ -8,10 +8,12 @@
 #include <array>
 #include <atomic>
 #include <barrier>
+#include <functional>
 #include <optional>
 #include <random>
 #include <thread>
 
+#include "base/process.h"
 #include "ir/network_queue.h"
 #include "ops/ops.h"
 #include "ops/ranks.h"
@@ -19,6 +21,7 @@
 #include "passes/order/overlap_ranks.h"
 #include "passes/training/accumulate_pieces.h"
 #include "passes/training/sum_over_ranks.h"
+#include "passes/training/unshard.h"
 #include "runtime/session_testing.h"
 
 namespace plimsoll::discrete {
@@ -123,6 +126,34 @@ ir::Graph program(int64_t ranks, bool early) {
   return graph;
 }
 
+/// Forward through weights that each rank has whole and updates a piece of; the pieces come at the end, or
+/// `late`, at the beginning of the next run.
+ir::Graph updating(int64_t ranks, bool late, bool early) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  const ir::TensorType whole{ir::DType::kF32, {kRankElements}};
+  ValueId y = b.state({"x", whole, ir::StateClass::kInput});
+  passes::Sharding sharding{.ranks = ranks, .gathers_late = true};
+  std::vector<ValueId> weights;
+  for (int32_t block = 0; block < kRankBlocks; ++block) {
+    const auto scope = b.block(block, "layers");
+    sharding.late.push_back("w" + std::to_string(block));
+    weights.push_back(b.state({sharding.late.back(), whole, ir::StateClass::kParameter}));
+    y = ops::silu(b, ops::add(b, y, weights.back()));
+  }
+  graph.declare_state({"y", whole, ir::StateClass::kOutput});
+  b.assign("y", y);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const ValueId w = weights[i];
+    const ValueId piece = ops::own_piece(b, w, ranks, ops::piece_elements(kRankElements, ranks));
+    b.assign(sharding.late[i], ops::all_gather(b, ops::silu(b, piece), w, ranks));
+  }
+  PLIMSOLL_CHECK(b.status().ok());
+  if (late) PLIMSOLL_CHECK(passes::unshard(graph, sharding).ok());
+  passes::overlap_ranks(graph, early);
+  return graph;
+}
+
 std::vector<float> numbers(int64_t count, int salt) {
   std::vector<float> values;
   for (int64_t i = 0; i < count; ++i)
@@ -130,8 +161,26 @@ std::vector<float> numbers(int64_t count, int salt) {
   return values;
 }
 
-/// What every state that is written holds behind three runs, rank by rank.
-std::vector<float> results(int ranks, bool early, std::optional<DiscreteOptions> discrete) {
+/// What ranks run: its graph, what a weight is of which rank, and the states to look at.
+struct RankProgram {
+  std::function<ir::Graph(int64_t ranks, bool early)> graph;
+  std::function<std::vector<float>(int ranks, int rank, int block)> weight;
+  std::vector<const char*> read;
+};
+const RankProgram kShared = {program,
+                             [](int ranks, int rank, int block) {
+                               return numbers(ops::piece_elements(kRankElements, ranks), rank + 100 * block);
+                             },
+                             {"sum0", "sum1", "piece1", "piece3"}};
+RankProgram updating_program(bool late) {
+  return {[late](int64_t ranks, bool early) { return updating(ranks, late, early); },
+          [](int, int, int block) { return numbers(kRankElements, 100 * block); },
+          {"y"}};
+}
+
+/// What every state that is looked at holds behind three runs, rank by rank.
+std::vector<float> results(int ranks, bool early, std::optional<DiscreteOptions> discrete,
+                           const RankProgram& what = kShared) {
   Meeting meeting(ranks);
   std::vector<std::vector<float>> all(static_cast<size_t>(ranks));
   const auto run = [&](int rank) {
@@ -145,17 +194,16 @@ std::vector<float> results(int ranks, bool early, std::optional<DiscreteOptions>
       device = std::make_unique<cpu::CpuDevice>(1, "", &communicator);
     }
     std::vector<passes::Program> programs;
-    programs.push_back(std::move(*session_testing::plan_program(program(ranks, early), device->target())));
+    programs.push_back(std::move(*session_testing::plan_program(what.graph(ranks, early), device->target())));
     const auto session = runtime::Session::create(
         *device, *passes::plan_session(std::move(programs), {.transfer_bytes = 1 << 16}));
     PLIMSOLL_CHECK(session.ok());
     for (int block = 0; block < kRankBlocks; ++block)
-      session_testing::write_state(**session, "w" + std::to_string(block),
-                                   numbers(ops::piece_elements(kRankElements, ranks), rank + 100 * block));
+      session_testing::write_state(**session, "w" + std::to_string(block), what.weight(ranks, rank, block));
     for (int step = 0; step < 3; ++step) {
       session_testing::write_state(**session, "x", numbers(kRankElements, rank + 1000 * step));
       PLIMSOLL_CHECK((*session)->run(0).ok());
-      for (const char* name : {"sum0", "sum1", "piece1", "piece3"}) {
+      for (const char* name : what.read) {
         const std::vector<float> values = session_testing::read_state<float>(**session, name);
         std::vector<float>& mine = all[static_cast<size_t>(rank)];
         mine.insert(mine.end(), values.begin(), values.end());
@@ -179,6 +227,19 @@ TEST(RanksOfOneProcess, HaveTheSameBitsHoweverTheirQueuesRun) {
         const DiscreteOptions options{.seed = seed, .check = seed % 3 == 2, .shares_host = seed % 3 == 0};
         EXPECT_TRUE(results(ranks, early, options) == expected) << ranks << " ranks, seed " << seed;
       }
+  }
+}
+
+TEST(RanksOfOneProcess, GatherWhatTheyHaveUpdatedLate) {
+  for (const int ranks : {2, 3}) {
+    const std::vector<float> expected =
+        results(ranks, /*early=*/false, std::nullopt, updating_program(false));
+    EXPECT_TRUE(results(ranks, /*early=*/true, std::nullopt, updating_program(true)) == expected) << ranks;
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      const DiscreteOptions options{.seed = seed, .check = seed % 3 == 2, .shares_host = seed % 3 == 0};
+      EXPECT_TRUE(results(ranks, /*early=*/true, options, updating_program(true)) == expected)
+          << ranks << " ranks, seed " << seed;
+    }
   }
 }
 
@@ -237,7 +298,12 @@ class Held final : public runtime::Communicator {
     return Ok{};
   }
   Status gather(std::span<const std::byte>, std::span<std::byte>) override { return Ok{}; }
+  /// It waits for others from its start on.
+  [[nodiscard]] double waited_seconds() const override { return now_seconds() - start; }
+  void note_held(double seconds) override { held += seconds; }
   std::atomic<bool> goes = false, ended = false;
+  const double start = now_seconds();
+  double held = 0;  ///< on the thread of the kernels
 };
 
 TEST(RanksOfOneProcess, ACpuComputesWhileItExchanges) {
@@ -259,9 +325,15 @@ TEST(RanksOfOneProcess, ACpuComputesWhileItExchanges) {
   ASSERT_TRUE(device.record(arrived, ir::kNetworkQueue));
   ASSERT_TRUE(device.launch({&silu, sent, result, {}}, ir::Queue::kCompute));
   EXPECT_FALSE(communicator.ended) << "the kernel did not wait";
-  communicator.goes = true;
+  EXPECT_EQ(communicator.held, 0) << "nor does what nobody waits for count as a wait";
+  std::thread others([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    communicator.goes = true;
+  });
   ASSERT_TRUE(device.wait(ir::Queue::kCompute, arrived));
+  others.join();
   EXPECT_TRUE(communicator.ended);
+  EXPECT_GT(communicator.held, 0.01);
 }
 
 }  // namespace

@@ -126,6 +126,29 @@ TEST(OverlapRanks, WeightsComeWhileTheBlockBeforeComputes) {
   expect_sound(std::move(graph));
 }
 
+TEST(OverlapRanks, SoDoPiecesOfWeightsThatAreGatheredLate) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  ValueId y = b.state({"x", kWhole, ir::StateClass::kInput});
+  for (int32_t block = 0; block < 3; ++block) {
+    const auto scope = b.block(block, "layers");
+    const std::string name = "w" + std::to_string(block);
+    const ValueId w = b.state({name, kWhole, ir::StateClass::kParameter});
+    const ValueId whole = ops::all_gather(b, ops::own_piece(b, w, kRanks, ops::kPieceGrain), w, kRanks);
+    b.assign(name, whole);
+    y = ops::add(b, y, whole);
+  }
+  graph.declare_state({"y", kWhole, ir::StateClass::kOutput});
+  b.assign("y", y);
+  ASSERT_TRUE(b.status());
+  overlap_ranks(graph, /*early=*/true);
+  EXPECT_THAT(names(graph),
+              ElementsAre("state", "own_piece", "all_gather", "state", "state", "own_piece", "all_gather",
+                          "state_assign", "add", "state", "own_piece", "all_gather", "state_assign", "add",
+                          "state_assign", "add", "state_assign"));
+  expect_sound(std::move(graph));
+}
+
 TEST(OverlapRanks, OneRankHasNothingToExchange) {
   ir::Graph graph;
   ir::Builder b(graph, ops::find_op);

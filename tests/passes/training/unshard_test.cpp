@@ -10,6 +10,7 @@
 #include "ops/elementwise.h"
 #include "ops/op_list.h"
 #include "ops/ranks.h"
+#include "ops/shard.h"
 #include "ops/structure.h"
 
 namespace plimsoll::passes {
@@ -31,9 +32,9 @@ struct Program {
     return b.state(
         {"w", {DType::kF32, ir::Shape(std::span<const int64_t>(shape))}, ir::StateClass::kParameter});
   }
-  std::vector<std::string_view> names_without(std::string_view other) {
+  std::vector<std::string_view> names_without(std::string_view other, const Sharding& sharding = kShared) {
     EXPECT_TRUE(b.status().ok());
-    EXPECT_TRUE(unshard(graph, kShared).ok());
+    EXPECT_TRUE(unshard(graph, sharding).ok());
     EXPECT_TRUE(ir::verify(graph).ok());
     std::vector<std::string_view> names;
     for (const ir::OpId id : graph.order())
@@ -56,14 +57,57 @@ TEST(Unshard, AParameterIsGatheredBeforeItsFirstUse) {
   EXPECT_EQ(p.graph.find_state("w")->type, (ir::TensorType{DType::kF32, {ops::kPieceGrain}}));
 }
 
-TEST(Unshard, UsesThatAreFarApartHaveAGatherEach) {
-  Program p;
+/// Reads the parameter twice, far apart.
+void read_twice(Program& p) {
   const ir::ValueId w = p.parameter();
   ir::ValueId y = ops::mul(p.b, p.x, w);
   for (int i = 0; i < 60; ++i) y = ops::mul(p.b, y, y);
   p.b.assign("y", ops::mul(p.b, y, w));
+}
+
+TEST(Unshard, UsesThatAreFarApartHaveAGatherEach) {
+  Program p;
+  read_twice(p);
   EXPECT_THAT(p.names_without("mul"),
               ElementsAre("state", "state", "unshard", "state", "unshard", "state_assign"));
+}
+
+TEST(Unshard, WhatStaysIsGatheredOnce) {
+  Program p;
+  read_twice(p);
+  Sharding staying = kShared;
+  staying.states.front().stays = true;
+  EXPECT_THAT(p.names_without("mul", staying), ElementsAre("state", "state", "unshard", "state_assign"));
+}
+
+const Sharding kLate{.ranks = 2, .late = {"w"}, .gathers_late = true};
+
+TEST(Unshard, WhatIsGatheredLateIsWholeFromItsFirstUseOn) {
+  Program p;
+  read_twice(p);
+  EXPECT_THAT(p.names_without("mul", kLate),
+              ElementsAre("state", "state", "own_piece", "all_gather", "state_assign", "state_assign"));
+  EXPECT_EQ(p.graph.find_state("w")->type, (ir::TensorType{DType::kF32, {kElements}}));
+}
+
+/// Reads the parameter, and updates this rank's piece of it; as written, both read it anew.
+void read_and_update(Program& p) {
+  p.b.assign("y", ops::mul(p.b, p.x, p.parameter()));
+  const ir::ValueId w = p.b.read("w");
+  const ir::ValueId piece = ops::own_piece(p.b, w, 2, ops::kPieceGrain);
+  p.b.assign("w", ops::all_gather(p.b, ops::mul(p.b, piece, piece), w, 2));
+}
+
+TEST(Unshard, AnUpdateLeavesEachRankItsPiece) {
+  Program step, update;
+  read_and_update(step);
+  EXPECT_THAT(step.names_without("mul", kLate),
+              ElementsAre("state", "state", "own_piece", "all_gather", "state_assign", "own_piece",
+                          "put_piece", "state_assign"));
+  read_and_update(update);
+  EXPECT_THAT(
+      update.names_without("mul", {.ranks = 2, .late = {"w"}}),
+      ElementsAre("state", "state", "state_assign", "state", "own_piece", "put_piece", "state_assign"));
 }
 
 TEST(Unshard, ViewsAreMadeOfEachGather) {

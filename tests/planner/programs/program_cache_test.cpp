@@ -35,11 +35,14 @@ TEST(ProgramCacheTest, HasTheUpdateOfTheLastGradientsAndOffload) {
   const std::vector<GradientStates> gradients = {{"w", {"grad.w"}}};
   passes::OffloadOptions offloaded;
   offloaded.spaces.fill(ir::MemorySpace::kHostPinned);
-  EXPECT_EQ(cache.find_update(gradients, {}), nullptr);
-  cache.set_update(gradients, {}, {.id = {passes::ProgramRole::kUpdate}, .graph = {}, .binding = {}});
-  EXPECT_NE(cache.find_update(gradients, {}), nullptr);
-  EXPECT_EQ(cache.find_update({}, {}), nullptr);
-  EXPECT_EQ(cache.find_update(gradients, offloaded), nullptr);
+  const UpdateKey key{.gradients = gradients};
+  EXPECT_EQ(cache.find_update(key), nullptr);
+  cache.set_update(key, {.id = {passes::ProgramRole::kUpdate}, .graph = {}, .binding = {}});
+  EXPECT_NE(cache.find_update(key), nullptr);
+  EXPECT_EQ(cache.find_update({}), nullptr);
+  EXPECT_EQ(cache.find_update({.gradients = gradients, .offload = offloaded}), nullptr);
+  EXPECT_EQ(cache.find_update({.gradients = gradients, .overlaps_ranks = true}), nullptr);
+  EXPECT_EQ(cache.find_update({.gradients = gradients, .gathers_late = true}), nullptr);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ TEST_F(Overlap, ChangesNoneOfSeveralMicroBatches) {
 /// Evaluations, checkpoints and the best model have the parameters whole, whichever step gathers them.
 TEST_F(Overlap, WhatReadsParametersBetweenStepsFindsThemWhole) {
   const std::string read =
-      " training.max_steps=6 training.eval_strategy=steps training.eval_steps=2 output.save_steps=3 "
+      " training.max_steps=6 training.eval_strategy=steps training.eval_steps=1 output.save_steps=3 "
       "training.load_best_model_at_end=true training.metric_for_best_model=eval_loss "
       "training.greater_is_better=true output.save_total_limit=5";
   const auto run = [&](const std::string& how) {

@@ -79,7 +79,6 @@ TEST_F(RanksPlanned, GatherBehindTheNextForwardWhatTheyUpdate) {
     EXPECT_FALSE(gathers_late(mode, {})) << mode << ": nothing is hidden";
     EXPECT_FALSE(gathers_late(mode, {kPlannedNetwork, "training.ema_decay=0.9"}))
         << mode << ": averages read it";
-    EXPECT_FALSE(gathers_late(mode, {kPlannedNetwork, "debug.dump_dir=dump"})) << mode << ": dumps read it";
   }
   EXPECT_FALSE(gathers_late("ddp", {kPlannedNetwork})) << "nothing is shared";
   EXPECT_FALSE(gathers_late("zero3", {kPlannedNetwork})) << "nothing is whole";

@@ -17,7 +17,7 @@ namespace {
 /// Of many magnitudes, with zeros, subnormals, infinities and NaN here and there.
 float some_number(int64_t i) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  constexpr float kOdd[] = {0, -0.0F, 1e-42F, kInfinity, -kInfinity, std::nanf("")};
+  constexpr float kOdd[] = {0, -0.0F, 1e-42F, kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()};
   if (i % 97 == 5) return kOdd[i / 97 % 6];
   const float size = std::ldexp(1.0F, static_cast<int>(i * 7 % 40) - 20);
   return size * (static_cast<float>(i * 2654435761U % 2000) / 1000 - 1);

@@ -73,9 +73,8 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::numerics::HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
 #if HWY_TARGET != HWY_SCALAR
+namespace hn = hwy::HWY_NAMESPACE;
 using U16 = hn::ScalableTag<uint16_t>;
 using VU16 = hn::Vec<U16>;
 

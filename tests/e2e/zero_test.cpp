@@ -168,15 +168,16 @@ TEST_F(Zero, BeginsAdaptersOfSmallModelsOnce) {
 }
 
 TEST_F(Zero, GivesThemInEveryPrecision) {
+  constexpr const char* kWithoutMasters =
+      "training.precision=bf16 training.state.weights=bf16 training.state.master_weights=false";
   for (const char* precision : part_of<const char*>(
            {"training.precision=bf16",                                                //
             "training.precision=bf16 training.state.weights=bf16",                    // with masters
             "training.precision=bf16 training.state.weights=bf16 output.dtype=fp32",  // written
                                                                                       // to
                                                                                       // final/
-            "training.precision=bf16 training.state.weights=bf16 "
-            "training.state.master_weights=false",                  // drawn
-            "training.precision=bf16 training.state.moments=bf16",  // drawn
+            kWithoutMasters,                                                          // drawn
+            "training.precision=bf16 training.state.moments=bf16",                    // drawn
             "training.precision=fp16 training.loss_scale.init_scale=1.0e6"},
            2))  // some steps are skipped
     expect_same(2, precision);

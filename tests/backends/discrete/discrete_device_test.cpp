@@ -211,6 +211,7 @@ std::vector<float> results(int ranks, bool early, std::optional<DiscreteOptions>
     }
   };
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(run, rank);
   for (std::thread& thread : threads) thread.join();
   std::vector<float> joined;

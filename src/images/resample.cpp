@@ -9,8 +9,6 @@
 namespace plimsoll::images {
 namespace {
 
-constexpr int kPillowBits = 22;
-
 double bilinear(double x) {
   x = std::abs(x);
   return x < 1.0 ? 1.0 - x : 0.0;

@@ -31,6 +31,9 @@ inline constexpr int32_t kTapsTogether = 2;
 /// Bytes that can be read behind the last pixel of a row that resample_row takes.
 inline constexpr int64_t kRowSlack = 8;
 
+/// Bits behind the point of Pillow's weights.
+inline constexpr int kPillowBits = 22;
+
 /// Weights of every output of an axis: `stride` for each window, with `bits` behind the point. They lie in
 /// halves of 16 bits, as pairs of them are multiplied: the high halves of two taps, then their low halves.
 struct AxisWeights {

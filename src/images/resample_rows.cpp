@@ -129,7 +129,6 @@ class RowResampler {
 
 void row_kernel(const AxisWeights& axis, const uint8_t* in, uint8_t* out) {
   // Pillow's bilinear windows up to a reduction of 1 and of 2.
-  constexpr int kPillowBits = 22;
   if (axis.stride == 4 && axis.bits == kPillowBits) return RowResampler<4, kPillowBits>(axis, in).to(out);
   if (axis.stride == 6 && axis.bits == kPillowBits) return RowResampler<6, kPillowBits>(axis, in).to(out);
   RowResampler<0, 0>(axis, in).to(out);

@@ -10,6 +10,7 @@
 #include "library/attributes.h"
 #include "library/front_ops.h"
 #include "library/invalid.h"
+#include "library/traced_model.h"
 #include "ops/elementwise.h"
 #include "ops/op_list.h"
 #include "ops/operands.h"
@@ -211,17 +212,10 @@ Result<Values> Trace::op(std::string_view name, std::span<const ValueId> inputs,
 }
 
 std::set<std::string> Trace::precisions() const {
+  const std::vector<bool> needed = needed_ops(*this);
   std::set<std::string> found;
-  std::vector<bool> is_read(graph_.num_ops(), false);
-  const auto read = [&](ValueId v) {
-    if (v.valid()) is_read[static_cast<size_t>(graph_.value(v).producer.index)] = true;
-  };
-  read(loss_);
-  for (size_t i = graph_.num_ops(); i-- > 0;) {
-    if (!is_read[i]) continue;
-    if (const auto product = products_.find(i); product != products_.end()) found.insert(product->second);
-    for (const ValueId v : graph_.op(ir::OpId{static_cast<int32_t>(i)}).inputs) read(v);
-  }
+  for (const auto& [op, precision] : products_)
+    if (needed[op]) found.insert(precision);
   return found;
 }
 

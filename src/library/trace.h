@@ -127,7 +127,7 @@ class Trace {
   [[nodiscard]] const std::vector<TracedNorm>& norms() const { return norms_; }
   [[nodiscard]] const std::vector<IndexRange>& ranges() const { return ranges_; }
   [[nodiscard]] const TraceScopes& scopes() const { return scopes_; }
-  /// "bf16", … of autocast scopes with products that the loss is computed from.
+  /// "bf16", … of autocast scopes with products that the loss is computed from. Of a trace with a loss.
   [[nodiscard]] std::set<std::string> precisions() const;
   [[nodiscard]] ir::ValueId loss() const { return loss_; }
   /// Of a loss that is a cross-entropy's mean; nothing of any other.

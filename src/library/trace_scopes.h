@@ -25,7 +25,7 @@ class TraceScopes {
   Status pop();
   [[nodiscard]] bool is_open() const { return !open_.empty(); }
 
-  /// Of the next op. `has_products`: the precision of its scope is its own.
+  /// Of the next op; in an autocast scope with its precision (autocast_part).
   [[nodiscard]] std::string layer() const;
   [[nodiscard]] int32_t block() const { return open_.empty() ? ir::kNoBlock : open_.back().block; }
   /// Of the innermost autocast scope, "bf16"; empty: the run's.

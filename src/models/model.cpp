@@ -40,6 +40,12 @@ int64_t Model::num_trained() const {
   return n;
 }
 
+int32_t Model::num_blocks() const {
+  int32_t count = 0;
+  for (const Parameter& p : parameters_) count = std::max(count, p.block + 1);
+  return count;
+}
+
 void Model::put_in_block(size_t first, int64_t block) {
   for (size_t p = first; p < parameters_.size(); ++p) parameters_[p].block = static_cast<int32_t>(block);
 }

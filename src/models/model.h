@@ -158,6 +158,7 @@ class Model {
   [[nodiscard]] const BatchNormLayer& batch_norm(std::string_view name) const;
   [[nodiscard]] int64_t num_parameters() const;
   [[nodiscard]] int64_t num_trained() const;  ///< of them
+  [[nodiscard]] int32_t num_blocks() const;   ///< that the parameters are of
   /// All parameters become states of that dtype, in graphs built from now on; where there are adapters, what
   /// is saved with them stays f32.
   void keep_in(ir::DType dtype);

@@ -36,7 +36,7 @@ OffloadChoices offload_choices(const RunScope& scope, std::vector<settings::Batc
   choices.splits = std::move(splits);
   choices.may_recompute = chooses_recompute(config, scope.options);
   choices.in_backward = config.memory.optimizer_in_backward == settings::OptimizerInBackward::kTrue;
-  choices.num_blocks = num_blocks(*scope.prepared.model);
+  choices.num_blocks = scope.prepared.model->num_blocks();
   return choices;
 }
 

@@ -1,6 +1,5 @@
 #include "strategy/plan_strategy.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "planner/programs/largest_backward.h"
@@ -18,16 +17,10 @@ bool chooses_recompute(const settings::RunConfig& config, const PrepareOptions& 
   return options.purpose == Purpose::kTrain && config.memory.recompute.mode == settings::RecomputeMode::kAuto;
 }
 
-int32_t num_blocks(const models::Model& model) {
-  int32_t count = 0;
-  for (const models::Parameter& p : model.parameters()) count = std::max(count, p.block + 1);
-  return count;
-}
-
 passes::OffloadOptions StrategyPlanner::offload_of(const Strategy& strategy) const {
   passes::OffloadOptions offload =
       strategy.offload.any() ? strategy.offload : settings::offload_options(scope_.config);
-  offload.num_blocks = num_blocks(*scope_.prepared.model);
+  offload.num_blocks = scope_.prepared.model->num_blocks();
   offload.updates_on_host =
       scope_.options.purpose == Purpose::kTrain &&
       updates_on_host(scope_.config, scope_.prepared, scope_.target, offload, strategy.split);
@@ -114,7 +107,7 @@ std::shared_ptr<const StrategyFacts> StrategyPlanner::facts_of(const PlannedStep
   const std::vector<planner::LossChunk> chunks = planner::smaller_chunks(*program, scope_.target);
   for (const planner::LossChunk& chunk : chunks)
     facts->chunks.push_back({chunk.tokens, planner::most_alive(*program, chunk)});
-  facts->alive = planner::alive_by_block(*program, static_cast<size_t>(num_blocks(*scope_.prepared.model)));
+  facts->alive = planner::alive_by_block(*program, static_cast<size_t>(scope_.prepared.model->num_blocks()));
   if (planned.programs.gains.empty()) return facts;
   facts->chain = planner::recompute_chain(*program, planned.programs.gains, chunks, *scope_.prepared.costs);
   return facts;

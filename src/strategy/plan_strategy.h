@@ -49,9 +49,6 @@ struct PlannedStep {
 /// Whether the planner chooses which layers are recomputed.
 bool chooses_recompute(const settings::RunConfig& config, const PrepareOptions& options);
 
-/// Of the model's repeated blocks.
-int32_t num_blocks(const models::Model& model);
-
 /// A run whose strategies are planned. Of `prepared` the model, the task, the loader, the costs and the
 /// machine's memory are read. What it refers to outlives it.
 struct RunScope {

@@ -61,7 +61,7 @@ class RankSearch {
     gain_ = best_.report.seconds_estimated - all->report.seconds_estimated;
     return gain_ > kLeastGain * best_.report.seconds_estimated;
   }
-  [[nodiscard]] int32_t blocks() const { return num_blocks(*scope_.prepared.model); }
+  [[nodiscard]] int32_t blocks() const { return scope_.prepared.model->num_blocks(); }
   static Strategy with_gathered(Strategy strategy, int32_t blocks) {
     strategy.gathered_blocks = blocks;
     return strategy;

@@ -111,10 +111,10 @@ planner::StepOptions step_options(const RunScope& scope, const Strategy& strateg
   options.keeps_fp8_weights = strategy.keeps_fp8_weights;
   options.pipeline.overlaps_ranks = strategy.overlaps_ranks;
   options.gathered_blocks = strategy.gathered_blocks;
-  // What averages, copies to other places and dumps read is whole behind the update.
+  // What averages and copies to other places read is whole behind the update.
   options.gathers_late = strategy.overlaps_ranks && options.optimizer.ranks > 1 &&
                          !options.optimizer.shares_parameters && !options.optimizer.averages &&
-                         !offload.any() && !dumps_steps(config);
+                         !offload.any();
   options.second_backward = strategy.optimizer_in_backward && config.clip_norm();
   if (strategy.tolerance > 0) options.memory.tolerance = strategy.tolerance;
   settings::set_recompute(recompute_of(config, strategy), options.pipeline);

@@ -107,7 +107,7 @@ class Place:
 
     def left(self, events):
         """What must be the same, however it was done."""
-        final = next(path for path in (self.folder / "out/final").glob("*model.safetensors"))
+        final = next((self.folder / "out/final").glob("*model.safetensors"))
         state = self.folder / "out/checkpoint-4/optimizer.safetensors"
         numbers = {}
         for e in events:

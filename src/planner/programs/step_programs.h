@@ -70,7 +70,7 @@ struct StepOptions {
   /// Of how many blocks, the last ones, parameters that ranks share stay whole from forward to backward.
   int32_t gathered_blocks = 0;
   /// Parameters whose update ranks share are gathered behind the next step's forward, and are whole between
-  /// steps only behind the program `gather`. Without averages, offload and dumps, which read them before.
+  /// steps only behind the program `gather`. Without averages and offload, which read them before.
   bool gathers_late = false;
   bool eval = false;        ///< with the eval program
   bool logits = false;      ///< with the logits program

@@ -83,11 +83,10 @@ passes::Sharding StepGraphs::sharding(ProgramRole role) const {
   if (begins || role == ProgramRole::kUpdate) sharding.late = late_;
   sharding.gathers_late = begins;
   if (!options_.optimizer.shares_parameters || !reads_whole) return sharding;
-  int32_t blocks = 0;
-  for (const models::Parameter& p : model_.parameters()) blocks = std::max(blocks, p.block + 1);
+  const int32_t first_gathered = model_.num_blocks() - options_.gathered_blocks;
   for (const auto& [name, s] : shared_) {
     const int32_t block = passes::block_of_state(name);
-    const bool stays = block != ir::kNoBlock && block >= blocks - options_.gathered_blocks;
+    const bool stays = block != ir::kNoBlock && block >= first_gathered;
     sharding.states.push_back({name, s.kept, kept_type(s, options_.optimizer.ranks), s.owner, stays});
   }
   return sharding;

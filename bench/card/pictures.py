@@ -4,27 +4,20 @@ there are.
     python3 pictures.py FOLDER
 """
 import pathlib
-import struct
 import sys
-import zlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+from png_file import png  # noqa: E402
 
 SIDE = 32
-
-
-def png(colour):
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    rows = (b"\0" + bytes(colour) * SIDE) * SIDE
-    header = struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def main():
     for number, name in enumerate(("circle", "square", "triangle")):
         folder = pathlib.Path(sys.argv[1]) / name
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "0.png").write_bytes(png((80 * number, 40, 200)))
+        (folder / "0.png").write_bytes(png(SIDE, SIDE, bytes((80 * number, 40, 200)) * SIDE * SIDE, 3))
 
 
 if __name__ == "__main__":

@@ -24,10 +24,12 @@ import struct
 import subprocess
 import sys
 import tempfile
-import zlib
 
 import combinations
 from combinations import GPT2, LLAMA, QWEN3, FEW_BITS, lora_of, numbers, run_training, write_data
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+from png_file import png  # noqa: E402
 
 VIT = ("{model_type: vit, architectures: [ViTForImageClassification], image_size: 16, patch_size: 4, hidden_size: 24, "
        "num_hidden_layers: 2, num_attention_heads: 2, intermediate_size: 40}")
@@ -49,9 +51,6 @@ NOISE = re.compile(r"(c_attn|k_proj|attention\.key)\.(.*\.)?bias$")
 
 def write_images(folder, dice):
     """Red and blue pictures of many sizes."""
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
     for colour in range(2):
         place = folder / "train" / ("blue", "red")[colour]
         place.mkdir(parents=True, exist_ok=True)
@@ -59,9 +58,7 @@ def write_images(folder, dice):
             wide, high = dice.randint(9, 40), dice.randint(9, 40)
             shade, low = dice.randint(120, 240), dice.randint(0, 80)
             pixel = bytes([shade, low, low] if colour else [low, low, shade])
-            rows = b"".join(b"\0" + pixel * wide for _ in range(high))
-            (place / f"{i}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", wide, high, 8, 2, 0, 0, 0)) +
-                                             chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+            (place / f"{i}.png").write_bytes(png(wide, high, pixel * (wide * high), 3))
 
 
 def run_file(name, task):

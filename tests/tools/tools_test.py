@@ -304,7 +304,7 @@ class GatherDigits(Scratch):
         self.assertEqual(len(found), 804)
 
     def test_images_are_grey_png_files(self):
-        data = self.tool.png(list(range(256)) * 3 + [9] * 16)
+        data = self.tool.png(28, 28, list(range(256)) * 3 + [9] * 16, 1)
         self.assertTrue(data.startswith(b"\x89PNG\r\n\x1a\n"))
         size = int.from_bytes(data[33:37], "big")
         lines = zlib.decompress(data[41:41 + size])

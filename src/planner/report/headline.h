@@ -23,6 +23,7 @@ std::string why_not(const PlanReport& report);
 std::string recompute_line(const PlanReport& report);
 /// Whether the optimizer's updates stand in backward, and if not, why; nothing where nothing is trained.
 std::string optimizer_in_backward_line(const PlanReport& report);
+/// Of how many layers the parameters stay gathered (ZeRO-3); nothing where of none.
 std::string gathered_line(const PlanReport& report);
 /// A line a remedy, with what each comes to; nothing where there are none.
 std::string remedy_lines(const PlanReport& report);

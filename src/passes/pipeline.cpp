@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <unordered_map>
 
 #include "ir/printer.h"
 #include "ir/verifier.h"
@@ -92,6 +93,7 @@ Status Pipeline::tidy(ir::Graph& graph, std::span<ir::ValueId> keep) {
 }
 
 Status Pipeline::backward(ir::Graph& graph, std::span<ir::ValueId> keep) {
+  if (progress_.is_ordered) return Ok{};
   if (!progress_.is_tidy) PLIMSOLL_TRY(tidy(graph, keep));
   PassState state{graph, options_};
   PLIMSOLL_TRY(run_keeping(Phase::kBackward, state, keep));
@@ -101,10 +103,14 @@ Status Pipeline::backward(ir::Graph& graph, std::span<ir::ValueId> keep) {
 }
 
 void Pipeline::note_half_precision_norms(const ir::Graph& graph, const ShortNormsReport& report) {
+  std::unordered_multimap<std::string_view, PrecisionChoice*> by_layer;
+  for (PrecisionChoice& choice : progress_.precision.choices) by_layer.emplace(choice.layer, &choice);
   for (const ir::OpId id : report.shortened) {
     const ir::Op& op = graph.op(id);
-    for (PrecisionChoice& choice : progress_.precision.choices) {
-      if (choice.op != op.def->name || choice.layer != op.layer) continue;
+    const auto [first, end] = by_layer.equal_range(op.layer);
+    for (auto it = first; it != end; ++it) {
+      PrecisionChoice& choice = *it->second;
+      if (choice.op != op.def->name) continue;
       choice.stores = op.attrs.str("out");
       constexpr std::string_view kWhy = "; products alone read it";
       if (!choice.why.ends_with(kWhy)) choice.why += kWhy;  // a clone of recompute's is shortened as well
@@ -112,15 +118,28 @@ void Pipeline::note_half_precision_norms(const ir::Graph& graph, const ShortNorm
   }
 }
 
+Status Pipeline::order(ir::Graph& graph) {
+  PLIMSOLL_TRY(backward(graph));
+  PassState state{graph, options_};
+  PLIMSOLL_TRY(run_keeping(Phase::kSchedule, state, {}));
+  progress_.is_ordered = true;
+  return Ok{};
+}
+
+Status Pipeline::schedule_keeping(PassState& state, std::span<ir::ValueId> keep) {
+  if (!progress_.is_ordered) PLIMSOLL_TRY(run_keeping(Phase::kSchedule, state, keep));
+  return run_keeping(Phase::kExchange, state, keep);
+}
+
 Status Pipeline::schedule(ir::Graph& graph) {
   PassState state{graph, options_};
   progress_.is_scheduled = true;
-  return run_keeping(Phase::kSchedule, state, {});
+  return schedule_keeping(state, {});
 }
 
 Result<InPlaceReport> Pipeline::arrange(ir::Graph& graph, std::span<ir::ValueId> keep) {
   PassState state{graph, options_};
-  if (!progress_.is_scheduled) PLIMSOLL_TRY(run_keeping(Phase::kSchedule, state, keep));
+  if (!progress_.is_scheduled) PLIMSOLL_TRY(schedule_keeping(state, keep));
   PLIMSOLL_TRY(run_keeping(Phase::kArrange, state, keep));
   return std::move(state.in_place);
 }

@@ -80,7 +80,7 @@ struct PipelineOptions {
   std::string dump_dir = {};  ///< where the text after each pass goes, NN-name.ir; empty: nowhere
 };
 
-enum class Phase { kForward, kDerivative, kTidy, kBackward, kSchedule, kArrange };
+enum class Phase { kForward, kDerivative, kTidy, kBackward, kSchedule, kExchange, kArrange };
 
 /// What one pass did and cost.
 struct PassTiming {
@@ -123,7 +123,7 @@ struct PipelineProgress {
   AutocastReport precision = {};
   Fp8Report fp8 = {};
   std::vector<RecomputeUnit> recomputed = {};
-  bool is_tidy = false, is_scheduled = false;
+  bool is_tidy = false, is_ordered = false, is_scheduled = false;
 };
 
 /// One program's way through the list.
@@ -144,6 +144,9 @@ class Pipeline {
   Status tidy(ir::Graph& graph, std::span<ir::ValueId> keep = {});
   /// Backward passes.
   Status backward(ir::Graph& graph, std::span<ir::ValueId> keep = {});
+  /// Backward passes, and the order of what one rank computes by itself: nothing so far depends on what other
+  /// ranks hold, nor on when they exchange. backward and schedule do of that what nobody did.
+  Status order(ir::Graph& graph);
   /// The order, which nothing behind changes. Arranging does it where nobody did.
   Status schedule(ir::Graph& graph);
   /// Order, copies and places. The aliases hold for the order that the graph then has.
@@ -167,6 +170,7 @@ class Pipeline {
   Status dump(const PassEntry& entry, const ir::Graph& graph) const;
   void note_half_precision_norms(const ir::Graph& graph, const ShortNormsReport& report);
   Status run_keeping(Phase phase, PassState& state, std::span<ir::ValueId> keep);
+  Status schedule_keeping(PassState& state, std::span<ir::ValueId> keep);
 
   PipelineOptions options_;
   PipelineProgress progress_;

@@ -48,13 +48,17 @@ int row_axes_of(const Op& op, const ir::Shape& shape) {
   return shape.rank() == 4 && !of_last_axis ? 2 : 1;
 }
 
+std::vector<ValueId> sorted(std::vector<ValueId> values) {
+  std::ranges::sort(values);
+  return values;
+}
+
 class Binder {
  public:
   Binder(Graph& graph, const BindOptions& options, ir::OpLookup lookup)
       : graph_(graph), options_(options), lookup_(lookup) {
     for (const auto& [op, alias] : options.in_place) in_place_[op.index].push_back(alias);
-    for (const ValueId v : options.gradients) gradients_.push_back(v);
-    std::sort(gradients_.begin(), gradients_.end());
+    gradients_ = sorted(options.gradients), gathered_ = sorted(options.gathered);
   }
 
   Result<Binding> run() {
@@ -162,8 +166,7 @@ class Binder {
   }
 
   [[nodiscard]] Category category_of(ValueId v) const {
-    return std::ranges::find(options_.gathered, v) == options_.gathered.end() ? Category::kActivations
-                                                                              : Category::kGathered;
+    return std::ranges::binary_search(gathered_, v) ? Category::kGathered : Category::kActivations;
   }
   /// What becomes a gradient in place, as a tied head's does at the embedding, was one from the start.
   void note_gradient(ValueId v) {
@@ -348,7 +351,7 @@ class Binder {
   std::vector<OpId> order_;
   std::map<int32_t, std::vector<ir::Alias>> in_place_;
   std::map<std::string, int32_t, std::less<>> state_storage_;
-  std::vector<ValueId> gradients_;
+  std::vector<ValueId> gradients_, gathered_;  // sorted
 };
 
 }  // namespace

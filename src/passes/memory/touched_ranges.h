@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "passes/recompute/overwritten.h"
@@ -15,7 +14,9 @@ class TouchedRanges {
  public:
   /// Positions come in order.
   void note(const StorageRange& range, int32_t position) {
-    std::vector<Touched>& list = by_storage_[range.storage];
+    const auto storage = static_cast<size_t>(range.storage);
+    if (storage >= by_storage_.size()) by_storage_.resize(storage + 1);
+    std::vector<Touched>& list = by_storage_[storage];
     const auto known = std::ranges::find_if(
         list, [&](const Touched& t) { return t.begin == range.begin && t.end == range.end; });
     (known == list.end() ? list.emplace_back() : *known) = {range.begin, range.end, position};
@@ -23,9 +24,9 @@ class TouchedRanges {
   /// The last position at which any byte of the range was touched; -1: at none.
   [[nodiscard]] int32_t last(const StorageRange& range) const {
     int32_t last = -1;
-    const auto list = by_storage_.find(range.storage);
-    if (list == by_storage_.end()) return last;
-    for (const Touched& t : list->second)
+    const auto storage = static_cast<size_t>(range.storage);
+    if (storage >= by_storage_.size()) return last;
+    for (const Touched& t : by_storage_[storage])
       if (t.begin < range.end && range.begin < t.end) last = std::max(last, t.position);
     return last;
   }
@@ -35,7 +36,7 @@ class TouchedRanges {
     int64_t begin = 0, end = 0;
     int32_t position = 0;
   };
-  std::map<int32_t, std::vector<Touched>> by_storage_;
+  std::vector<std::vector<Touched>> by_storage_;
 };
 
 }  // namespace plimsoll::passes

@@ -30,12 +30,16 @@ class Unsharder {
         uses_(graph, {}),
         builder_(graph_, ops::find_op),
         now_(graph.num_values()),
+        state_of_(graph.num_values(), nullptr),
         op_now_(graph.num_ops()) {
     for (const ShardedState& state : sharding.states) states_.emplace(state.name, &state);
     late_.insert(sharding.late.begin(), sharding.late.end());
     if (sharding.gathers_late) add_late();
-    for (const OpId id : old_.order())
-      if (old_.op(id).def->state == ir::StateAccess::kAssign) assigned_.insert(old_.op(id).attrs.str("name"));
+    for (const OpId id : old_.order()) {
+      const Op& op = old_.op(id);
+      if (op.def->state == ir::StateAccess::kAssign) assigned_.insert(op.attrs.str("name"));
+      if (op.def->state == ir::StateAccess::kRead) note_read(op);
+    }
   }
 
   Status run() {
@@ -73,16 +77,17 @@ class Unsharder {
       }
   }
 
+  void note_read(const Op& read) {
+    const auto it = states_.find(read.attrs.str("name"));
+    if (it != states_.end()) state_of_[at(read.outputs[0])] = it->second;
+  }
+  /// The state that a value is read from, or shows; null: none that is shared.
+  [[nodiscard]] const ShardedState* state_of(ValueId v) const { return state_of_[at(uses_.roots[at(v)])]; }
   /// The name of the state that a value is read from, or shows; empty: it is computed.
   [[nodiscard]] std::string_view name_of(ValueId v) const {
     const Op& maker = old_.op(old_.value(uses_.roots[at(v)]).producer);
     return maker.def->state == ir::StateAccess::kRead ? std::string_view(maker.attrs.str("name"))
                                                       : std::string_view();
-  }
-  /// The state of that name; null: none that is shared.
-  [[nodiscard]] const ShardedState* state_of(ValueId v) const {
-    const auto it = states_.find(name_of(v));
-    return it == states_.end() ? nullptr : it->second;
   }
   /// A read of a shared state, or a view of one: made where it is whole.
   [[nodiscard]] bool is_of_whole(const Op& op) const {
@@ -145,8 +150,9 @@ class Unsharder {
   const OffloadUses uses_;
   ir::Graph graph_;
   ir::Builder builder_;
-  std::vector<ValueId> now_;  // by old value
-  std::vector<OpId> op_now_;  // by old op
+  std::vector<ValueId> now_;                   // by old value
+  std::vector<const ShardedState*> state_of_;  // by old value that is read
+  std::vector<OpId> op_now_;                   // by old op
   std::map<std::string_view, const ShardedState*> states_;
   std::vector<ShardedState> late_states_;
   std::set<std::string, std::less<>> late_, assigned_;  // states

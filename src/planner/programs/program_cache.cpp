@@ -6,13 +6,15 @@
 namespace plimsoll::planner {
 
 const ProgramBeginning* ProgramCache::find_beginning(const BeginningKey& key) const {
-  const auto found = std::ranges::find(beginnings_, key, &ProgramBeginning::key);
-  return found == beginnings_.end() ? nullptr : &*found;
+  const std::vector<ProgramBeginning>& list = key.order ? ordered_ : beginnings_;
+  const auto found = std::ranges::find(list, key, &ProgramBeginning::key);
+  return found == list.end() ? nullptr : &*found;
 }
 
 void ProgramCache::add_beginning(ProgramBeginning beginning) {
-  if (beginnings_.size() == kMostBeginnings) beginnings_.erase(beginnings_.begin());
-  beginnings_.push_back(std::move(beginning));
+  std::vector<ProgramBeginning>& list = beginning.key.order ? ordered_ : beginnings_;
+  if (list.size() == kMostBeginnings) list.erase(list.begin());
+  list.push_back(std::move(beginning));
 }
 
 const BoundProgram* ProgramCache::find_update(const UpdateKey& key) const {

@@ -10,6 +10,7 @@
 #include "passes/pipeline.h"
 #include "passes/program_id.h"
 #include "planner/programs/finish_program.h"
+#include "planner/recompute/recompute_chain.h"
 
 namespace plimsoll::planner {
 
@@ -28,20 +29,31 @@ struct UpdateKey {
   bool operator==(const UpdateKey&) const = default;
 };
 
+/// What the order of a rank's own ops depends on beside its beginning.
+struct OrderKey {
+  passes::RecomputePolicy recompute = {};
+  passes::OffloadOptions offload = {};
+  bool optimizer_in_backward = false, second_backward = false, finds_gains = false;
+  bool operator==(const OrderKey&) const = default;
+};
+
 /// What the beginning of a training program depends on.
 struct BeginningKey {
   passes::ProgramId id;
   int64_t micro_batch_size = 0, length = 0, chunk_tokens = 0;
   bool keeps_fp8_weights = false;
+  std::optional<OrderKey> order = {};  ///< with one the beginning goes on to Pipeline::order
   bool operator==(const BeginningKey&) const = default;
 };
 
-/// A training program up to the first pass that depends on what is recomputed and what is offloaded.
+/// A training program up to the first pass that depends on what is recomputed and what is offloaded; or
+/// further, up to the first that depends on what ranks share and when they exchange.
 struct ProgramBeginning {
   BeginningKey key;
   ir::Graph graph;
   passes::PipelineProgress progress = {};
   std::vector<GradientStates> gradients = {};
+  std::vector<LayerGain> gains = {};  ///< where the key's order finds them
 };
 
 /// Owned by whoever searches. Its programs belong to one run: they may differ in micro-batch and length, in
@@ -54,9 +66,10 @@ class ProgramCache {
 
   /// Null where it has none. The pointer holds until the next add.
   [[nodiscard]] const ProgramBeginning* find_beginning(const BeginningKey& key) const;
-  /// Drops the oldest where there are too many.
+  /// Drops the oldest where there are too many: of those with an order, and of those without.
   void add_beginning(ProgramBeginning beginning);
   [[nodiscard]] size_t num_beginnings() const { return beginnings_.size(); }
+  [[nodiscard]] size_t num_ordered() const { return ordered_.size(); }
 
   /// The program of that update; null where it has none.
   [[nodiscard]] const BoundProgram* find_update(const UpdateKey& key) const;
@@ -68,7 +81,7 @@ class ProgramCache {
     UpdateKey key;
     BoundProgram program;
   };
-  std::vector<ProgramBeginning> beginnings_;  ///< the oldest first
+  std::vector<ProgramBeginning> beginnings_, ordered_;  ///< the oldest first
   std::optional<Update> update_;
 };
 

@@ -221,8 +221,24 @@ BeginningKey StepGraphs::key_of(const ProgramId& id) const {
   return {id, options_.micro_batch_size, length_of(id), chunk_tokens(id), options_.keeps_fp8_weights};
 }
 
+BeginningKey StepGraphs::ordered_key_of(const ProgramId& id) const {
+  BeginningKey key = key_of(id);
+  key.order = {options_.pipeline.recompute, options_.pipeline.offload, options_.optimizer_in_backward,
+               options_.second_backward, options_.finds_gains};
+  return key;
+}
+
 const ProgramBeginning* StepGraphs::find_beginning(const ProgramId& id) const {
   return uses_cache() ? cache_->find_beginning(key_of(id)) : nullptr;
+}
+
+bool StepGraphs::shares_order() const {
+  return uses_cache() && options_.ranks > 1 &&
+         (options_.optimizer.shares_parameters || costs_.network_is_apart());
+}
+
+const ProgramBeginning* StepGraphs::find_ordered(const ProgramId& id) const {
+  return shares_order() ? cache_->find_beginning(ordered_key_of(id)) : nullptr;
 }
 
 void StepGraphs::note_beginning(const ProgramBeginning& beginning) {
@@ -231,14 +247,30 @@ void StepGraphs::note_beginning(const ProgramBeginning& beginning) {
   if (result_.gradients.empty()) result_.gradients = beginning.gradients;
 }
 
+StepGraphs::Written StepGraphs::resumed(const ProgramId& id, const ProgramBeginning& beginning) {
+  note_beginning(beginning);
+  if (result_.gains.empty()) result_.gains = beginning.gains;
+  Graph graph = beginning.graph;
+  passes::Pipeline from_there = pipeline(id, graph, beginning.progress);
+  return Written{std::move(graph), std::move(from_there)};
+}
+
 Result<StepGraphs::Written> StepGraphs::training(const ProgramId& id,
                                                  std::optional<Written> differentiated_one) {
-  if (const ProgramBeginning* beginning = find_beginning(id)) {
-    note_beginning(*beginning);
-    Graph graph = beginning->graph;
-    passes::Pipeline resumed = pipeline(id, graph, beginning->progress);
-    return Written{std::move(graph), std::move(resumed)};
-  }
+  if (const ProgramBeginning* ordered = find_ordered(id)) return resumed(id, *ordered);
+  PLIMSOLL_ASSIGN(Written written, tidied(id, std::move(differentiated_one)));
+  if (!shares_order()) return written;
+  const bool knows_gains = !result_.gains.empty();
+  PLIMSOLL_TRY(written.pipeline.order(written.graph));
+  if (options_.finds_gains && knows_gains) return written;  // of another program: this one's are not known
+  cache_->add_beginning({ordered_key_of(id), written.graph, written.pipeline.progress(), result_.gradients,
+                         options_.finds_gains ? result_.gains : std::vector<LayerGain>{}});
+  return written;
+}
+
+Result<StepGraphs::Written> StepGraphs::tidied(const ProgramId& id,
+                                               std::optional<Written> differentiated_one) {
+  if (const ProgramBeginning* beginning = find_beginning(id)) return resumed(id, *beginning);
   std::optional<Written> written = std::move(differentiated_one);
   if (!written) {
     PLIMSOLL_ASSIGN(written, differentiated(id));

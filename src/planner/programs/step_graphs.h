@@ -44,8 +44,9 @@ class StepGraphs {
     passes::Pipeline pipeline;
     passes::AutodiffReport derivative = {};
   };
-  /// A program with gradients, up to what depends on recomputation and offload: from the cache where that has
-  /// it. `differentiated`: what it begins with, where the caller has it.
+  /// A program with gradients, up to what depends on recomputation and offload, or of several ranks to what
+  /// depends on their exchanges: from the cache where that has it. `differentiated`: what it begins with,
+  /// where the caller has it.
   Result<Written> training(const passes::ProgramId& id, std::optional<Written> differentiated = {});
   /// Forward and backward up to the gradients, which are stored.
   Result<Written> differentiated(const passes::ProgramId& id);
@@ -68,6 +69,10 @@ class StepGraphs {
   [[nodiscard]] bool is_shown() const { return !options_.pipeline.dump_dir.empty(); }
   /// Null where the cache has none.
   [[nodiscard]] const ProgramBeginning* find_beginning(const passes::ProgramId& id) const;
+  /// Whether the cache has it, with its order or without.
+  [[nodiscard]] bool knows(const passes::ProgramId& id) const {
+    return find_beginning(id) != nullptr || find_ordered(id) != nullptr;
+  }
   /// What the result says of a program that begins so.
   void note_beginning(const ProgramBeginning& beginning);
   /// What the result says of a program whose passes have run: layers that are recomputed, and its precision,
@@ -85,6 +90,12 @@ class StepGraphs {
   }
   [[nodiscard]] int64_t chunk_tokens(const passes::ProgramId& id) const;
   [[nodiscard]] BeginningKey key_of(const passes::ProgramId& id) const;
+  [[nodiscard]] BeginningKey ordered_key_of(const passes::ProgramId& id) const;
+  [[nodiscard]] const ProgramBeginning* find_ordered(const passes::ProgramId& id) const;
+  /// Whether strategies may differ in the ranks' exchanges alone, and share what stands before these.
+  [[nodiscard]] bool shares_order() const;
+  Written resumed(const passes::ProgramId& id, const ProgramBeginning& beginning);
+  Result<Written> tidied(const passes::ProgramId& id, std::optional<Written> differentiated);
   void note_overrides(const passes::AutocastReport& report);
   Written begin(const passes::ProgramId& id);
   Status forward(const passes::ProgramId& id, Written& written, ir::ValueId& loss, bool training);

@@ -101,8 +101,7 @@ class ProgramBuilder {
     const ProgramId first{ProgramRole::kMicroFirst, bucket}, next{ProgramRole::kMicroNext, bucket};
     // Both begin alike. Where passes leave their texts, each goes from its beginning.
     std::optional<Written> begun;
-    if (!graphs_.is_shown() && graphs_.find_beginning(first) == nullptr &&
-        graphs_.find_beginning(next) == nullptr) {
+    if (!graphs_.is_shown() && !graphs_.knows(first) && !graphs_.knows(next)) {
       PLIMSOLL_ASSIGN(begun, graphs_.differentiated(first));
     }
     PLIMSOLL_TRY(add(micro(first, estimated, begun)));

@@ -23,6 +23,8 @@ class Search {
         arena_(arena_bytes),
         at_(chain.blocks.size() + 1),
         enough_(chain.blocks.size() + 1, chain_.needed_bytes - arena_bytes) {
+    each_saving(chain_, [this](int64_t bytes) { unit_ = std::gcd(unit_, bytes); });
+    unit_ = std::max<int64_t>(1, unit_);
     for (size_t i = chain_.blocks.size(); i-- > 0;)
       enough_[i] = std::max(enough_[i + 1], chain_.blocks[i].needed_bytes - arena_bytes);
   }
@@ -71,35 +73,57 @@ class Search {
     const int64_t most_units = std::max(kLeastUnits, (int64_t{1} << 20) / std::max<int64_t>(1, n * n));
     int64_t all = 0, divisor = 0;
     for (const RecomputeBlock& block : chain.blocks) all += block.saved_bytes + block.input_bytes;
-    const auto each = [&](auto&& visit) {
-      for (RecomputeBlock& block : chain.blocks) {
-        visit(block.saved_bytes);
-        visit(block.input_bytes);
-        for (RecomputeOption& option : block.options) visit(option.saved_bytes);
-      }
-    };
-    each([&](int64_t& bytes) { divisor = std::gcd(divisor, bytes); });
+    each_saving(chain, [&](int64_t bytes) { divisor = std::gcd(divisor, bytes); });
     const int64_t unit = std::max(divisor, all / most_units);
-    if (unit > divisor) each([&](int64_t& bytes) { bytes -= bytes % unit; });
+    if (unit > divisor) each_saving(chain, [&](int64_t& bytes) { bytes -= bytes % unit; });
     return chain;
   }
 
  private:
+  template <typename Chain, typename Visit>
+  static void each_saving(Chain& chain, const Visit& visit) {
+    for (auto& block : chain.blocks) {
+      visit(block.saved_bytes);
+      visit(block.input_bytes);
+      for (auto& option : block.options) visit(option.saved_bytes);
+    }
+  }
   /// What saves enough before block i, and of that what nothing cheaper saves as much as, or all that will be
   /// needed; sorted by both.
   void prune(size_t i, int64_t least_saved) {
     std::vector<Point>& points = at_[i];
     std::erase_if(points, [&](const Point& p) { return p.saved < least_saved; });
-    std::ranges::stable_sort(points, [](const Point& a, const Point& b) {
-      return std::pair(-a.saved, a.seconds) < std::pair(-b.saved, b.seconds);
-    });
     std::vector<Point> kept;
-    for (const Point& p : points) {
+    for (const Point& p : sorted(points)) {
       if (!kept.empty() && p.seconds >= kept.back().seconds) continue;
       if (!kept.empty() && p.saved >= enough_[i]) kept.pop_back();
       kept.push_back(p);
     }
     points = std::move(kept);
+  }
+
+  /// By what they save, the most first, and of equals the cheapest first; of those that save the same one
+  /// may do. As a rule there are many more points than different savings, which are whole units.
+  std::vector<Point> sorted(const std::vector<Point>& points) const {
+    int64_t units = 0, least = 0;
+    for (const Point& p : points)
+      units = std::max(units, p.saved / unit_ + 1), least = std::min(least, p.saved);
+    if (units > std::ssize(points) || least < 0) {
+      std::vector<Point> all = points;
+      std::ranges::stable_sort(all, [](const Point& a, const Point& b) {
+        return std::pair(-a.saved, a.seconds) < std::pair(-b.saved, b.seconds);
+      });
+      return all;
+    }
+    std::vector<const Point*> cheapest(static_cast<size_t>(units), nullptr);  // by units saved
+    for (const Point& p : points) {
+      const Point*& known = cheapest[static_cast<size_t>(p.saved / unit_)];
+      if (known == nullptr || p.seconds < known->seconds) known = &p;
+    }
+    std::vector<Point> found;
+    for (size_t u = cheapest.size(); u-- > 0;)
+      if (cheapest[u] != nullptr) found.push_back(*cheapest[u]);
+    return found;
   }
 
   void step_over_block(size_t i) {
@@ -178,6 +202,7 @@ class Search {
   static constexpr int64_t kLeastUnits = 4096;
   const RecomputeChain chain_;
   int64_t arena_;
+  int64_t unit_ = 0;                    // divides all that can be saved
   std::vector<std::vector<Point>> at_;  // by block: choices for those before it
   std::vector<int64_t> enough_;         // by block: no more need be saved, there and behind
 };

@@ -1,6 +1,5 @@
 #include "planner/programs/step_programs.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,39 +7,14 @@
 #include <string>
 
 #include "backends/cpu/cpu_target.h"
-#include "ir/printer.h"
-#include "models/presets.h"
 #include "planner/cost/overhead.h"
 #include "planner/preset.h"
 #include "planner/report/report.h"
+#include "planner/small_step.h"
 #include "sanitizer.h"
 
 namespace plimsoll::planner {
 namespace {
-
-StepOptions options(int64_t micro, int64_t tokens) {
-  static const std::unique_ptr<tasks::Task> task = tasks::make_causal_lm(/*documents=*/false);
-  StepOptions o;
-  o.task = task.get();
-  o.micro_batch_size = micro;
-  o.sequence_length = tokens;
-  o.eval = true;
-  return o;
-}
-
-/// Parameters outweigh everything else, so that the arena's peak stands where all gradients are.
-std::unique_ptr<models::Model> tiny_llama(int64_t layers = 32) {
-  const std::string text = fmt::format(
-      R"({{"model_type": "llama", "vocab_size": 8192, "hidden_size": 128, "intermediate_size": 768,
-          "num_hidden_layers": {}, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-5,
-          "max_position_embeddings": 64, "tie_word_embeddings": false}})",
-      layers);
-  const auto config = io::parse_config_json(text, "config.json");
-  EXPECT_TRUE(config.ok());
-  auto model = models::make_model(*config);
-  EXPECT_TRUE(model.ok());
-  return std::move(*model);
-}
 
 TEST(StepProgramsTest, ClassesAddUpToPersistentAndArena) {
   const cpu::CpuTarget target(2);
@@ -97,61 +71,6 @@ TEST(StepProgramsTest, RanksThatShareAllHoldTheirPartOfIt) {
   EXPECT_EQ(classes.at("gathered_parameters"), int64_t{4} * (49'152 * 576 + 3'538'944))
       << "at the peak the head's table, and the last block between its two uses";
   EXPECT_EQ(programs->session.find_shared("lm_head.weight"), nullptr) << "it is the embedding's";
-}
-
-/// The programs of an estimate; none where something is offloaded.
-std::vector<passes::Program> estimated(const models::Model& model, const StepOptions& o,
-                                       const cpu::CpuTarget& target) {
-  if (o.pipeline.offload.any()) return {};
-  ProgramCache cache;
-  auto programs = estimate_training_programs(model, o, target, cache);
-  EXPECT_TRUE(programs.ok());
-  return std::move(programs->session.programs);
-}
-
-/// Whatever was planned before, and in whatever order: more strategies than the cache keeps, each twice.
-TEST(StepProgramsTest, ACacheOfOtherStrategiesChangesNoProgram) {
-  const cpu::CpuTarget target(2);
-  const auto model = tiny_llama(3);
-  ProgramCache cache;
-  size_t most_kept = 0, taken = 0;
-  for (int way = 0; way < 24; ++way) {
-    StepOptions o = options(way % 4 == 3 ? 2 : 1, way % 3 == 2 ? 48 : 16);
-    o.accumulate = way % 4 != 1;
-    o.chunk_tokens = way % 6 == 4 ? 32 : 0;
-    o.pipeline.offload.spaces.fill(way % 7 == 3 ? ir::MemorySpace::kDisk : ir::MemorySpace::kDevice);
-    if (way % 2 == 0) o.pipeline.recompute.kind = passes::RecomputePolicy::Kind::kFull;
-    o.optimizer_in_backward = !o.accumulate && way % 8 == 5;
-    const bool estimates = way % 5 == 2;
-    const auto build = [&](ProgramCache& known, std::vector<passes::Program>&& placed = {}) {
-      return estimates ? estimate_training_programs(*model, o, target, known)
-                       : build_training_programs(*model, o, target, known, std::move(placed));
-    };
-    ProgramCache empty;
-    const auto alone = estimates ? build(empty) : build_training_programs(*model, o, target);
-    const auto beside = build(cache);
-    std::vector<passes::Program> placed = estimated(*model, o, target);
-    const auto again = build(cache, std::move(placed));
-    for (const passes::Program& program : placed) taken += program.graph.order().empty() ? 1 : 0;
-    ASSERT_TRUE(alone.ok() && beside.ok() && again.ok()) << way;
-    most_kept = std::max(most_kept, cache.num_beginnings());
-    for (const TrainingPrograms* other : {&*beside, &*again}) {
-      ASSERT_EQ(alone->session.programs.size(), other->session.programs.size()) << way;
-      for (size_t i = 0; i < alone->session.programs.size(); ++i) {
-        const passes::Program &a = alone->session.programs[i], &b = other->session.programs[i];
-        EXPECT_EQ(ir::print(a.graph), ir::print(b.graph)) << way;
-        EXPECT_EQ(a.plan.offsets, b.plan.offsets) << way;
-      }
-      EXPECT_EQ(alone->gradients, other->gradients) << way;
-      EXPECT_EQ(alone->recomputed, other->recomputed) << way;
-      EXPECT_EQ(alone->cost.seconds.total(), other->cost.seconds.total()) << way;
-      EXPECT_EQ(alone->precision.casts.size(), other->precision.casts.size()) << way;
-      EXPECT_EQ(alone->precision.ops.size(), other->precision.ops.size()) << way;
-      EXPECT_EQ(alone->session.device().total(), other->session.device().total()) << way;
-    }
-  }
-  EXPECT_EQ(most_kept, ProgramCache::kMostBeginnings);
-  EXPECT_GT(taken, 5U);
 }
 
 /// Of 32 blocks' gradients that of the block at hand is left, and of a head what it is with the loss.

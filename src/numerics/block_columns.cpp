@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "numerics/bf16_codes-inl.h"
 #include "numerics/block_runs-inl.h"
 #include "numerics/block_scales-inl.h"
 #include "numerics/minifloat-inl.h"
@@ -89,10 +90,53 @@ HWY_INLINE void turn_16(const uint8_t* from, size_t stride, uint8_t* to, size_t 
 #endif
 }
 
+#if HWY_TARGET <= HWY_AVX3
+/// The same of four tiles side by side.
+HWY_INLINE void turn_16_by_64(const uint8_t* from, int64_t stride, uint8_t* to, int64_t to_stride) {
+  __m512i a[16], b[16];
+  HWY_UNROLL(16)
+  for (int64_t i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(from + i * stride);
+  for (int round = 0; round < 2; ++round) {
+    HWY_UNROLL(8)
+    for (size_t i = 0; i < 8; ++i) {
+      b[2 * i] = _mm512_unpacklo_epi8(a[i], a[i + 8]);
+      b[2 * i + 1] = _mm512_unpackhi_epi8(a[i], a[i + 8]);
+    }
+    HWY_UNROLL(8)
+    for (size_t i = 0; i < 8; ++i) {
+      a[2 * i] = _mm512_unpacklo_epi8(b[i], b[i + 8]);
+      a[2 * i + 1] = _mm512_unpackhi_epi8(b[i], b[i + 8]);
+    }
+  }
+  const auto put = [=](int64_t column, __m128i x)
+                       HWY_ATTR { _mm_storeu_si128(reinterpret_cast<__m128i*>(to + column * to_stride), x); };
+  HWY_UNROLL(16)
+  for (int64_t i = 0; i < 16; ++i) {
+    put(i, _mm512_castsi512_si128(a[i]));
+    put(16 + i, _mm512_extracti32x4_epi32(a[i], 1));
+    put(32 + i, _mm512_extracti32x4_epi32(a[i], 2));
+    put(48 + i, _mm512_extracti32x4_epi32(a[i], 3));
+  }
+}
+#endif
+
+/// 16 rows of 64 bytes at once, where vectors are so long; columns done.
+HWY_INLINE int64_t turn_wide([[maybe_unused]] const ColumnBlocks& b, [[maybe_unused]] const uint8_t* codes) {
+  int64_t c = 0;
+#if HWY_TARGET <= HWY_AVX3
+  if (b.width % 16 != 0) return 0;
+  auto* const to = reinterpret_cast<uint8_t*>(b.codes);
+  for (; c + 64 <= b.cols; c += 64)
+    for (int64_t r = 0; r < b.width; r += 16)
+      turn_16_by_64(codes + r * b.stride + c, b.stride, to + c * b.code_stride + r, b.code_stride);
+#endif
+  return c;
+}
+
 /// Codes [round up(width, 16), stride] to their places.
 void turn_codes(const ColumnBlocks& b, const uint8_t* codes) {
   auto* const to = reinterpret_cast<uint8_t*>(b.codes);
-  for (int64_t c = 0; c < b.cols; c += 16)
+  for (int64_t c = turn_wide(b, codes); c < b.cols; c += 16)
     for (int64_t r = 0; r < b.width; r += 16) {
       const uint8_t* const from = codes + r * b.stride + c;
       const int64_t columns = std::min<int64_t>(16, b.cols - c), rows = std::min<int64_t>(16, b.width - r);
@@ -123,6 +167,48 @@ void quantize_turned(const ColumnBlocks& b, std::byte* scratch) {
   turn_codes(b, reinterpret_cast<const uint8_t*>(scratch));
 }
 
+#if HWY_TARGET <= HWY_AVX3
+/// Scales of 32 columns from column `c` on, by their fields.
+HWY_INLINE void put_fields(const ColumnBlocks& b, int64_t c, __m512i fields) {
+  HWY_ALIGN uint16_t each[kBf16Lanes];
+  _mm512_store_si512(each, fields);
+  auto* const scales = reinterpret_cast<uint8_t*>(b.scales) + c * b.scale_stride;
+  for (int64_t k = 0; k < static_cast<int64_t>(kBf16Lanes); ++k) {
+    if (b.scheme == Scheme::kMxfp8)
+      scales[k * b.scale_stride] = static_cast<uint8_t>(each[k]);
+    else
+      put(scales + k * b.scale_stride, 0, static_cast<uint32_t>(each[k] == 0 ? 127 : each[k]) << 23);
+  }
+}
+#endif
+
+bool quantize_turned_bf16([[maybe_unused]] const ColumnBlocks& b, [[maybe_unused]] const uint16_t* x,
+                          [[maybe_unused]] int64_t row_stride, [[maybe_unused]] std::byte* scratch) {
+#if HWY_TARGET <= HWY_AVX3
+  for (int64_t c = 0; c < b.cols; c += static_cast<int64_t>(kBf16Lanes)) {
+    const uint16_t* row = x + c;
+    __m512i least = _mm512_set1_epi16(-1);
+    for (int64_t r = 0; r < b.rows; ++r, row += row_stride)
+      least = _mm512_min_epu16(least, complements(_mm512_loadu_si512(row)));
+    const __m512i amax = _mm512_andnot_si512(least, _mm512_set1_epi16(-1)), fields = scale_fields(amax);
+    const __mmask32 zeros = _mm512_testn_epi16_mask(amax, amax);
+    if (decided(amax, fields) != ~__mmask32{0}) return false;
+    put_fields(b, c, _mm512_maskz_mov_epi16(~zeros, fields));
+    const __m512i moves = moves_of(fields, zeros);
+    row = x + c;
+    for (int64_t r = 0; r < b.rows; ++r, row += row_stride)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(scratch + r * b.stride + c),
+                          _mm512_cvtepi16_epi8(codes_of_bf16(_mm512_loadu_si512(row), moves)));
+  }
+  std::memset(scratch + b.rows * b.stride, 0,
+              static_cast<size_t>(((b.width + 15) / 16 * 16 - b.rows) * b.stride));
+  turn_codes(b, reinterpret_cast<const uint8_t*>(scratch));
+  return true;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 }  // namespace plimsoll::numerics::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -132,17 +218,29 @@ namespace plimsoll::numerics {
 namespace {
 
 HWY_EXPORT(quantize_turned);
+HWY_EXPORT(quantize_turned_bf16);
 
-}  // namespace
-
-void quantize_columns(const ColumnBlocks& blocks, std::byte* scratch) {
+void check_extents(const ColumnBlocks& blocks) {
   const SchemeInfo& s = info(blocks.scheme);
   PLIMSOLL_CHECK(s.block_rows == 1 && s.codes == Format::kE4m3, "block columns: scheme");
   PLIMSOLL_CHECK(blocks.stride % kColumnUnit == 0 && blocks.cols <= blocks.stride &&
                      blocks.stride <= kMostColumns && blocks.rows <= blocks.width &&
                      blocks.width <= s.block_cols,
                  "block columns: extents");
+}
+
+}  // namespace
+
+void quantize_columns(const ColumnBlocks& blocks, std::byte* scratch) {
+  check_extents(blocks);
   HWY_DYNAMIC_DISPATCH(quantize_turned)(blocks, scratch);
+}
+
+bool quantize_bf16_columns(const ColumnBlocks& blocks, const uint16_t* x, int64_t row_stride,
+                           std::byte* scratch) {
+  check_extents(blocks);
+  if (blocks.cols % 32 != 0) return false;
+  return HWY_DYNAMIC_DISPATCH(quantize_turned_bf16)(blocks, x, row_stride, scratch);
 }
 
 }  // namespace plimsoll::numerics

@@ -26,4 +26,10 @@ inline constexpr int64_t kMostColumns = 512, kColumnUnit = 64;
 /// up to 16 bytes, aligned to 64.
 void quantize_columns(const ColumnBlocks& blocks, std::byte* scratch);
 
+/// The same of bf16 numbers where they lie, rows `row_stride` numbers apart; blocks.x is not read. False,
+/// with codes and scales written in part, where bf16_blocks.h says that of rows, or with a number of columns
+/// that 32 does not divide.
+bool quantize_bf16_columns(const ColumnBlocks& blocks, const uint16_t* x, int64_t row_stride,
+                           std::byte* scratch);
+
 }  // namespace plimsoll::numerics

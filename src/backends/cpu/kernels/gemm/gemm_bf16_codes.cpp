@@ -1,7 +1,9 @@
 // Packing codes (coded_matrix.h) for bf16 products: some of them become numbers in the first-level cache,
-// which are packed as any other operand is.
+// which are packed as any other operand is; steps of FP8 codes whose k lie side by side do so in registers
+// (gemm_bf16_moves.cpp).
 #include "backends/cpu/kernels/gemm/coded_matrix.h"
 #include "backends/cpu/kernels/gemm/gemm_bf16.h"
+#include "backends/cpu/kernels/gemm/gemm_bf16_moves.h"
 #include "base/at.h"
 
 namespace plimsoll::cpu::bf16 {
@@ -33,15 +35,27 @@ int64_t end_of_run(const Steps& steps, int64_t s, int64_t last) {
   return end;
 }
 
-/// A panel whose lines are rows of codes.
-void pack_along(const Lines& x, int64_t line, int64_t lines, const Steps& steps, int64_t first, int64_t last,
-                bool as_b, std::byte* to) {
+/// A panel whose lines are rows of codes, by way of numbers.
+void pack_numbers(const Lines& x, int64_t line, int64_t lines, const Steps& steps, int64_t first,
+                  int64_t last, bool as_b, std::byte* to) {
   Numbers numbers;
   for (int64_t s = first, end = 0; s < last; to += (end - s) * kPanelStepBytes, s = end) {
     end = end_of_run(steps, s, last);
     const int64_t k = steps[s].begin, count = steps[end - 1].begin + steps[end - 1].size - k;
     for (int64_t i = 0; i < lines; ++i) x.codes->numbers(x.first_line + line + i, k, numbers.row(i, count));
     pack_panel(numbers.lines(true), 0, lines, Steps(count, 0), 0, end - s, as_b, to);
+  }
+}
+
+/// The same, steps that move whole in registers.
+void pack_along(const Lines& x, int64_t line, int64_t lines, const Steps& steps, int64_t first, int64_t last,
+                bool as_b, std::byte* to) {
+  if (!moves_codes(*x.codes)) return pack_numbers(x, line, lines, steps, first, last, as_b, to);
+  for (int64_t s = first; s < last; ++s, to += kPanelStepBytes) {
+    const Steps::Step step = steps[s];
+    const CodedStep codes{x.codes, x.first_line + line, lines, step.begin};
+    if (step.size < kStep || !move_step(codes, as_b, to))
+      pack_numbers(x, line, lines, steps, s, s + 1, as_b, to);
   }
 }
 

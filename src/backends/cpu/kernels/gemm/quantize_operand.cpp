@@ -10,6 +10,7 @@
 #include "backends/cpu/kernels/gemm/turn_lines.h"
 #include "backends/cpu/kernels/random_operand.h"
 #include "base/at.h"
+#include "numerics/bf16_blocks.h"
 #include "numerics/block_columns.h"
 
 namespace plimsoll::cpu {
@@ -176,6 +177,17 @@ bool goes_by_columns(const QuantizedOperand& operand) {
          !is_transformed(operand.form);
 }
 
+/// Blocks of columns of bf16 where they lie, if their bits decide; `blocks` has no rows yet.
+bool quantize_bf16_blocks(const QuantizedOperand& operand, const OperandBand& band, int64_t column,
+                          int64_t line, numerics::ColumnBlocks blocks, std::byte* scratch) {
+  if (band.x.dtype != ir::DType::kBf16 || !numerics::has_blocks_of_bf16(blocks.scheme)) return false;
+  const int64_t first = operand.turned.row(column);
+  while (blocks.rows < blocks.width && operand.turned.row(column + blocks.rows) >= 0) ++blocks.rows;
+  if (first < 0 || operand.turned.row(column + blocks.rows - 1) != first + blocks.rows - 1) return false;
+  const auto* const x = reinterpret_cast<const uint16_t*>(band.x.row(first - band.first)) + line;
+  return numerics::quantize_bf16_columns(blocks, x, band.x.stride, scratch);
+}
+
 void quantize_by_columns(const QuantizedOperand& operand, const OperandBand& band,
                          const QuantizedBand& quantized, std::span<std::byte> workspace, ThreadPool& pool) {
   const OperandPlace to{operand.form.scheme, quantized.codes, quantized.scales, operand.cols};
@@ -197,6 +209,8 @@ void quantize_by_columns(const QuantizedOperand& operand, const OperandBand& ban
                                   .code_stride = numerics::code_row_bytes(to.scheme, operand.cols),
                                   .scales = to.scales_at(line, column)};
     blocks.scale_stride = numerics::scale_cols(to.scheme, operand.cols) * numerics::scale_bytes(to.scheme);
+    std::byte* const scratch = own + 4 * operand.numbers();
+    if (quantize_bf16_blocks(operand, band, column, line, blocks, scratch)) return;
     for (int64_t k = 0; k < blocks.width; ++k, ++blocks.rows) {
       const int64_t row = operand.turned.row(column + k);
       if (row < 0) break;  // zeros end a sequence's last block
@@ -204,8 +218,21 @@ void quantize_by_columns(const QuantizedOperand& operand, const OperandBand& ban
       load_numbers(band.x, row - band.first, line, blocks.cols, operand.rounded, to_row);
       std::fill(to_row + blocks.cols, to_row + stride, 0.0F);
     }
-    numerics::quantize_columns(blocks, own + 4 * operand.numbers());
+    numerics::quantize_columns(blocks, scratch);
   });
+}
+
+/// A row of bf16 as it lies, where its bits decide.
+bool quantize_bf16_row(const QuantizedOperand& operand, const OperandBand& band,
+                       const QuantizedBand& quantized, const OperandPlace& to, const OperandTile& tile,
+                       int64_t r) {
+  if (!operand.by_rows() || band.x.dtype != ir::DType::kBf16 || quantized.largest != nullptr ||
+      is_transformed(operand.form) || !numerics::has_blocks_of_bf16(to.scheme))
+    return false;
+  const int64_t row = tile.row + r;
+  const auto* const from = reinterpret_cast<const uint16_t*>(band.x.row(row - band.first)) + tile.col;
+  return numerics::quantize_bf16_row(to.scheme, {from, at(tile.cols)}, to.codes_at(row, tile.col),
+                                     to.scales_at(row, tile.col));
 }
 
 }  // namespace
@@ -236,7 +263,8 @@ void quantize_band(const QuantizedOperand& operand, const OperandBand& band, con
   for_tiles(operand, band, workspace, pool, [&](const OperandTile& tile) {
     if (operand.block_rows() > 1) return quantize_tile(to, quantized.tensor, tile);
     for (int64_t r = 0; r < tile.rows; ++r)
-      quantize_row(operand, quantized, to, tile, r, row_of_tile(operand, band, tile, r));
+      if (!quantize_bf16_row(operand, band, quantized, to, tile, r))
+        quantize_row(operand, quantized, to, tile, r, row_of_tile(operand, band, tile, r));
   });
 }
 

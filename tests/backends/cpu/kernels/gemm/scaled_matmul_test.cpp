@@ -281,6 +281,46 @@ TEST(ScaledMatmul, RowsKnowNoOthers) {
   }
 }
 
+/// Of 64 rows over 160 terms: every code, zeros and subnormals among them; with `odd` also NaN, and scales
+/// under which numbers leave bf16's normal ones.
+std::vector<Tensor> codes_of_blocks(const char* name, int64_t salt, bool odd) {
+  constexpr int64_t kLines = 64, kTerms = 160;
+  auto codes = lines_of_codes(name, false, salt, kLines, kTerms);
+  for (size_t i = 0; i < codes[0].bits.size(); ++i) {
+    const uint32_t code = mixed(static_cast<int64_t>(i), salt) % 256;
+    codes[0].bits[i] = code % 128 == 127 && !odd ? 0 : code;
+  }
+  if (!odd) return codes;
+  const bool wide = codes[1].type.dtype == DType::kF32;
+  const auto blocks = static_cast<size_t>(codes[1].type.shape.dim(1));
+  for (const auto& [row, field] : {std::pair<size_t, uint32_t>{5, 2}, {20, 250}, {40, 9}})
+    codes[1].bits[row * blocks + 1] = wide ? field << 23 : field;
+  if (wide) codes[1].bits[50 * blocks] = std::bit_cast<uint32_t>(0.375F);
+  return codes;
+}
+
+/// Codes that are multiplied as they lie give what a product of their numbers gives.
+TEST(ScaledMatmul, CodesHaveTheBitsOfTheirNumbers) {
+  for (const char* name : {"mxfp8", "fp8-block-1x128"})
+    for (const bool odd : {false, true}) {
+      const auto a = codes_of_blocks(name, 1, odd), b = codes_of_blocks(name, 77, odd);
+      const Attrs coded{{"a_scheme", std::string(name)},
+                        {"b_scheme", std::string(name)},
+                        {"a_across", false},
+                        {"b_across", false},
+                        {"inner", int64_t{160}},
+                        {"columns", int64_t{64}}};
+      const Attrs numbers{{"scheme", std::string(name)}, {"out", std::string("bf16")}};
+      const Attrs low{{"precision", std::string("bf16")}, {"out", std::string("f32")}};
+      for_each_isa([&](const std::string& isa) {
+        const auto got = run_cpu({"scaled_matmul", {a[0], a[1], b[0], b[1], absent(), absent()}, coded});
+        const auto x = run_cpu({"dequantize_operand", {a[0], a[1]}, numbers}),
+                   w = run_cpu({"dequantize_operand", {b[0], b[1]}, numbers});
+        expect_same_bits(got, run_cpu({"linear", {x[0], w[0]}, low}), std::string(name) + ", " + isa);
+      });
+    }
+}
+
 /// A product whose columns go by bands has in the second one what the product with that band alone has.
 TEST(ScaledMatmul, ABandOfACardIsItsColumns) {
   cuda::CudaDevice* card = cuda::fixtures::card();

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -59,7 +60,7 @@ TEST(Bf16Blocks, EveryLargestNumber) {
     EachTarget().run([&](const std::string& isa) {
       int64_t decided = 0;
       for (uint32_t amax = 0; amax < 0x8000 && !testing::Test::HasFailure(); ++amax)
-        for (const uint16_t step : {1, 17, 83})
+        for (const uint16_t step : std::to_array<uint16_t>({1, 17, 83}))
           decided += expect_the_same(scheme, block_below(scheme, static_cast<uint16_t>(amax), step, step),
                                      isa + ", largest " + std::to_string(amax))
                          ? 1
@@ -72,14 +73,14 @@ TEST(Bf16Blocks, EveryLargestNumber) {
 TEST(Bf16Blocks, EveryNumber) {
   for (const Scheme scheme : {Scheme::kMxfp8, Scheme::kFp8Block1x128})
     EachTarget().run([&](const std::string& isa) {
-      for (const uint16_t amax : {0x3F80, 0x3FE0, 0x3FE1, 0x4800})
+      for (const uint16_t amax : std::to_array<uint16_t>({0x3F80, 0x3FE0, 0x3FE1, 0x4800}))
         for (uint32_t first = 0; first <= amax; first += 100)
           expect_the_same(scheme, block_below(scheme, amax, 1, static_cast<uint16_t>(first)), isa);
     });
 }
 
 TEST(Bf16Blocks, LeavesWhatBitsDoNotDecide) {
-  for (const uint16_t odd : {0x7F80, 0x7FC0, 0xFF80, 0xFFFF, 0x0001, 0x0400}) {
+  for (const uint16_t odd : std::to_array<uint16_t>({0x7F80, 0x7FC0, 0xFF80, 0xFFFF, 0x0001, 0x0400})) {
     std::vector<uint16_t> row(64, 0);
     row[40] = odd;
     std::vector<std::byte> codes(64), scales(2);

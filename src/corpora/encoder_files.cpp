@@ -44,7 +44,7 @@ Result<EncoderFiles> EncoderFiles::open(const std::string& path, const std::stri
   auto chat = templates::ChatTemplate::open(files.folder, {.template_file = template_file, .now = now});
   if (chat)
     files.chat_template = std::move(chat).value();
-  else if (!template_file.empty())
+  else if (!template_file.empty() || chat.error().code == ErrorCode::kIo)
     return std::move(chat).error();
   else
     files.template_error = std::move(chat).error();

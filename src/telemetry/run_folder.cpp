@@ -118,10 +118,8 @@ void RunFolder::write_state(const Summary* end) {
     state.seconds = end->seconds;
     state.seconds_steps = end->steps;
   }
-  Status written = write_trainer_state(path(checkpoints::kTrainerState), log_->path(), config_, state);
-  // An older step's would go into this one's checkpoint.
-  if (!written) ::unlink(path(checkpoints::kTrainerState).c_str());
-  check(written, path(checkpoints::kTrainerState));
+  check(write_trainer_state(path(checkpoints::kTrainerState), log_->path(), config_, state),
+        path(checkpoints::kTrainerState));
 }
 
 void RunFolder::write_environment() {

@@ -1,5 +1,7 @@
 #include "telemetry/trainer_state.h"
 
+#include <unistd.h>
+
 #include <cmath>
 #include <utility>
 
@@ -118,10 +120,9 @@ io::Tree tail_of(const settings::RunConfig& config, const RunState& s, double ep
                         {"trial_params", io::Tree{}}});
 }
 
-}  // namespace
-
-Status write_trainer_state(const std::string& path, const std::string& events,
-                           const settings::RunConfig& config, const RunState& s) {
+/// `unread`: what kept the events from being read to their end.
+Status write_file(const std::string& path, const std::string& events, const settings::RunConfig& config,
+                  const RunState& s, Status& unread) {
   const double per_step = static_cast<double>(config.training.global_batch_size) /
                           static_cast<double>(std::max<int64_t>(1, s.sequences_per_epoch));
   const auto epoch_at = [&](int64_t step) { return static_cast<double>(step) * per_step; };
@@ -145,18 +146,31 @@ Status write_trainer_state(const std::string& path, const std::string& events,
     separator = ",\n  ";
     return out.add(io::to_json(entry));
   };
-  PLIMSOLL_TRY(for_each_event(events, [&](std::string_view line) -> Status {
+  Status added = Ok{};
+  unread = for_each_event(events, [&](std::string_view line) -> Status {
     const int64_t step = step_of_event(line);
     if (step < 0 || step > s.step) return Ok{};
     const auto event = io::parse_json(line);
     if (!event) return Ok{};
     const io::Tree entry = entry_of(*event, epoch_at(step), course);
-    return entry.is_null() ? Status(Ok{}) : add(entry);
-  }));
+    return added = entry.is_null() ? Status(Ok{}) : add(entry);
+  });
+  PLIMSOLL_TRY(added);
   if (s.seconds) PLIMSOLL_TRY(add(last_entry(s, config, epoch_at(s.step), course)));
   PLIMSOLL_TRY(out.add("], " + io::to_json(tail_of(config, s, epoch_at(s.total_steps))).substr(1) + "\n"));
   PLIMSOLL_TRY(out.flush());
   return file.commit();
+}
+
+}  // namespace
+
+Status write_trainer_state(const std::string& path, const std::string& events,
+                           const settings::RunConfig& config, const RunState& s) {
+  Status unread = Ok{};
+  Status written = write_file(path, events, config, s, unread);
+  if (written) return unread;
+  ::unlink(path.c_str());
+  return written;
 }
 
 }  // namespace plimsoll::telemetry

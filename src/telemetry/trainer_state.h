@@ -24,7 +24,9 @@ struct RunState {
   int64_t seconds_steps = 0;           ///< and in so many steps
 };
 
-/// Writes `path` from the events up to `state.step`. Errors: kIo; kBadData where there are no events.
+/// Writes `path` from the events up to `state.step`. Where these cannot be read to their end, the history is
+/// the shorter and the error is returned; what cannot be written is removed. Errors: kIo; kBadData where
+/// there are no events.
 Status write_trainer_state(const std::string& path, const std::string& events,
                            const settings::RunConfig& config, const RunState& state);
 

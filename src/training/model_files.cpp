@@ -44,6 +44,14 @@ std::string token_text(const io::Tree& config, std::string_view field) {
   return text != nullptr ? *text : std::string();
 }
 
+/// What a disk did not give is not taken for what is not there; a file that this program does not understand
+/// is copied as it is.
+template <class T>
+Status was_read(const Result<T>& result) {
+  if (!result && result.error().code == ErrorCode::kIo) return result.error();
+  return Ok{};
+}
+
 class Gathering {
  public:
   Gathering(const settings::RunConfig& config, const io::ConfigJson& model, std::span<const int32_t> row_ends)
@@ -57,6 +65,7 @@ class Gathering {
     PLIMSOLL_TRY(add_generation());
     if (corpora::lacks_pad_token(model_)) settle_pad_token();
     tell_of_vocabulary();
+    if (encoder_) PLIMSOLL_TRY(was_read(*encoder_));
     return checkpoints::ModelFileSet{std::move(files_), pad_token_, std::move(notes_)};
   }
 
@@ -83,8 +92,7 @@ class Gathering {
     }
     if (!json_.empty()) files_.push_back({"tokenizer.json", {}, json_});
     PLIMSOLL_TRY(add_tokenizer_config());
-    add_special_tokens();
-    return Ok{};
+    return add_special_tokens();
   }
 
   Status find_folder() {
@@ -126,6 +134,7 @@ class Gathering {
   Status add_tokenizer_config() {
     auto there = tokenizers::read_config_object(at("tokenizer_config.json"));
     bool is_new = !io::is_file(at("tokenizer_config.json"));
+    if (!is_new) PLIMSOLL_TRY(was_read(there));
     if (is_new)
       PLIMSOLL_TRY(make_tokenizer_config());
     else if (there)
@@ -133,6 +142,7 @@ class Gathering {
     if (is_new || there) is_new = set_pad_token() || is_new;
     auto used = templates::read_template_files(folder_, config_.data.chat_template);
     if (!used && !config_.data.chat_template.empty()) return std::move(used).error();
+    PLIMSOLL_TRY(was_read(used));
     if (used && (is_new || there)) is_new = set_template(*used) || is_new;
     if (is_new)
       files_.push_back({"tokenizer_config.json", io::to_json(tokenizer_config_) + "\n"});
@@ -205,13 +215,14 @@ class Gathering {
     return true;
   }
 
-  void add_special_tokens() {
+  Status add_special_tokens() {
     special_tokens_ = io::Tree::map();
     if (io::is_file(at("special_tokens_map.json"))) {
-      if (auto there = tokenizers::read_config_object(at("special_tokens_map.json")))
-        special_tokens_ = std::move(*there);
+      auto there = tokenizers::read_config_object(at("special_tokens_map.json"));
+      PLIMSOLL_TRY(was_read(there));
+      if (there) special_tokens_ = std::move(*there);
       copy_where_there("special_tokens_map.json");
-      return;
+      return Ok{};
     }
     for (const char* name : tokenizers::kSpecialTokenFields)
       if (const io::Tree* field = tokenizer_config_.find(name);
@@ -222,6 +233,7 @@ class Gathering {
         special_tokens_.set(name, std::move(token));
       }
     files_.push_back({"special_tokens_map.json", io::to_json(special_tokens_) + "\n"});
+    return Ok{};
   }
 
   Status add_generation() {

@@ -88,7 +88,17 @@ TEST(TrainerState, IsTransformersOfTheEvents) {
   EXPECT_EQ(log[3].find("train_steps_per_second")->number, 0.5);
   EXPECT_EQ(log[3].find("train_samples_per_second")->number, 1);
   EXPECT_EQ(log[3].find("total_flos")->number, 30);
-  EXPECT_FALSE(write_trainer_state(path, events + ".none", config, state));
+}
+
+TEST(TrainerState, IsWrittenWithoutAHistoryThatCannotBeRead) {
+  const std::string path = testing::TempDir() + "/state.json";
+  EXPECT_FALSE(
+      write_trainer_state(path, testing::TempDir() + "/none.jsonl", {}, {.step = 3, .total_steps = 8}));
+  const auto json = io::parse_json(read(path));
+  ASSERT_TRUE(json) << json.error().message();
+  EXPECT_EQ(json->find("global_step")->integer, 3);
+  EXPECT_TRUE(json->find("log_history")->items.empty());
+  EXPECT_EQ(json->find("max_steps")->integer, 8);
 }
 
 TEST(EventFile, RecordsAreTensorBoards) {

@@ -192,6 +192,24 @@ TEST_F(ModelFiles, AnotherVocabularyThanThePretrainedModelsIsTold) {
   EXPECT_TRUE(notes_of("pretrained", std::string(kTokenizer) + "\n").empty());
 }
 
+// What the disk does not give is no smaller set of files.
+TEST_F(ModelFiles, AFileThatCannotBeReadEndsTheGathering) {
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"}) {
+    const std::string path = folder_.path("tokenizer/" + std::string(name));
+    std::filesystem::create_symlink(path, path);  // to itself: it is there, and no reader gets anywhere
+    const auto config = settings::parse_run_config("model: {path: " + folder_.path("model") +
+                                                       ", init: random}\ndata: {train: x.jsonl, tokenizer: " +
+                                                       folder_.path("tokenizer") + ", sequence_length: 32}\n",
+                                                   "run.yaml");
+    ASSERT_TRUE(config);
+    const auto files = model_files(*config, *settings::load_model_config(config->model));
+    ASSERT_FALSE(files) << name;
+    EXPECT_EQ(files.error().code, ErrorCode::kIo) << files.error().message();
+    EXPECT_THAT(files.error().message(), HasSubstr(name));
+    std::filesystem::remove(path);
+  }
+}
+
 TEST_F(ModelFiles, ATemplateThatIsNotThereIsNamed) {
   folder_.write("model/tokenizer.json", kTokenizer);
   const auto config =

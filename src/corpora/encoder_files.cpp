@@ -34,12 +34,12 @@ Result<std::string> configured_end(const std::string& path) {
 Result<EncoderFiles> EncoderFiles::open(const std::string& path, const std::string& template_file,
                                         std::optional<int64_t> now) {
   EncoderFiles files;
-  std::error_code code;
   std::string at = path;
   if (!io::is_file(path)) {
     PLIMSOLL_ASSIGN(at, io::find_model_folder(path));
   }
-  files.folder = std::filesystem::is_directory(at, code) ? at : io::folder_of(at);
+  PLIMSOLL_ASSIGN(const bool is_folder, io::is_folder(at));
+  files.folder = is_folder ? at : io::folder_of(at);
   PLIMSOLL_ASSIGN(files.tokenizer, tokenizers::Tokenizer::open(at));
   auto chat = templates::ChatTemplate::open(files.folder, {.template_file = template_file, .now = now});
   if (chat)

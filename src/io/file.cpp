@@ -78,13 +78,28 @@ bool is_file(const std::string& path) {
   return S_ISREG(info.st_mode);
 }
 
-Result<bool> path_exists(const std::string& path) {
+namespace {
+
+/// The mode of what has the name; 0 where nothing has it.
+Result<mode_t> mode_of(const std::string& path) {
   struct stat info = {};
   while (::stat(path.c_str(), &info) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return false;
+    if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return mode_t{0};
     if (errno != EINTR) return io_error("cannot look at the file", path, errno);
   }
-  return true;
+  return info.st_mode;
+}
+
+}  // namespace
+
+Result<bool> path_exists(const std::string& path) {
+  PLIMSOLL_ASSIGN(const mode_t mode, mode_of(path));
+  return mode != 0;
+}
+
+Result<bool> is_folder(const std::string& path) {
+  PLIMSOLL_ASSIGN(const mode_t mode, mode_of(path));
+  return S_ISDIR(mode);
 }
 
 Result<ReadFile> ReadFile::open(const std::string& path, ErrorCode missing) {

@@ -127,6 +127,8 @@ bool is_file(const std::string& path);
 /// Whether anything has the name. Errors: kIo where that cannot be known (the disk fails, a network is away),
 /// which "no" would hide.
 Result<bool> path_exists(const std::string& path);
+/// Whether a folder, or a link to one, has the name. Errors: as path_exists.
+Result<bool> is_folder(const std::string& path);
 /// Makes names in a folder durable; a file system that cannot is passed over. Errors: kIo.
 Status sync_directory(const std::string& path);
 

@@ -1,5 +1,6 @@
 #include "telemetry/trainer_state.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -162,14 +163,22 @@ Status write_file(const std::string& path, const std::string& events, const sett
   return file.commit();
 }
 
+/// Of the file that has the name; 0 where none has it.
+ino_t inode_of(const std::string& path) {
+  struct stat info = {};
+  return ::stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
 }  // namespace
 
 Status write_trainer_state(const std::string& path, const std::string& events,
                            const settings::RunConfig& config, const RunState& s) {
+  const ino_t before = inode_of(path);
   Status unread = Ok{};
   Status written = write_file(path, events, config, s, unread);
   if (written) return unread;
-  ::unlink(path.c_str());
+  // An older step's would go into this one's checkpoint.
+  if (inode_of(path) == before) ::unlink(path.c_str());
   return written;
 }
 

@@ -28,7 +28,9 @@ Result<TemplateText> read_text(const std::string& path) {
 
 /// An empty object where there is no such file.
 Result<io::Tree> read_object(const std::string& path) {
-  return io::is_file(path) ? tokenizers::read_config_object(path) : io::Tree::map();
+  PLIMSOLL_ASSIGN(io::Tree object, tokenizers::read_config_object_if_there(path));
+  if (object.is_null()) return io::Tree::map();
+  return object;
 }
 
 void add_token(const std::string& name, const io::Tree& value, TemplateFiles& out) {
@@ -83,8 +85,7 @@ Status read_member(const io::Tree& config, const std::string& file, TemplateFile
 Result<std::optional<TemplateFiles>> find_template_files(const std::string& path,
                                                          const std::string& template_file) {
   TemplateFiles out;
-  std::error_code ignored;
-  const bool is_directory = fs::is_directory(path, ignored);
+  PLIMSOLL_ASSIGN(const bool is_directory, io::is_folder(path));
   const fs::path folder = is_directory ? fs::path(path) : fs::path(path).parent_path();
   const std::string config_file = (folder / "tokenizer_config.json").string();
   PLIMSOLL_ASSIGN(const io::Tree config, read_object(config_file));

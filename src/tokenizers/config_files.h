@@ -15,7 +15,10 @@ inline constexpr const char* kSpecialTokenFields[] = {"bos_token", "eos_token", 
                                                       "pad_token", "cls_token", "mask_token"};
 
 /// A JSON object. Errors: kBadData for anything else, with the file; kIo.
-Result<io::Tree> read_config_object(const std::string& path);
+Result<io::Tree> read_config_object(const std::string& path, ErrorCode missing = ErrorCode::kBadData);
+/// Null where there is no such file. Errors: as read_config_object; kIo where the disk does not say whether
+/// there is one.
+Result<io::Tree> read_config_object_if_there(const std::string& path);
 
 /// What such a field says: a text, or an object that has it as "content". Null where it says nothing.
 const std::string* token_text(const io::Tree* field);

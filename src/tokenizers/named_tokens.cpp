@@ -264,10 +264,12 @@ Result<ConfigFiles> ConfigFiles::read(const std::string& folder) {
   ConfigFiles files{.folder = folder};
   for (auto [name, to] : {std::pair{kConfigName, &files.config},
                           {kMapName, &files.special_tokens_map},
-                          {kAddedName, &files.added_tokens}})
-    if (io::is_file(folder + "/" + name)) {
-      PLIMSOLL_ASSIGN(*to, read_config_object(folder + "/" + name));
-    }
+                          {kAddedName, &files.added_tokens}}) {
+    PLIMSOLL_ASSIGN(*to, read_config_object_if_there(folder + "/" + name));
+  }
+  Result<io::Tree> model = read_config_object_if_there(folder + "/config.json");
+  if (!model && model.error().code == ErrorCode::kIo) return std::move(model).error();
+  if (model) files.model = std::move(*model);
   return files;
 }
 

@@ -20,6 +20,7 @@ struct ConfigFiles {
   io::Tree config = {};                 ///< tokenizer_config.json
   io::Tree special_tokens_map = {};     ///< special_tokens_map.json
   io::Tree added_tokens = {};           ///< added_tokens.json
+  io::Tree model = {};                  ///< the model's config.json; null too where it is no JSON object
   std::optional<io::Tree> pieces = {};  ///< of a tokenizer.model: a list of the control and user-defined ones
 
   /// Errors: as read_config_object.

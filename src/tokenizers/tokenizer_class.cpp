@@ -3,9 +3,6 @@
 #include <string>
 #include <string_view>
 
-#include "io/file.h"
-#include "tokenizers/config_files.h"
-
 namespace plimsoll::tokenizers {
 namespace {
 
@@ -35,12 +32,9 @@ constexpr const char* kOpenedByFiles[] = {"mistral", "phi3", "olmo2", "granite",
 }  // namespace
 
 TokenizerClass tokenizer_class(const ConfigFiles& files) {
-  io::Tree model;
-  if (io::is_file(files.folder + "/config.json"))
-    if (auto read = read_config_object(files.folder + "/config.json")) model = std::move(*read);
   std::string name = text_of(files.config, "tokenizer_class");
-  if (name.empty()) name = text_of(model, "tokenizer_class");
-  const std::string family = text_of(model, "model_type");
+  if (name.empty()) name = text_of(files.model, "tokenizer_class");
+  const std::string family = text_of(files.model, "model_type");
   if (name.empty()) return of_family(family);
   // Qwen2's folders are known to name wrong classes.
   if (family == "qwen2") return TokenizerClass::kQwen2;

@@ -34,9 +34,8 @@ bool has_tokenizer_files(const std::string& folder) {
 }
 
 Result<TokenizerSource> TokenizerSource::read(const std::string& path) {
-  std::error_code ignored;
   TokenizerSource source;
-  const bool is_folder = std::filesystem::is_directory(path, ignored);
+  PLIMSOLL_ASSIGN(const bool is_folder, io::is_folder(path));
   source.file = is_folder ? tokenizer_file(path) : path;
   if (source.file.empty()) source.file = path + "/" + std::string(kJson);
   const bool is_older = is_older_file(source.file);

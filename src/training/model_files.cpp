@@ -132,8 +132,8 @@ class Gathering {
   }
 
   Status add_tokenizer_config() {
-    auto there = tokenizers::read_config_object(at("tokenizer_config.json"));
     bool is_new = !io::is_file(at("tokenizer_config.json"));
+    auto there = tokenizers::read_config_object(at("tokenizer_config.json"), ErrorCode::kIo);
     if (!is_new) PLIMSOLL_TRY(was_read(there));
     if (is_new)
       PLIMSOLL_TRY(make_tokenizer_config());
@@ -170,7 +170,8 @@ class Gathering {
   /// Of a tokenizer.json alone: parts by the usual spellings of its special tokens.
   Status make_tokenizer_config() {
     if (json_.empty()) {  // older files, whose class follows from the model's family
-      tokenizer_config_ = io::Tree::map({{"tokenizer_class", io::Tree::of(class_of_older_files())}});
+      PLIMSOLL_ASSIGN(const auto files, tokenizers::ConfigFiles::read(folder_));
+      tokenizer_config_ = io::Tree::map({{"tokenizer_class", io::Tree::of(class_of_older_files(files))}});
       return Ok{};
     }
     const corpora::EncoderFiles* files = encoder();
@@ -183,8 +184,8 @@ class Gathering {
     return Ok{};
   }
 
-  [[nodiscard]] std::string class_of_older_files() const {
-    switch (tokenizers::tokenizer_class({.folder = folder_})) {
+  static std::string class_of_older_files(const tokenizers::ConfigFiles& files) {
+    switch (tokenizers::tokenizer_class(files)) {
       case tokenizers::TokenizerClass::kGpt2:
         return "GPT2Tokenizer";
       case tokenizers::TokenizerClass::kQwen2:
@@ -218,7 +219,7 @@ class Gathering {
   Status add_special_tokens() {
     special_tokens_ = io::Tree::map();
     if (io::is_file(at("special_tokens_map.json"))) {
-      auto there = tokenizers::read_config_object(at("special_tokens_map.json"));
+      auto there = tokenizers::read_config_object(at("special_tokens_map.json"), ErrorCode::kIo);
       PLIMSOLL_TRY(was_read(there));
       if (there) special_tokens_ = std::move(*there);
       copy_where_there("special_tokens_map.json");

@@ -62,9 +62,9 @@ struct Plan {
     }
     if (const char* number = std::getenv("PLIMSOLL_FAULT_AT")) at = std::atol(number);
     if (const char* number = std::getenv("PLIMSOLL_FAULT_SLOW")) slow = std::atol(number);
-    if (const char* file = std::getenv("PLIMSOLL_FAULT_LIST"); file != nullptr && kind == Kind::kList)
+    if (const char* file = std::getenv("PLIMSOLL_FAULT_LIST"))
       list = static_cast<int>(
-          ::syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+          ::syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
   }
   Kind kind = Kind::kNone;
   Side side = Side::kWrite;
@@ -101,16 +101,21 @@ inline int refusal(Side side) {
   return side == Side::kMemory ? ENOMEM : side == Side::kThread || side == Side::kProcess ? EAGAIN : EIO;
 }
 
+inline void write_line(const char* name, const char* path) {
+  if (plan().list < 0) return;
+  char line[PATH_MAX + 64];
+  const int size = std::snprintf(line, sizeof line, "%s %s\n", name, path);
+  const int before = errno;
+  (void)!::syscall(SYS_write, plan().list, line, std::min(static_cast<size_t>(size), sizeof line - 1));
+  errno = before;
+}
+
 /// What to do with a call of the side that is looked at.
 inline Verdict count(const char* name, const char* path, bool takes_space) {
   const Plan& p = plan();
   const long number = calls.fetch_add(1) + 1;
-  if (p.kind == Kind::kList) {
-    char line[PATH_MAX + 64];
-    const int size = std::snprintf(line, sizeof line, "%s %s\n", name, path);
-    (void)!::syscall(SYS_write, p.list, line, std::min(static_cast<size_t>(size), sizeof line - 1));
-    return Verdict::kPass;
-  }
+  if (p.kind == Kind::kList || number == p.at) write_line(name, path);
+  if (p.kind == Kind::kList) return Verdict::kPass;
   if (p.kind == Kind::kEnospc && number >= p.at && takes_space) return errno = ENOSPC, Verdict::kFail;
   if (p.kind == Kind::kGone && number >= p.at) return errno = refusal(p.side), Verdict::kFail;
   if (number != p.at) return Verdict::kPass;

@@ -89,6 +89,11 @@ class Sides:
         calls.unlink()
         return names
 
+    def refused(self):
+        """The call that was, as a line; threads take turns, so that a number is now one call, now another."""
+        calls = self.folder.parent / f"{self.folder.name}.calls"
+        return calls.read_text(errors="replace").splitlines() if calls.exists() else []
+
     def check_ended(self, what, done, failures):
         failures.check(done.returncode in CODES, f"{what}: exit {done.returncode}: {done.stderr[-400:]}")
         if done.returncode != 0:
@@ -119,6 +124,7 @@ class Sides:
         what = f"{side}: {kind} at call {at} ({name})"
         try:
             done = self.faulted(side, kind, at)
+            what = f"{side}: {kind} at call {at} ({', '.join(self.refused()) or name})"
             self.check_ended(what, done, failures)
             if kind == "short":
                 failures.check(done.returncode == 0, f"{what}: exit {done.returncode}: {done.stderr[-300:]}")

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 from scratch import ROOT, TOOLS, Scratch, write
 
@@ -181,9 +182,11 @@ class Sampling(Scratch):
         source = importlib.util.spec_from_file_location("sampling", self.dir / "tools/sampling.py")
         sampling = importlib.util.module_from_spec(source)
         source.loader.exec_module(sampling)
-        self.assertEqual(sampling.changed_lines("src/base/a.h"), [[2, 3]])
         write(self.dir / "src/base/new.h", "1\n")
-        self.assertEqual(sampling.changed_lines("src/base/new.h"), [])
+        with mock.patch.dict(os.environ):
+            os.environ.pop("PLIMSOLL_BASE", None)  # the caller's, of another repository
+            self.assertEqual(sampling.changed_lines("src/base/a.h"), [[2, 3]])
+            self.assertEqual(sampling.changed_lines("src/base/new.h"), [])
 
     def test_at_most_so_many(self):
         source = importlib.util.spec_from_file_location("sampling", self.dir / "tools/sampling.py")

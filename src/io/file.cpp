@@ -171,8 +171,8 @@ Status keep_within(ReadFile& file, int64_t& room) {
 
 ssize_t ReadFile::read_some(int64_t offset, std::span<std::byte> out) const {
   if (bytes_ == nullptr) return ::pread(fd_, out.data(), out.size(), offset);
-  const auto count =
-      static_cast<size_t>(std::clamp<int64_t>(size_bytes_ - offset, 0, static_cast<int64_t>(out.size())));
+  const auto left = static_cast<size_t>(std::max<int64_t>(size_bytes_ - offset, 0));
+  const size_t count = std::min(out.size(), left);
   if (count > 0) std::memcpy(out.data(), bytes_ + offset, count);
   return static_cast<ssize_t>(count);
 }

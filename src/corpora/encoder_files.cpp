@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "io/file.h"
 #include "io/hub_cache.h"
 #include "io/json.h"

@@ -27,10 +27,9 @@ class Adding {
 
   Status read(const std::string& folder) {
     for (auto [name, to] :
-         {std::pair{"/config.json", &config_}, {"/tokenizer_config.json", &tokenizer_config_}})
-      if (io::is_file(folder + name)) {
-        PLIMSOLL_ASSIGN(*to, tokenizers::read_config_object(folder + name));
-      }
+         {std::pair{"/config.json", &config_}, {"/tokenizer_config.json", &tokenizer_config_}}) {
+      PLIMSOLL_ASSIGN(*to, tokenizers::read_config_object_if_there(folder + name));
+    }
     if (io::is_file(folder + "/chat_template.jinja")) {
       PLIMSOLL_ASSIGN(template_, io::read_small_file(folder + "/chat_template.jinja", kMostTemplateBytes));
     }

@@ -71,13 +71,6 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-bool is_file(const std::string& path) {
-  struct stat info = {};
-  while (::stat(path.c_str(), &info) != 0)
-    if (errno != EINTR) return errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG;
-  return S_ISREG(info.st_mode);
-}
-
 namespace {
 
 /// The mode of what has the name; 0 where nothing has it.
@@ -91,6 +84,11 @@ Result<mode_t> mode_of(const std::string& path) {
 }
 
 }  // namespace
+
+bool is_file(const std::string& path) {
+  const Result<mode_t> mode = mode_of(path);
+  return !mode || S_ISREG(*mode);
+}
 
 Result<bool> path_exists(const std::string& path) {
   PLIMSOLL_ASSIGN(const mode_t mode, mode_of(path));

@@ -14,7 +14,8 @@ inline constexpr io::TreeLimits kConfigLimits{.max_bytes = int64_t{64} << 20, .m
 inline constexpr const char* kSpecialTokenFields[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                                       "pad_token", "cls_token", "mask_token"};
 
-/// A JSON object. Errors: kBadData for anything else, with the file; kIo.
+/// A JSON object. Errors: kBadData for anything else, with the file; `missing` where there is no such file;
+/// kIo.
 Result<io::Tree> read_config_object(const std::string& path, ErrorCode missing = ErrorCode::kBadData);
 /// Null where there is no such file. Errors: as read_config_object; kIo where the disk does not say whether
 /// there is one.

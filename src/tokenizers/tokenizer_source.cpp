@@ -1,6 +1,5 @@
 #include "tokenizers/tokenizer_source.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "io/file.h"

@@ -1,11 +1,10 @@
 #include "cli/load_run.h"
 
-#include <filesystem>
-
 #include "backends/cpu/kernels/isa.h"
 #include "base/host.h"
 #include "cli/first_use.h"
 #include "io/adapter_folder.h"
+#include "io/file.h"
 #include "measuring/machine_rates.h"
 #include "strategy/memory_budget.h"
 
@@ -17,8 +16,9 @@ namespace {
 Status find_adapter(settings::RunUse use, settings::RunConfig& config) {
   if (!config.lora.adapter.empty()) {
     PLIMSOLL_ASSIGN(config.lora.adapter, io::find_adapter_folder(config.lora.adapter));
-  } else if (std::error_code none; use == settings::RunUse::kEvaluation && !config.lora.enabled &&
-                                   std::filesystem::is_directory(config.model.path, none)) {
+  } else if (use == settings::RunUse::kEvaluation && !config.lora.enabled) {
+    PLIMSOLL_ASSIGN(const bool is_folder, io::is_folder(config.model.path));
+    if (!is_folder) return Ok{};
     PLIMSOLL_ASSIGN(io::NamedModel named, io::find_named_model(config.model.path));
     if (named.adapter.empty()) return Ok{};
     if (named.note) note(*named.note);

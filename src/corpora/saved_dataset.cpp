@@ -16,11 +16,6 @@ namespace {
 
 constexpr int64_t kMostBytes = int64_t{16} << 20;
 
-bool is_folder(const std::string& path) {
-  std::error_code code;
-  return std::filesystem::is_directory(path, code);
-}
-
 Result<io::Tree> read_json(const std::string& path) {
   PLIMSOLL_ASSIGN(const std::string text, io::read_small_file(path, kMostBytes));
   Result<io::Tree> tree = io::parse_json(text, {.max_bytes = kMostBytes, .max_nodes = 1'000'000});
@@ -40,15 +35,16 @@ std::vector<std::string> texts_of(const io::Tree* list, const char* member) {
 }
 
 Result<std::vector<std::string>> files_in(const std::string& folder) {
-  std::error_code code;
   const std::string state = folder + "/state.json", splits = folder + "/dataset_dict.json";
-  if (std::filesystem::exists(splits, code)) {
+  PLIMSOLL_ASSIGN(const bool has_splits, io::path_exists(splits));
+  if (has_splits) {
     PLIMSOLL_ASSIGN(const io::Tree tree, read_json(splits));
     const auto names = texts_of(tree.find("splits"), nullptr);
     return Error{ErrorCode::kBadData, fmt::format("the folder holds the splits {}", fmt::join(names, ", ")),
                  folder, fmt::format("name one of them: {}/{}", folder, names.empty() ? "train" : names[0])};
   }
-  if (!std::filesystem::exists(state, code))
+  PLIMSOLL_ASSIGN(const bool has_state, io::path_exists(state));
+  if (!has_state)
     return Error{ErrorCode::kBadData, "this is a folder, and none that datasets' save_to_disk wrote", folder,
                  fmt::format("name the files in it: \"{}/*\"", folder)};
   PLIMSOLL_ASSIGN(const io::Tree tree, read_json(state));
@@ -72,7 +68,8 @@ Result<std::vector<std::string>> expand_data(const std::string& pattern) {
   PLIMSOLL_ASSIGN(const std::vector<std::string> found, io::expand_glob(pattern));
   std::vector<std::string> files;
   for (const std::string& path : found) {
-    if (!is_folder(path)) {
+    PLIMSOLL_ASSIGN(const bool is_folder, io::is_folder(path));
+    if (!is_folder) {
       files.push_back(path);
       continue;
     }

@@ -101,21 +101,20 @@ Result<std::string> find_cached_model(const std::string& id) {
   std::string folder = "models--" + id;
   if (const size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
   const std::string base = cache_folder() + "/" + folder;
-  const auto revision = read_small_file(base + "/refs/main", 200);
-  if (!revision) return missing;
+  auto revision = read_small_file(base + "/refs/main", 200);
+  if (!revision) return revision.error().code == ErrorCode::kIo ? std::move(revision).error() : missing;
   const std::string commit = revision->substr(0, revision->find_first_of(" \r\n"));
   const std::string snapshot = base + "/snapshots/" + commit;
-  std::error_code code;
-  if (commit.empty() || commit.find('/') != std::string::npos ||
-      !std::filesystem::is_directory(snapshot, code))
-    return missing;
-  return snapshot;
+  if (commit.empty() || commit.find('/') != std::string::npos) return missing;
+  PLIMSOLL_ASSIGN(const bool is_there, is_folder(snapshot));
+  return is_there ? Result(snapshot) : missing;
 }
 
 Result<std::string> find_model_folder(const std::string& path_or_id) {
-  std::error_code code;
-  if (std::filesystem::is_directory(path_or_id, code)) return within_run(path_or_id);
-  if (std::filesystem::exists(path_or_id, code))
+  PLIMSOLL_ASSIGN(const bool is_folder_there, is_folder(path_or_id));
+  if (is_folder_there) return within_run(path_or_id);
+  PLIMSOLL_ASSIGN(const bool is_there, path_exists(path_or_id));
+  if (is_there)
     return Error{ErrorCode::kBadData, "not a folder", path_or_id, "name the folder that holds config.json"};
   if (is_file_name(path_or_id))
     return Error{ErrorCode::kBadData, "there is no such file", path_or_id, "check the path"};

@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "checkpoints/load_weights.h"
 #include "images/processor.h"
 #include "io/adapter_folder.h"
+#include "io/file.h"
 #include "io/label_fields.h"
 #include "model_tools/rewrite_model.h"
 #include "models/image_model.h"
@@ -155,9 +155,8 @@ class TimmExporter : public TensorRewrite {
 
   /// The text of config.json, and what people should know.
   Status describe(const io::ConfigJson& config, const std::string& pool) {
-    std::error_code code;
     const std::string path = folder_ + "/" + kProcessorFile;
-    const bool has_processor = std::filesystem::exists(path, code);
+    PLIMSOLL_ASSIGN(const bool has_processor, io::path_exists(path));
     PLIMSOLL_ASSIGN(const int64_t size, config.integer("image_size", {1, 1 << 14}, 224));
     PLIMSOLL_ASSIGN(const Processor processor,
                     has_processor ? images::read_processor(path) : Result(images::default_processor(size)));

@@ -6,6 +6,7 @@
 
 #include "corpora/pad_token.h"
 #include "io/atomic_directory.h"
+#include "io/file.h"
 #include "io/json.h"
 
 namespace plimsoll::model_tools {
@@ -97,15 +98,18 @@ class ModelRewriter {
     PLIMSOLL_ASSIGN(const io::ConfigJson config, io::read_config_json(path));
     PLIMSOLL_ASSIGN(std::string text, io::read_small_file(path, kMostConfigBytes));
     PLIMSOLL_ASSIGN(text, rewrite_.config(config, std::move(text)));
-    if (corpora::lacks_pad_token(config)) text = with_pad_token(config, std::move(text));
+    if (corpora::lacks_pad_token(config)) {
+      PLIMSOLL_ASSIGN(text, with_pad_token(config, std::move(text)));
+    }
     return write_text(directory, "config.json", text);
   }
 
   /// transformers runs no batch of a classifier without one.
-  [[nodiscard]] std::string with_pad_token(const io::ConfigJson& config, std::string text) const {
-    const auto encoder = corpora::EncoderFiles::open(weights_.directory());
+  [[nodiscard]] Result<std::string> with_pad_token(const io::ConfigJson& config, std::string text) const {
+    auto encoder = corpora::EncoderFiles::open(weights_.directory());
+    if (!encoder && encoder.error().code == ErrorCode::kIo) return std::move(encoder).error();
     if (!encoder) return text;  // without a tokenizer it is for others to say
-    const auto token = corpora::pad_token_for(*encoder, config);
+    PLIMSOLL_ASSIGN(const auto token, corpora::pad_token_for(*encoder, config));
     return token ? with_member(std::move(text), "pad_token_id", std::to_string(*token)) : text;
   }
 
@@ -122,12 +126,12 @@ class ModelRewriter {
     std::error_code code;
     for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
       const std::string name = it->path().filename().string();
-      if (!it->is_regular_file() || !goes_along(it->path()) || !takes(name)) continue;
+      if (!goes_along(it->path()) || !takes(name) || !io::is_file(it->path().string())) continue;
       PLIMSOLL_ASSIGN(std::string text, io::read_small_file(it->path().string(), kMostSideBytes));
       PLIMSOLL_ASSIGN(text, rewrite_.beside(name, std::move(text)));
       PLIMSOLL_TRY(write_text(directory, name, text));
     }
-    return Ok{};
+    return code ? Status(io::io_error("the folder cannot be read", folder, code.value())) : Ok{};
   }
 
   /// Where the name of the one file does not say it.

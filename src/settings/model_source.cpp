@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "io/adapter_folder.h"
+#include "io/file.h"
 #include "io/suggest.h"
 #include "models/presets.h"
 #include "models/timm.h"
@@ -13,9 +14,9 @@ namespace plimsoll::settings {
 namespace {
 
 Result<io::ConfigJson> config_at(const std::string& path) {
-  std::error_code code;
-  const bool is_file = std::filesystem::exists(path, code) && !std::filesystem::is_directory(path, code);
-  if (is_file) return models::read_model_config(path);
+  PLIMSOLL_ASSIGN(const bool is_there, io::path_exists(path));
+  PLIMSOLL_ASSIGN(const bool is_folder, io::is_folder(path));
+  if (is_there && !is_folder) return models::read_model_config(path);
   auto folder = io::find_whole_model(path);
   if (!folder) {
     Error error = std::move(folder).error();
@@ -45,10 +46,10 @@ Result<io::ConfigJson> load_model_config(const ModelSettings& model) {
 
 Result<std::string> model_directory(const ModelSettings& model) {
   if (model.path.empty()) return std::string();
-  std::error_code code;
+  PLIMSOLL_ASSIGN(const bool is_there, io::path_exists(model.path));
+  PLIMSOLL_ASSIGN(const bool is_folder, io::is_folder(model.path));
+  if (!is_there || is_folder) return io::find_whole_model(model.path);
   const std::filesystem::path path(model.path);
-  if (!std::filesystem::exists(path, code) || std::filesystem::is_directory(path, code))
-    return io::find_whole_model(model.path);
   return path.has_parent_path() ? path.parent_path().string() : std::string(".");
 }
 

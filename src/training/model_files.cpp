@@ -63,7 +63,7 @@ class Gathering {
     PLIMSOLL_ASSIGN(tokenizer_, preprocessing::tokenizer_path(config_));
     if (config_.data.tokenizer != "bytes") PLIMSOLL_TRY(add_tokenizer());
     PLIMSOLL_TRY(add_generation());
-    if (corpora::lacks_pad_token(model_)) settle_pad_token();
+    if (corpora::lacks_pad_token(model_)) PLIMSOLL_TRY(settle_pad_token());
     tell_of_vocabulary();
     if (encoder_) PLIMSOLL_TRY(was_read(*encoder_));
     return checkpoints::ModelFileSet{std::move(files_), pad_token_, std::move(notes_)};
@@ -139,7 +139,10 @@ class Gathering {
       PLIMSOLL_TRY(make_tokenizer_config());
     else if (there)
       tokenizer_config_ = std::move(*there);
-    if (is_new || there) is_new = set_pad_token() || is_new;
+    if (is_new || there) {
+      PLIMSOLL_ASSIGN(const bool is_set, set_pad_token());
+      is_new = is_set || is_new;
+    }
     auto used = templates::read_template_files(folder_, config_.data.chat_template);
     if (!used && !config_.data.chat_template.empty()) return std::move(used).error();
     PLIMSOLL_TRY(was_read(used));
@@ -151,15 +154,17 @@ class Gathering {
     return Ok{};
   }
 
-  void settle_pad_token() {
-    if (!pad_token_ && is_read_ && encoder() != nullptr)
-      pad_token_ = corpora::pad_token_for(*encoder(), model_, row_ends_);
+  Status settle_pad_token() {
+    if (!pad_token_ && is_read_ && encoder() != nullptr) {
+      PLIMSOLL_ASSIGN(pad_token_, corpora::pad_token_for(*encoder(), model_, row_ends_));
+    }
+    return Ok{};
   }
 
   /// transformers' tokenizers fill up no batch without one. Whether tokenizer_config.json is another now.
-  bool set_pad_token() {
+  Result<bool> set_pad_token() {
     if (!corpora::lacks_pad_token(model_)) return false;
-    settle_pad_token();
+    PLIMSOLL_TRY(settle_pad_token());
     if (!pad_token_ || encoder() == nullptr || !token_text(tokenizer_config_, "pad_token").empty())
       return false;
     const std::string_view text = encoder()->tokenizer->token(static_cast<int32_t>(*pad_token_));

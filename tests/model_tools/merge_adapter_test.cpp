@@ -105,6 +105,17 @@ TEST_F(Merge, AnAdapterOfAnotherBaseIsRefusedAndNothingIsLeft) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path("merged")));
 }
 
+// What lies beside the weights goes along, or the merge says why not.
+TEST_F(Merge, AFileBesideTheBaseThatCannotBeReadEndsTheMerge) {
+  const std::string path = folder_.path("base/generation_config.json");
+  std::filesystem::create_symlink(path, path);  // to itself: it is there, and no reader gets anywhere
+  const auto report = merge_adapters(request({{adapter("a", 1, 1), 1}}));
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::kIo);
+  EXPECT_THAT(report.error().message(), HasSubstr("generation_config.json"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("merged")));
+}
+
 TEST_F(Merge, TheOutputMustBeNew) {
   std::filesystem::create_directories(folder_.path("merged/theirs"));
   for (const std::string& output : {folder_.path("merged"), folder_.path("base")}) {

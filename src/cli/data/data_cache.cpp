@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
 
 #include "base/duration.h"
 #include "base/units.h"
@@ -12,6 +11,7 @@
 #include "cli/data/data_json.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "io/file.h"
 #include "io/tree.h"
 
 namespace plimsoll::cli {
@@ -26,13 +26,14 @@ struct DataCacheArguments {
 
 /// A run's own cache is the folder `data` in its output.dir.
 Result<std::string> cache_folder(const std::string& path) {
-  std::error_code code;
-  if (!std::filesystem::is_directory(path, code))
+  PLIMSOLL_ASSIGN(const bool is_folder, io::is_folder(path));
+  if (!is_folder)
     return Error{ErrorCode::kBadData, "there is no such folder", path,
                  "name a run's data.cache_dir or its output.dir"};
   PLIMSOLL_ASSIGN(const auto entries, preprocessing::list_data_cache(path));
   const std::string own = path + "/data";
-  return entries.empty() && std::filesystem::is_directory(own, code) ? own : path;
+  PLIMSOLL_ASSIGN(const bool has_own, io::is_folder(own));
+  return entries.empty() && has_own ? own : path;
 }
 
 Result<preprocessing::CacheTrim> remove_entries(const DataCacheArguments& a, const std::string& folder) {

@@ -33,8 +33,8 @@ Result<Listing> listing_of(const std::string& folder) {
   for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
     const std::string name = at->path().filename().string();
     if (name.starts_with('.')) continue;
-    std::error_code unreadable;
-    (fs::is_directory(at->path(), unreadable) ? listing.folders : listing.files).push_back(name);
+    PLIMSOLL_ASSIGN(const bool is_folder, io::is_folder(at->path().string()));
+    (is_folder ? listing.folders : listing.files).push_back(name);
   }
   if (code) return io::io_error("the folder cannot be read", folder, code.value());
   std::sort(listing.folders.begin(), listing.folders.end());

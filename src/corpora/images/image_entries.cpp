@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 
 #include "corpora/column_stream.h"
@@ -48,8 +47,8 @@ std::string ImageEntries::place_of(const ImageEntry& image) const {
 }
 
 Status add_images(const std::string& entry, const ImageCollection& how, ImageEntries& entries) {
-  std::error_code code;
-  if (!std::filesystem::is_directory(entry, code)) return add_image_file(entry, how, entries);
+  PLIMSOLL_ASSIGN(const bool is_folder, io::is_folder(entry));
+  if (!is_folder) return add_image_file(entry, how, entries);
   for (const char* table : {"metadata.csv", "metadata.jsonl"})
     if (const std::string path = entry + "/" + table; io::is_file(path))
       return add_image_table(path, how, entries);

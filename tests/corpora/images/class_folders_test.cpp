@@ -54,6 +54,17 @@ TEST_F(ClassFoldersTest, LinksAreFollowedButNotInCircles) {
                                          "elsewhere/b/2.png is elsewhere"));
 }
 
+// Taken for a file, a class that the disk does not show would be missing without a word.
+TEST_F(ClassFoldersTest, ANameThatCannotBeLookedAtIsAnError) {
+  write("a/1.png");
+  std::filesystem::create_symlink(folder_.path("b"), folder_.path("b"));  // to itself
+  ImageEntries entries;
+  const Status status = add_folder(folder_.path(), true, entries);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kIo);
+  EXPECT_EQ(status.error().where, folder_.path("b"));
+}
+
 TEST_F(ClassFoldersTest, WithoutLabelsAllImagesCount) {
   write("1.png");
   write("x/2.webp");

@@ -39,15 +39,23 @@ def write_images(args, log):
 
 
 def command(args, name, precision, *words):
-    run = args.work / f"{name}.yaml"
+    run, trained = args.work / f"{name}.yaml", args.work / name / "final"
+    model = {"path": str(trained)} if trained.exists() else {"preset": name}
     data = str(args.work / "images.pack")
     run.write_text(json.dumps({
-        "task": "image_classification", "model": {"preset": name},
+        "task": "image_classification", "model": model,
         "data": {"train": data, "eval": data, "images": {"size": 224, "augment": ["flip"]}, "cache_dir": str(args.work / "cache")},
         "training": {"global_batch_size": BATCH, "micro_batch_size": BATCH, "max_steps": 1000, "learning_rate": 0.01,
                      "freeze": [NETWORKS[name]["frozen"]], "precision": precision},
-        "runtime": {"threads": args.threads}, "output": {"dir": str(args.work / "out")}}))
+        "runtime": {"threads": args.threads}, "output": {"dir": str(args.work / name)}}))
     return [str(word) for word in [args.binary, *words, run, "--json"]]
+
+
+def make_model(args, name, log):
+    """A folder with the classes of the images, of one step from random weights."""
+    words = command(args, name, "bf16", "train") + ["training.max_steps=1"]
+    log.write(f"$ {machine.shown(words)}\n")
+    subprocess.run(words, check=True, stdout=log.file, stderr=log.stderr)
 
 
 def evaluate(args, name, precision, images, log):
@@ -134,6 +142,8 @@ def main():
     args = parser.parse_args()
     with Workplace(args, "frozen", "bench/run-frozen") as place:
         write_images(args, place.log)
+        for name in args.only.split(","):
+            make_model(args, name, place.log)
         place.publish(page(place.about, args, {(name, precision): measure(args, name, precision, place.log)
                                                for name in args.only.split(",") for precision in args.precision.split(",")}))
 

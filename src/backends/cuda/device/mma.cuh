@@ -90,13 +90,16 @@ __device__ __forceinline__ void load_matrices_transposed(u32 (&d)[4], SharedAt r
 struct MmaOperands {
   u32 a[4], b[2];
 };
-// Element (row, column) of a [16, 16], or (column, row) of b [16, 8] with `row` its column, as a float.
+// Row `row` of a [16, 16], and column `column` of b [16, 8], as floats.
 template <int kType, typename Lanes>
-float mma_element(const Lanes& lanes, bool of_b, int row, int column) {
-  const MmaOperands& lane = lanes[(u32)(row % 8 * 4 + column % 8 / 2)];
-  const u32 word = of_b ? lane.b[column / 8] : lane.a[column / 8 * 2 + row / 8];
-  const u16 bits = (u16)(column % 2 ? word >> 16 : word & 0xffffu);
-  return kType == kBf16 ? from_bf16(bits) : from_f16(bits);
+void mma_row(const Lanes& lanes, int row, float (&out)[16]) {
+  for (int word = 0; word < 8; ++word)
+    unpack2(lanes[(u32)(row % 8 * 4 + word % 4)].a[word / 4 * 2 + row / 8], kType, out + 2 * word);
+}
+template <int kType, typename Lanes>
+void mma_column(const Lanes& lanes, int column, float (&out)[16]) {
+  for (int word = 0; word < 8; ++word)
+    unpack2(lanes[(u32)(column * 4 + word % 4)].b[word / 4], kType, out + 2 * word);
 }
 #endif
 
@@ -106,10 +109,13 @@ __device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], u32 b0, u3
 #ifdef PLIMSOLL_HOST_TWIN
   const auto lanes = twin::warp_exchange(MmaOperands{{a[0], a[1], a[2], a[3]}, {b0, b1}});
   const int lane = threadIdx.x & 31;
-  for (int e = 0; e < 4; ++e)
-    for (int k = 0; k < 16; ++k)
-      d[e] += mma_element<kType>(lanes, false, lane / 4 + e / 2 * 8, k) *
-              mma_element<kType>(lanes, true, 2 * (lane % 4) + e % 2, k);
+  float rows[2][16], columns[2][16];
+  for (int i = 0; i < 2; ++i) {
+    mma_row<kType>(lanes, lane / 4 + 8 * i, rows[i]);
+    mma_column<kType>(lanes, 2 * (lane % 4) + i, columns[i]);
+  }
+  for (int k = 0; k < 16; ++k)
+    for (int e = 0; e < 4; ++e) d[e] += rows[e / 2][k] * columns[e % 2][k];
 #else
   if constexpr (kType == kBf16)
     asm volatile(

@@ -111,11 +111,36 @@ std::string words(const char* what, Place place) {
 }
 unsigned number(const Thread& thread) { return static_cast<unsigned>(&thread - block.threads.data()); }
 
-/// The current thread stops here until it is drawn again.
-void stop() { switch_to(&block.current->resume, block.scheduler); }
-
 uint32_t bit(const Thread& thread) { return 1u << number(thread) % kLanes; }
 Warp& warp_of(const Thread& thread) { return block.warps[number(thread) / kLanes]; }
+
+void run_thread();
+
+/// A lane of the warp that can go on, drawn, with what it needs to; null: there is none.
+Thread* next_lane(Warp& warp) {
+  if (warp.ready == 0 || !block.failure.empty()) return nullptr;
+  const int turned = static_cast<int>(drawn(kLanes));
+  const int lane = (std::countr_zero(std::rotr(warp.ready, turned)) + turned) % static_cast<int>(kLanes);
+  warp.ready &= ~(1u << lane);
+  Thread& thread =
+      block.threads[static_cast<size_t>(&warp - block.warps.data()) * kLanes + static_cast<size_t>(lane)];
+  if (thread.state == State::kNew) {
+    thread.stack = block.stacks.take();
+    thread.resume = begin_at(thread.stack, run_thread);
+  }
+  thread.state = State::kReady;
+  block.current = &thread;
+  threadIdx = thread.index;
+  return &thread;
+}
+
+/// The current thread stops here until it is drawn again. Another lane of its warp goes on, where one can:
+/// straight from here to where that one stopped, which the processor foresees.
+void stop() {
+  Thread& thread = *block.current;
+  const Thread* next = thread.state == State::kReturned ? nullptr : next_lane(warp_of(thread));
+  if (next != &thread) switch_to(&thread.resume, next == nullptr ? block.scheduler : next->resume);
+}
 
 void make_ready(Thread& thread) {
   thread.state = State::kReady;
@@ -139,20 +164,32 @@ void open_barrier() {
   block.votes = block.casting;
 }
 
-/// Gives a lane of a meeting what it came for.
-void give(Thread& to, const Thread* lanes, uint32_t came) {
-  const auto bring = [&](char* out, unsigned from) {
-    if ((came >> from & 1u) != 0)
-      std::memcpy(out, lanes[from].mine, to.bytes);
-    else
-      std::memset(out, 0xff, to.bytes);
-  };
-  if (to.bytes == 0) return;
-  if (to.from >= 0) {
-    bring(static_cast<char*>(to.out), static_cast<unsigned>(to.from));
-    return;
+/// What lane `from` brought; bytes of all ones where it did not come.
+void bring(void* out, size_t bytes, const Thread* lanes, unsigned from, uint32_t came) {
+  if ((came >> from & 1u) == 0)
+    std::memset(out, 0xff, bytes);
+  else if (bytes == 4)  // nearly always
+    std::memcpy(out, lanes[from].mine, 4);
+  else
+    std::memcpy(out, lanes[from].mine, bytes);
+}
+
+/// Gives the lanes of a meeting what they came for.
+void give(Thread* lanes, uint32_t came) {
+  const void* all = nullptr;  // of the first who wants all of it
+  for (uint32_t left = came; left != 0; left &= left - 1) {
+    Thread& to = lanes[std::countr_zero(left)];
+    if (to.bytes == 0) continue;
+    if (to.from >= 0) {
+      bring(to.out, to.bytes, lanes, static_cast<unsigned>(to.from), came);
+    } else if (all != nullptr) {
+      std::memcpy(to.out, all, kLanes * to.bytes);
+    } else {
+      for (unsigned from = 0; from < kLanes; ++from)
+        bring(static_cast<char*>(to.out) + from * to.bytes, to.bytes, lanes, from, came);
+      all = to.out;
+    }
   }
-  for (unsigned from = 0; from < kLanes; ++from) bring(static_cast<char*>(to.out) + from * to.bytes, from);
 }
 
 /// Whether all lanes of `mask` are here that have not returned: then they go on.
@@ -167,12 +204,10 @@ void open_meeting(Warp& warp, uint32_t mask) {
     if (!(lane.place == first.place) || lane.bytes != first.bytes)
       block.failure = words("lanes of a warp meet at different instructions", lane.place);
   }
+  if (block.failure.empty()) give(lanes, came);
   warp.at_meeting &= ~came;
-  for (uint32_t left = came; left != 0; left &= left - 1) {
-    Thread& lane = lanes[std::countr_zero(left)];
-    give(lane, lanes, came);
-    make_ready(lane);
-  }
+  warp.ready |= came;
+  for (uint32_t left = came; left != 0; left &= left - 1) lanes[std::countr_zero(left)].state = State::kReady;
 }
 
 /// Those who wait for a thread that has returned wait for one less.
@@ -203,20 +238,6 @@ void spoil(char* begin, size_t bytes) {
   if (bytes > 0) std::memset(begin, drawn(2) == 0 ? 0xff : 0x7f, bytes);
 }
 
-void go_on(Thread& thread) {
-  if (thread.state == State::kNew) {
-    thread.stack = block.stacks.take();
-    thread.resume = begin_at(thread.stack, run_thread);
-  }
-  thread.state = State::kReady;
-  block.current = &thread;
-  threadIdx = thread.index;
-  switch_to(&block.scheduler, thread.resume);
-  if (thread.state != State::kReturned && block.failure.empty()) return;
-  block.stacks.give_back(thread.stack);
-  thread.stack = nullptr;
-}
-
 /// A warp with lanes that can go on, drawn; null: there is none.
 Warp* next_warp() {
   const auto count = static_cast<unsigned>(block.warps.size()), first = drawn(count);
@@ -227,12 +248,11 @@ Warp* next_warp() {
 
 /// A warp's lanes go on, in an order that is drawn, until none can.
 void run_warp(Warp& warp) {
-  Thread* lanes = &block.threads[static_cast<size_t>(&warp - block.warps.data()) * kLanes];
-  while (warp.ready != 0 && block.failure.empty()) {
-    const int turned = static_cast<int>(drawn(kLanes));
-    const int lane = (std::countr_zero(std::rotr(warp.ready, turned)) + turned) % static_cast<int>(kLanes);
-    warp.ready &= ~(1u << lane);
-    go_on(lanes[lane]);
+  while (const Thread* first = next_lane(warp)) {
+    switch_to(&block.scheduler, first->resume);
+    Thread& last = *block.current;
+    if (last.state == State::kReturned || !block.failure.empty())
+      block.stacks.give_back(std::exchange(last.stack, nullptr));
   }
 }
 

@@ -57,9 +57,10 @@ inline std::vector<Tensor> run_cpu(const OpRun& run, const RunOptions& options =
 }
 
 /// body(name) on every instruction set of this CPU; beside the thread sanitizer on the widest, as they share
-/// work out alike.
+/// work out alike. On none where tests are of the card alone.
 template <typename F>
 void for_each_isa(F body) {
+  if (on_card_alone()) return;
   const std::string widest(isa_name(*select_isa(nullptr)));
   for (const char* isa : {"portable", "avx2", "avx512", "avx512_bf16", "amx"}) {
     if (kThreadSanitizer && isa != widest) continue;

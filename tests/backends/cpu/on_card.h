@@ -41,6 +41,12 @@ inline testing::Environment* const after_all_tests = testing::AddGlobalTestEnvir
 
 inline bool on_card_alone() { return std::getenv("PLIMSOLL_CARD_ONLY") != nullptr; }
 
+/// The sizes of a test: `few` where its ops run on the fake card alone, a thread of a block at a time.
+template <typename T>
+T sizes_for(const T& few, const T& all) {
+  return on_card_alone() ? few : all;
+}
+
 /// Whether input `i` may be a view of wider rows there.
 inline bool takes_view(const cuda::CudaDevice& card, const OpRun& run, size_t i) {
   return run.inputs[i].type.shape.rank() >= 2 && card.target().accepts_strided(run.op, i);

@@ -35,10 +35,16 @@ struct Problem : PackedProblem {
   explicit Problem(const Case& c) : PackedProblem(c, DType::kBf16, c.scale) {}
 };
 
+/// Three tiles of a card and a part of one show what more of them do.
+Case cut_for_card(Case c) {
+  c.tokens = std::min(c.tokens, sizes_for<int64_t>(200, c.tokens));
+  return c;
+}
+
 class AttentionBf16 : public ::testing::TestWithParam<Case> {};
 
 TEST_P(AttentionBf16, AgreesWithTheReference) {
-  const Problem p(GetParam());
+  const Problem p(cut_for_card(GetParam()));
   const OpRun forward = p.forward(), backward = p.backward(run_cpu(forward));
   expect_op(forward, kElement);
   expect_op(backward, kElement);

@@ -39,7 +39,8 @@ TEST(AttentionCached, OneTokenAgainstReference) {
 
 TEST(AttentionCached, AChunkAgainstReference) {
   for (const auto& [heads, kv_heads] : {std::pair<int64_t, int64_t>{2, 2}, {6, 2}})
-    for (const int64_t tokens : {2, 70, 130})
+    for (const int64_t tokens :
+         sizes_for<std::vector<int64_t>>({2, 23}, {2, 70, 130}))  // with parts and without
       for (const int64_t window : {0, 5, 100}) {
         const Tensor k = normal({3, 300, kv_heads, 20}, 2), v = normal({3, 300, kv_heads, 20}, 3);
         expect_op(cached(normal({3, tokens, heads, 20}, 1), k, v, ints({3}, {0, 37, 170}), window), 3e-6);
@@ -49,7 +50,7 @@ TEST(AttentionCached, AChunkAgainstReference) {
 // A cache of 16 bits is what it stands for, whoever reads it.
 TEST(AttentionCached, WidensTheCache) {
   for (const DType dtype : {DType::kBf16, DType::kF16})
-    for (const int64_t tokens : {1, 70}) {
+    for (const int64_t tokens : sizes_for<std::vector<int64_t>>({1, 23}, {1, 70})) {
       const Tensor k = as(dtype, normal({3, 300, 2, 20}, 2)), v = as(dtype, normal({3, 300, 2, 20}, 3));
       const Tensor q = normal({3, tokens, 6, 20}, 1), start = ints({3}, {0, 131, 250});
       expect_op(cached(q, k, v, start), 3e-6);

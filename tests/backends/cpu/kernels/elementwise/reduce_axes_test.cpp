@@ -9,11 +9,12 @@ Attrs over(const char* kind, std::vector<int64_t> axes, bool keep = false) {
 }
 
 TEST(ReduceAxes, EveryKindOverEveryAxis) {
+  const Shape large = sizes_for<Shape>({2, 150, 60}, {2, 600, 150});
   for (const char* kind : {"sum", "mean", "max"})
     for (const std::vector<int64_t>& axes :
          std::vector<std::vector<int64_t>>{{0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2}, {}}) {
       expect_op({"reduce", {normal({3, 5, 33}, 1)}, over(kind, axes)}, 2e-6);
-      expect_op({"reduce", {normal({2, 600, 150}, 2)}, over(kind, axes, true)}, 4e-6);
+      expect_op({"reduce", {normal(large, 2)}, over(kind, axes, true)}, 4e-6);
     }
 }
 

@@ -48,7 +48,8 @@ void expect_bits_of_both(const ops::FusedQuantize& fused, const OpRun& run, cons
   OpRun joined{std::string(fused.op), run.inputs, run.attrs};
   for (const auto& [name, value] : quantise.entries()) joined.attrs.set(name, value);
   joined.inputs.insert(joined.inputs.end(), scales.begin(), scales.end());
-  expect_same_bits(run_cpu(joined), one_by_one(fused, run, quantise, scales), std::string(fused.op));
+  if (!on_card_alone())
+    expect_same_bits(run_cpu(joined), one_by_one(fused, run, quantise, scales), std::string(fused.op));
   if (cuda::CudaDevice* card = cuda::fixtures::card()) {
     runs_on_card().push_back(joined.op);
     const std::vector<Tensor> alone = run_on_card(*card, run);

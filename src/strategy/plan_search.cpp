@@ -161,8 +161,10 @@ class PlanSearch {
       planned = {};
       PLIMSOLL_ASSIGN(planned, planner_.planner().plan(strategy));
     }
-    for (const passes::Program& program : planned.programs.session.programs)
+    for (passes::Program& program : planned.programs.session.programs) {
+      planner::issue_program(program);
       PLIMSOLL_TRY(planner::verify_program(program));
+    }
     return planned;
   }
 

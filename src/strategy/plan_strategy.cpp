@@ -74,6 +74,7 @@ Result<PlannedStep> StrategyPlanner::plan_with_text(const Strategy& strategy) co
   return plan_by(strategy, [&](planner::StepOptions options) {
     options.pipeline.dump_dir = scope_.options.dump_ir;
     options.pipeline.verify = true;
+    options.are_candidates = false;
     return planner::build_training_programs(*scope_.prepared.model, options, scope_.target);
   });
 }

@@ -119,6 +119,7 @@ planner::StepOptions step_options(const RunScope& scope, const Strategy& strateg
   if (strategy.tolerance > 0) options.memory.tolerance = strategy.tolerance;
   settings::set_recompute(recompute_of(config, strategy), options.pipeline);
   options.pipeline.offload = offload;
+  options.are_candidates = true;
   options.pipeline.verify = false;  // candidates are not verified; the plan that runs is, as a whole
   if (!strategy.recomputed.empty())
     options.pipeline.recompute = {passes::RecomputePolicy::Kind::kLayers, 0, strategy.recomputed};

@@ -200,17 +200,17 @@ class OverlapWalk {
   /// Depth first over what must come before; an explicit stack, as chains grow with the model.
   void emit_with_operands(size_t place) {
     if (done_[place]) return;
-    std::vector<std::pair<size_t, size_t>> stack = {{place, 0}};  // op, next of its predecessors
-    while (!stack.empty()) {
-      auto& [op, next] = stack.back();
+    stack_.assign(1, {place, 0});
+    while (!stack_.empty()) {
+      auto& [op, next] = stack_.back();
       if (done_[op]) {
-        stack.pop_back();
+        stack_.pop_back();
       } else if (next < deps_.before[op].size()) {
         const size_t needed = deps_.before[op][next++];
-        if (!done_[needed]) stack.emplace_back(needed, 0);
+        if (!done_[needed]) stack_.emplace_back(needed, 0);
       } else {
         const size_t ready = op;
-        stack.pop_back();
+        stack_.pop_back();
         emit(ready);
       }
     }
@@ -236,6 +236,7 @@ class OverlapWalk {
   size_t reached_ = 0, ahead_ = 0;  ///< gathers before the walk's place, and those that have begun
   int64_t ahead_bytes_ = 0;         ///< of those between the two
   std::vector<OpId> order_;
+  std::vector<std::pair<size_t, size_t>> stack_;  ///< op, next of its predecessors
 };
 
 /// What is sent is read until it has arrived: until then its bytes are not another value's.

@@ -73,22 +73,26 @@ Result<BoundProgram> bind_program(passes::ProgramId id, ir::Graph graph, passes:
 }
 
 Result<passes::Program> place_program(BoundProgram bound, const passes::MemoryPlanOptions& memory,
-                                      bool verify) {
+                                      PlannedTo end) {
   passes::MemoryPlan plan = passes::plan_memory(bound.graph, bound.binding, memory);
-  passes::IssueOrder issue;
-  if (!memory.bound_only) {
-    issue = passes::issue_order(bound.graph, bound.binding, plan);
-    if (verify) PLIMSOLL_TRY(passes::check_hazards(bound.graph, bound.binding, plan, issue));
-  }
-  return passes::Program{std::move(bound.graph), std::move(bound.binding), std::move(plan), std::move(issue),
-                         bound.id};
+  passes::Program program{std::move(bound.graph), std::move(bound.binding), std::move(plan), {}, bound.id};
+  if (memory.bound_only || end == PlannedTo::kOffsets) return program;
+  issue_program(program);
+  if (end == PlannedTo::kVerified)
+    PLIMSOLL_TRY(passes::check_hazards(program.graph, program.binding, program.plan, program.issue));
+  return program;
+}
+
+void issue_program(passes::Program& candidate) {
+  candidate.issue = passes::issue_order(candidate.graph, candidate.binding, candidate.plan);
 }
 
 Result<passes::Program> finish_program(passes::ProgramId id, ir::Graph graph, passes::Pipeline& pipeline,
                                        const passes::MemoryPlanOptions& memory,
                                        const runtime::Target& target) {
   PLIMSOLL_ASSIGN(BoundProgram bound, bind_program(id, std::move(graph), pipeline, target));
-  return place_program(std::move(bound), memory, pipeline.options().verify);
+  return place_program(std::move(bound), memory,
+                       pipeline.options().verify ? PlannedTo::kVerified : PlannedTo::kIssue);
 }
 
 Status verify_program(const passes::Program& program) {

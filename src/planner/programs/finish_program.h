@@ -1,6 +1,7 @@
 // The end that all programs share: from a graph whose passes have begun to one that is bound and planned.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/result.h"
@@ -16,6 +17,8 @@ namespace plimsoll::planner {
 passes::PipelineOptions program_options(passes::PipelineOptions options, const ir::Graph& graph,
                                         const runtime::Target& target);
 
+/// Makes of a candidate, which has offsets, a program that can run.
+void issue_program(passes::Program& candidate);
 /// Whether one that was planned without the verifier runs as its graph says: ir::verify and
 /// passes::check_hazards. Errors: theirs.
 Status verify_program(const passes::Program& program);
@@ -29,9 +32,15 @@ struct BoundProgram {
 /// The passes behind the derivative, and storages. Errors: kInvalidArgument of a pass.
 Result<BoundProgram> bind_program(passes::ProgramId id, ir::Graph graph, passes::Pipeline& pipeline,
                                   const runtime::Target& target);
-/// Offsets and events; `verify`: and that they hold. Errors: of passes::check_hazards.
+/// How far a program is planned.
+enum class PlannedTo : uint8_t {
+  kOffsets,  ///< a candidate, which does not run as it is
+  kIssue,    ///< with the order in which its ops are issued, and its events
+  kVerified  ///< and both hold
+};
+/// Errors: of passes::check_hazards.
 Result<passes::Program> place_program(BoundProgram bound, const passes::MemoryPlanOptions& memory,
-                                      bool verify);
+                                      PlannedTo end);
 
 /// The passes behind the derivative, storages, offsets. Errors: kInvalidArgument of a pass.
 Result<passes::Program> finish_program(passes::ProgramId id, ir::Graph graph, passes::Pipeline& pipeline,

@@ -142,17 +142,21 @@ class ProgramBuilder {
 
   Result<passes::Program> finish(const ProgramId& id, Result<Written> written) {
     if (!written) return std::move(written).error();
-    PLIMSOLL_ASSIGN(passes::Program program,
-                    finish_program(id, std::move(written->graph), written->pipeline, memory_, target_));
+    PLIMSOLL_ASSIGN(BoundProgram bound,
+                    bind_program(id, std::move(written->graph), written->pipeline, target_));
+    PLIMSOLL_ASSIGN(passes::Program program, place_program(std::move(bound), memory_, end()));
     graphs_.describe(id, program.graph, written->pipeline);
     note(program);
     return program;
   }
   Result<passes::Program> place(BoundProgram bound) {
-    PLIMSOLL_ASSIGN(passes::Program program,
-                    place_program(std::move(bound), memory_, options_.pipeline.verify));
+    PLIMSOLL_ASSIGN(passes::Program program, place_program(std::move(bound), memory_, end()));
     note(program);
     return program;
+  }
+  [[nodiscard]] PlannedTo end() const {
+    if (options_.are_candidates) return PlannedTo::kOffsets;
+    return options_.pipeline.verify ? PlannedTo::kVerified : PlannedTo::kIssue;
   }
   /// The arenas of all programs share their space, and the cost is that of a step.
   void note(const passes::Program& program) {

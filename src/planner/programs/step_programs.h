@@ -89,6 +89,8 @@ struct StepOptions {
   bool finds_gains = false;          ///< what computing layers again would gain
   passes::PipelineOptions pipeline = {};
   passes::MemoryPlanOptions memory = {};
+  /// The programs are compared with others, and run only behind issue_program.
+  bool are_candidates = false;
 };
 
 struct TrainingPrograms {

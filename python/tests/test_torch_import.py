@@ -140,6 +140,25 @@ class Imports(unittest.TestCase):
             with self.assertRaisesRegex(pl.UnsupportedOp, "cross_entropy"):
                 plt.plan(Net(**options), {"ids": ids, "labels": ids})
 
+    def test_a_head_and_its_shifted_loss_are_computed_in_chunks_of_tokens(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.tokens, self.head = nn.Embedding(800, 8), nn.Linear(8, 800, bias=False)
+
+            def forward(self, ids, labels):
+                shifted = F.pad(labels, (0, 1), value=-100)[..., 1:].contiguous()
+                return F.cross_entropy(self.head(self.tokens(ids)).view(-1, 800), shifted.view(-1))
+
+        ids = torch.arange(4096).reshape(4, 1024) % 800
+        labels = ids.masked_fill(ids % 5 == 0, -100)
+        self.compare(Net(), {"ids": ids, "labels": labels})
+        plan = plt.plan(Net(), {"ids": ids, "labels": labels}, memory_budget=1000)
+        self.assertLess(plan.least_bytes, ids.numel() * 800 * 4 / 2, "the logits of all tokens")
+        plan = plt.plan(Net(), {"ids": ids, "labels": labels}, memory_budget=plan.least_bytes)
+        with pl.Session(plan) as session, self.assertRaisesRegex(pl.DataError, "labels"):
+            session.step({"ids": ids, "labels": torch.full_like(ids, 800)})
+
     def test_a_scalar_parameter(self):
         class Net(nn.Module):
             def __init__(self):

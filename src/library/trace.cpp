@@ -12,6 +12,7 @@
 #include "library/invalid.h"
 #include "library/traced_model.h"
 #include "ops/elementwise.h"
+#include "ops/loss.h"
 #include "ops/op_list.h"
 #include "ops/operands.h"
 #include "planner/programs/step_programs.h"
@@ -255,6 +256,10 @@ Status Trace::note_range(ValueId index, int64_t below, bool ignores, std::string
   ValueId source = index;
   for (;;) {  // elements of views are their operand's
     const ir::Op& producer = graph_.op(graph_.value(source).producer);
+    if (producer.def->elements == ir::Elements::kJoined) {
+      for (const ValueId part : producer.inputs) PLIMSOLL_TRY(note_range(part, below, ignores, op));
+      return Ok{};
+    }
     if (producer.def->elements == ir::Elements::kComputed || producer.inputs.empty()) break;
     source = producer.inputs[0];
   }
@@ -268,7 +273,8 @@ Status Trace::note_range(ValueId index, int64_t below, bool ignores, std::string
     for (int64_t i = 0; i < constant.type.num_elements(); ++i) {
       int32_t element = 0;
       std::memcpy(&element, constant.data.data() + i * int64_t{sizeof(element)}, sizeof(element));
-      if (element < 0 || element >= below)
+      const bool is_ignored = ignores && element == ops::kIgnoreTarget;
+      if (!is_ignored && (element < 0 || element >= below))
         return invalid(fmt::format("{}: index {} is not in [0, {})", op, element, below));
     }
     return Ok{};

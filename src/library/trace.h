@@ -142,8 +142,9 @@ class Trace {
   /// A key for the next op that draws.
   int64_t next_random_key();
   void note_mean(ir::ValueId mean, MeanLoss parts) { means_[mean.index] = parts; }
-  /// `index` picks one of `below` elements. Errors: kInvalidArgument where it is neither an input's elements
-  /// nor a constant's, or a constant's are out of range.
+  /// `index` picks one of `below` elements, or none where `ignores` and it is ops::kIgnoreTarget. Errors:
+  /// kInvalidArgument where it holds other than elements of inputs and constants, or a constant's are out of
+  /// range.
   Status note_range(ir::ValueId index, int64_t below, bool ignores, std::string_view op);
   [[nodiscard]] const TracedParameter* find_parameter(ir::ValueId value) const;
   [[nodiscard]] const TracedBuffer* find_buffer(ir::ValueId value) const;

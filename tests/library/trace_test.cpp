@@ -1,5 +1,6 @@
 #include "library/trace.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -164,6 +165,13 @@ TEST(Trace, IndicesCanBeChecked) {
   EXPECT_EQ(b.wrong_op("embedding", {table, x}).code, PLS_INVALID_ARGUMENT);
   EXPECT_EQ(b.wrong_op("embedding", {table, b.op("arange", {}, R"({"end": 5})")}).code, PLS_INVALID_ARGUMENT);
   EXPECT_EQ(b.shape(b.op("embedding", {table, b.op("arange", {}, R"({"end": 4})")})), (Shape{4, 2}));
+  const pls_value ids = b.input("ids", "int32", {3});
+  const auto joined = [&](int end) {
+    const std::string attributes = fmt::format(R"({{"end": {}}})", end);
+    return b.op("concat", {ids, b.op("arange", {}, attributes.c_str())});
+  };
+  EXPECT_EQ(b.shape(b.op("embedding", {table, joined(4)})), (Shape{7, 2}));
+  EXPECT_EQ(b.wrong_op("embedding", {table, joined(5)}).code, PLS_INVALID_ARGUMENT) << "a part is beyond";
 }
 
 }  // namespace

@@ -144,8 +144,8 @@ def _few_heads(node: Any) -> Optional[Any]:
 
 
 def _shifted_loss(node: Any) -> Optional[Rewrite]:
-    """The loss of a language model whose labels are padded by an ignored one and then shifted: the last position, which
-    counts nowhere, is left out instead."""
+    """The loss of a language model whose labels are padded by an ignored one and then shifted. The logits reach the loss as
+    the head makes them, so that the plan may compute both in chunks of tokens."""
     logits, labels = _behind_views(node.args[0]), _behind_views(node.args[1])
     rest = dict(zip(("weight", "reduction", "ignore_index", "label_smoothing"), node.args[2:])) | dict(node.kwargs)
     ignored = rest.get("ignore_index", -100)
@@ -161,7 +161,12 @@ def _shifted_loss(node: Any) -> Optional[Rewrite]:
     source, shape = padded.args[0], tuple(logits.meta["val"].shape)
     if fill != ignored or shape[:-1] != tuple(source.meta["val"].shape) or len(shape) != 3:
         return None
-    return Rewrite([logits, source], lambda c, v: f.cross_entropy(v[0][:, :-1], v[1][:, 1:], ignored))
+
+    def emit(c: Context, v: List[Any]) -> Any:
+        last = c.value(torch.full((shape[0], 1), ignored, dtype=torch.int32))
+        return f.cross_entropy(v[0], f.cat([v[1][:, 1:], last], 1), ignored)
+
+    return Rewrite([logits, source], emit)
 
 
 def _behind_views(node: Any) -> Any:

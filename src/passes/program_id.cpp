@@ -7,16 +7,17 @@
 namespace plimsoll::passes {
 
 std::string_view name(ProgramRole role) {
-  static constexpr std::array<std::string_view, 12> kNames = {
-      "step",   "micro_first", "micro_next", "update",  "gather", "eval",
-      "logits", "init",        "init_head",  "prefill", "decode", "other"};
+  static constexpr std::array<std::string_view, 13> kNames = {
+      "step",   "micro_first", "micro_next", "micro_last", "update", "gather", "eval",
+      "logits", "init",        "init_head",  "prefill",    "decode", "other"};
   return kNames[static_cast<size_t>(role)];
 }
 
 bool has_backward(ProgramRole role) { return role == ProgramRole::kStep || accumulates(role); }
 
 bool accumulates(ProgramRole role) {
-  return role == ProgramRole::kMicroFirst || role == ProgramRole::kMicroNext;
+  return role == ProgramRole::kMicroFirst || role == ProgramRole::kMicroNext ||
+         role == ProgramRole::kMicroLast;
 }
 
 bool draws_parameters(ProgramRole role) {

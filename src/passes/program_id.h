@@ -11,6 +11,7 @@ enum class ProgramRole : uint8_t {
   kStep,        ///< one micro-batch a step: forward, backward, update
   kMicroFirst,  ///< the first of several micro-batches: gradients are written to their accumulators
   kMicroNext,   ///< the others: gradients are added to them
+  kMicroLast,   ///< the last of them, where ranks sum each gradient as soon as it is complete
   kUpdate,      ///< the optimizer's update from the accumulators
   kGather,      ///< what ranks have updated of the parameters, to all of them
   kEval,        ///< forward to the loss

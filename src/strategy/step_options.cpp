@@ -115,6 +115,9 @@ planner::StepOptions step_options(const RunScope& scope, const Strategy& strateg
   options.gathers_late = strategy.overlaps_ranks && options.optimizer.ranks > 1 &&
                          !options.optimizer.shares_parameters && !options.optimizer.averages &&
                          !offload.any();
+  options.sums_in_last = strategy.overlaps_ranks && options.ranks > 1 && options.accumulate &&
+                         strategy.split.grad_accum_steps > 1 && !options.shares_gradients &&
+                         options.optimizer.state.gradients == ir::DType::kF32 && !offload.any();
   options.second_backward = strategy.optimizer_in_backward && config.clip_norm();
   if (strategy.tolerance > 0) options.memory.tolerance = strategy.tolerance;
   settings::set_recompute(recompute_of(config, strategy), options.pipeline);

@@ -223,8 +223,9 @@ void describe_training(const RunScope& scope, const Strategy& strategy, const pl
                        const planner::TrainingPrograms& programs, planner::PlanReport& report) {
   const settings::RunConfig& config = scope.config;
   const int64_t bucket = planner::bucket_of(options.sequence_length, options.buckets);
-  add_moved(programs.session, planner::runs_per_step(accumulation_of(config, strategy.split), bucket),
-            report);
+  planner::Accumulation accumulation = accumulation_of(config, strategy.split);
+  accumulation.sums_in_last = options.sums_in_last;
+  add_moved(programs.session, planner::runs_per_step(accumulation, bucket), report);
   report.state = settings::state_words(config.training, options.accumulate, config.lora.enabled);
   for (const models::BatchNormLayer& layer : scope.prepared.model->batch_norms()) {
     ++(layer.statistics == models::NormStatistics::kBatch ? report.batch_norms : report.frozen_norms);

@@ -37,7 +37,8 @@ planner::StepTimes step_times(const training::Trainer& trainer, const OpMedians&
                                           : strategy::num_threads(trainer.config()),
                            .estimated = prepared.report.seconds_estimated};
   const auto& programs = trainer.session().plan().programs;
-  const planner::Accumulation accumulation = strategy::accumulation_of(trainer.config(), prepared.split);
+  const planner::Accumulation accumulation =
+      planner::planned(strategy::accumulation_of(trainer.config(), prepared.split), trainer.session().plan());
   for (size_t p = 0; p < programs.size(); ++p) {
     const ir::Graph& graph = programs[p].graph;
     const int64_t runs = planner::times_per_step(programs[p].id.role, accumulation);

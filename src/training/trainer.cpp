@@ -95,7 +95,8 @@ void Trainer::find_programs() {
   update_program_ = plan.find_program({passes::ProgramRole::kUpdate});
   logits_program_ = plan.find_program({passes::ProgramRole::kLogits});
   gather_program_ = plan.find_program({passes::ProgramRole::kGather});
-  const planner::Accumulation accumulation = strategy::accumulation_of(config_, prepared_.split);
+  const planner::Accumulation accumulation =
+      planner::planned(strategy::accumulation_of(config_, prepared_.split), plan);
   const std::vector<int64_t>& lengths = prepared_.buckets.lengths;
   for (const int64_t length : lengths) {
     std::vector<int>& programs = micro_programs_.emplace_back();

@@ -45,6 +45,38 @@ TEST_F(Overlap, ChangesNoBit) {
     }
 }
 
+/// Two to four of a rank: the last one's backward hides what ranks sum.
+TEST_F(Overlap, OfTheLastMicroBatchChangesNoBit) {
+  for (const int ranks : {2, 3})
+    for (const std::string micro : {" training.micro_batch_size=1", " training.micro_batch_size=2"}) {
+      const std::string expected = left(ranks, micro + " distributed.mode=ddp");
+      for (const std::string mode : {"ddp", "zero1"})
+        for (const char* device :
+             {"", " runtime.device=discrete runtime.discrete.seed=3 runtime.discrete.check=true"}) {
+          EXPECT_TRUE(left(ranks, kSlowNetwork + micro + " distributed.mode=" + mode + device) == expected)
+              << ranks << micro << mode << device;
+          EXPECT_NE(out_.find("\"micro_last\""), std::string::npos) << ranks << micro << mode << device;
+        }
+    }
+}
+
+/// Where the optimizer, the precision or the table's uses differ, and where programs run twice.
+TEST_F(Overlap, OfTheLastMicroBatchTakesEveryRun) {
+  for (const char* how : part_of<const char*>(
+           {"model.config.tie_word_embeddings=false memory.recompute=full",
+            "training.precision=bf16 training.state.weights=bf16 training.state.gradients=fp32",
+            "training.precision=fp16 training.loss_scale.init_scale=1.0e6", "training.optimizer=muon",
+            "training.optimizer=adafactor training.ema_decay=0.9", "debug.verify_steps=1"},
+           3)) {
+    const std::string micro = std::string(" training.micro_batch_size=1 ") + how;
+    const std::string expected = left(2, micro + " distributed.mode=ddp");
+    for (const std::string mode : {"ddp", "zero1"}) {
+      EXPECT_TRUE(left(2, kSlowNetwork + micro + " distributed.mode=" + mode) == expected) << how << mode;
+      EXPECT_NE(out_.find("\"micro_last\""), std::string::npos) << how << mode;
+    }
+  }
+}
+
 TEST_F(Overlap, ChangesNoneOfSeveralMicroBatches) {
   for (const char* mode : {"ddp", "zero1", "zero3"}) {
     const std::string how =

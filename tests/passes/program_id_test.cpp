@@ -20,7 +20,7 @@ TEST(ProgramIdTest, EachRoleHasANameOfItsOwn) {
 
 TEST(ProgramIdTest, RolesSayWhatAProgramDoes) {
   EXPECT_TRUE(has_backward(ProgramRole::kStep) && !accumulates(ProgramRole::kStep));
-  for (const ProgramRole role : {ProgramRole::kMicroFirst, ProgramRole::kMicroNext})
+  for (const ProgramRole role : {ProgramRole::kMicroFirst, ProgramRole::kMicroNext, ProgramRole::kMicroLast})
     EXPECT_TRUE(has_backward(role) && accumulates(role));
   for (const ProgramRole role : {ProgramRole::kUpdate, ProgramRole::kEval, ProgramRole::kDecode})
     EXPECT_FALSE(has_backward(role) || accumulates(role) || draws_parameters(role));

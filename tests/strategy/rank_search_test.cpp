@@ -38,11 +38,13 @@ class RanksPlanned : public testing::Test {
     EXPECT_TRUE(prepared);
     return std::move(*prepared);
   }
+  bool has_program(const std::string& mode, std::vector<std::string> more, passes::ProgramRole role) {
+    more.emplace_back("memory.budget=4GiB");
+    return prepared(mode, std::move(more), PlanRequest::kPrograms).programs.session.find_program({role}) >= 0;
+  }
   /// Whether each step gathers what the one before has updated.
   bool gathers_late(const std::string& mode, std::vector<std::string> more) {
-    more.emplace_back("memory.budget=4GiB");
-    return prepared(mode, std::move(more), PlanRequest::kPrograms)
-               .programs.session.find_program({passes::ProgramRole::kGather}) >= 0;
+    return has_program(mode, std::move(more), passes::ProgramRole::kGather);
   }
   const RatesFile rates_{planner::generic_cpu("avx2")};
 };
@@ -82,6 +84,33 @@ TEST_F(RanksPlanned, GatherBehindTheNextForwardWhatTheyUpdate) {
   }
   EXPECT_FALSE(gathers_late("ddp", {kPlannedNetwork})) << "nothing is shared";
   EXPECT_FALSE(gathers_late("zero3", {kPlannedNetwork})) << "nothing is whole";
+}
+
+/// Of several micro-batches the last one's backward hides what ranks sum, and moves as many bytes.
+TEST_F(RanksPlanned, SumInTheLastMicroBatchWhereThatHidesIt) {
+  const std::vector<std::string> split = {"training.micro_batch_size=1", "training.global_batch_size=16",
+                                          "memory.budget=4GiB"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), split.begin(), split.end());
+    return more;
+  };
+  for (const char* mode : {"ddp", "zero1"}) {
+    EXPECT_TRUE(has_program(mode, with({kPlannedNetwork}), passes::ProgramRole::kMicroLast)) << mode;
+    EXPECT_FALSE(has_program(mode, with({}), passes::ProgramRole::kMicroLast))
+        << mode << ": nothing is hidden";
+    EXPECT_FALSE(has_program(mode, with({kPlannedNetwork, "memory.offload={optimizer: disk}"}),
+                             passes::ProgramRole::kMicroLast))
+        << mode << ": what is copied elsewhere is summed behind";
+    const planner::PlanReport hides = prepared(mode, with({kPlannedNetwork})).report,
+                              waits = prepared(mode, with({})).report;
+    EXPECT_NEAR(hides.network_bytes, waits.network_bytes, 1) << mode;
+    const double hidden = planner::hidden_seconds(hides), exposed = planner::exposed_seconds(hides);
+    EXPECT_GT(hidden, 0.25 * (hidden + exposed)) << mode;
+  }
+  for (const char* mode : {"zero2", "zero3"})
+    EXPECT_FALSE(has_program(mode, with({kPlannedNetwork}), passes::ProgramRole::kMicroLast))
+        << mode << ": each micro-batch sums";
+  EXPECT_FALSE(has_program("ddp", {kPlannedNetwork}, passes::ProgramRole::kMicroLast)) << "one is a step";
 }
 
 /// The gather of the first of several micro-batches is once a step.

@@ -1,17 +1,28 @@
 #include "planner/programs/accumulation.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace plimsoll::planner {
 
 using passes::ProgramRole;
 
+Accumulation planned(Accumulation accumulation, const passes::SessionPlan& session) {
+  accumulation.sums_in_last = std::ranges::any_of(session.programs, [](const passes::Program& program) {
+    return program.id.role == ProgramRole::kMicroLast;
+  });
+  return accumulation;
+}
+
 std::vector<ProgramRuns> runs_per_step(const Accumulation& accumulation, int64_t bucket) {
   const int64_t count = accumulation.num_micro_batches;
   PLIMSOLL_CHECK(count == 1 || accumulation.has_accumulators, "several micro-batches without accumulators");
   if (!accumulation.has_accumulators) return {{{ProgramRole::kStep, bucket}, 1}};
   std::vector<ProgramRuns> runs = {{{ProgramRole::kMicroFirst, bucket}, 1}};
-  if (count > 1) runs.push_back({{ProgramRole::kMicroNext, bucket}, count - 1});
+  const int64_t last = accumulation.sums_in_last && count > 1 ? 1 : 0;
+  if (count - last > 1) runs.push_back({{ProgramRole::kMicroNext, bucket}, count - 1 - last});
+  if (last > 0) runs.push_back({{ProgramRole::kMicroLast, bucket}, last});
   runs.push_back({{ProgramRole::kUpdate}, 1});
   return runs;
 }

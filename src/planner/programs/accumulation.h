@@ -3,6 +3,7 @@
 //
 //   one micro-batch, no accumulators   step
 //   otherwise                          micro_first, micro_next × (micro-batches − 1), update
+//   where ranks sum in the last one    micro_first, micro_next × (micro-batches − 2), micro_last, update
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "passes/program_id.h"
+#include "passes/session_plan.h"
 
 namespace plimsoll::planner {
 
@@ -17,6 +19,8 @@ namespace plimsoll::planner {
 struct Accumulation {
   int64_t num_micro_batches = 1;
   bool has_accumulators = false;  ///< always with several micro-batches; with one for a dump of gradients
+  /// Ranks sum gradients in backward of the last of several micro-batches, instead of in the update.
+  bool sums_in_last = false;
 };
 
 /// A program and how often a step runs it.
@@ -25,6 +29,9 @@ struct ProgramRuns {
   int64_t times = 1;
   bool operator==(const ProgramRuns&) const = default;
 };
+
+/// The same, with what the session's programs say of it.
+Accumulation planned(Accumulation accumulation, const passes::SessionPlan& session);
 
 /// The programs of one step on sequences of `bucket`, in the order in which they run. A program that no
 /// micro-batch is left for is not among them.

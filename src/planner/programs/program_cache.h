@@ -25,7 +25,7 @@ struct GradientStates {
 struct UpdateKey {
   std::vector<GradientStates> gradients = {};
   passes::OffloadOptions offload = {};
-  bool overlaps_ranks = false, gathers_late = false;
+  bool overlaps_ranks = false, gathers_late = false, sums_in_last = false;
   bool operator==(const UpdateKey&) const = default;
 };
 
@@ -61,7 +61,8 @@ struct ProgramBeginning {
 /// weights are kept and in when ranks exchange, and in nothing else.
 class ProgramCache {
  public:
-  /// A search goes from one micro-batch to the next, and each has two programs and a few sizes of chunks.
+  /// A search goes from one micro-batch to the next, and each has two or three programs and a few sizes of
+  /// chunks.
   static constexpr size_t kMostBeginnings = 4;
 
   /// Null where it has none. The pointer holds until the next add.

@@ -46,7 +46,7 @@ ValueId loss_scale(Builder& b) {
 /// Programs without gradients run between steps.
 passes::Fp8WeightCopies weight_copies(ProgramRole role) {
   using enum passes::Fp8WeightCopies;
-  if (role == ProgramRole::kMicroNext) return kRead;
+  if (role == ProgramRole::kMicroNext || role == ProgramRole::kMicroLast) return kRead;
   return role == ProgramRole::kStep || role == ProgramRole::kMicroFirst ? kKeep : kOwn;
 }
 
@@ -66,6 +66,10 @@ StepGraphs::StepGraphs(const models::Model& model, const StepOptions& options, c
   PLIMSOLL_CHECK(!options.optimizer_in_backward || !options.accumulate,
                  "an optimizer in backward, and accumulators");
   PLIMSOLL_CHECK(options.accumulate || !options.shares_gradients, "pieces of gradients without accumulators");
+  PLIMSOLL_CHECK(!options.sums_in_last ||
+                     (options.accumulate && options.ranks > 1 && !options.shares_gradients &&
+                      options.optimizer.state.gradients == DType::kF32 && !options.pipeline.offload.any()),
+                 "sums over ranks in the last of micro-batches that have none");
   PLIMSOLL_CHECK(!options.gathers_late || (!options.optimizer.shares_parameters &&
                                            !options.optimizer.averages && !options.pipeline.offload.any()),
                  "parameters that are gathered late, and read before");
@@ -175,6 +179,7 @@ Status StepGraphs::complete(const ProgramId& id, Written& written) {
   written.graph.name = passes::name(id);
   if (options_.accumulate) {
     PLIMSOLL_TRY(accumulate(id, written));
+    if (id.role == ProgramRole::kMicroLast) PLIMSOLL_TRY(sum_in_last(written.graph));
   } else {
     Builder b(written.graph, ops::find_op);
     PLIMSOLL_TRY(append_update(b, sums_over_ranks(b, written)));
@@ -274,6 +279,9 @@ Result<StepGraphs::Written> StepGraphs::tidied(const ProgramId& id,
   std::optional<Written> written = std::move(differentiated_one);
   if (!written) {
     PLIMSOLL_ASSIGN(written, differentiated(id));
+  } else {  // begun as another program, whose passes go on otherwise
+    passes::Pipeline own = pipeline(id, written->graph, written->pipeline.progress());
+    written = Written{std::move(written->graph), std::move(own), std::move(written->derivative)};
   }
   PLIMSOLL_TRY(complete(id, *written));
   if (uses_cache())

@@ -29,6 +29,20 @@ void add_first_gathers(const std::optional<StepCost>& first, StepCost& cost) {
   cost.update_seconds.hidden += more(first->seconds.hidden, cost.seconds.hidden);
 }
 
+/// What the last micro-batch exchanges and sums is once a step, too.
+void add_last_sums(const std::optional<StepCost>& last, StepCost& cost) {
+  if (!last) return;
+  cost.update_flops += last->update_flops;
+  cost.update_bytes += last->update_bytes;
+  cost.update_network_bytes += last->update_network_bytes;
+  cost.update_seconds.add(last->update_seconds, 1);
+  cost.update_seconds.hidden += last->seconds.hidden - cost.seconds.hidden;
+  for (const Part part : {Part::kNetwork, Part::kCopies}) {
+    const auto p = static_cast<size_t>(part);
+    cost.update_seconds.parts[p] += last->seconds.parts[p] - cost.seconds.parts[p];
+  }
+}
+
 /// Takes the graphs through the remaining passes and plans their memory.
 class ProgramBuilder {
  public:
@@ -66,6 +80,7 @@ class ProgramBuilder {
     if (options_.training) {
       if (gathers_first()) PLIMSOLL_TRY(add(micro(first(), {})));
       PLIMSOLL_TRY(add(micro(counted(), {})));
+      if (options_.sums_in_last) PLIMSOLL_TRY(add(micro(last(), {})));
       if (options_.accumulate) PLIMSOLL_TRY(add(update()));
     }
     return finished();
@@ -82,6 +97,10 @@ class ProgramBuilder {
   [[nodiscard]] ProgramId first() const {
     return {ProgramRole::kMicroFirst, bucket_of(options_.sequence_length, options_.buckets)};
   }
+  /// Where the last micro-batch's program differs from the others'.
+  [[nodiscard]] ProgramId last() const {
+    return {ProgramRole::kMicroLast, bucket_of(options_.sequence_length, options_.buckets)};
+  }
   [[nodiscard]] bool gathers_first() const { return options_.accumulate && graphs_.gathers_late(); }
 
   Status add(Result<passes::Program> program) {
@@ -91,6 +110,7 @@ class ProgramBuilder {
   }
   Result<TrainingPrograms> finished() {
     add_first_gathers(first_, result_.cost);
+    add_last_sums(last_, result_.cost);
     PLIMSOLL_ASSIGN(result_.session, finish_session(std::move(programs_), target_));
     if (options_.training) graphs_.note_shared_states(result_.session);
     return std::move(result_);
@@ -105,6 +125,7 @@ class ProgramBuilder {
       PLIMSOLL_ASSIGN(begun, graphs_.differentiated(first));
     }
     PLIMSOLL_TRY(add(micro(first, estimated, begun)));
+    if (options_.sums_in_last) PLIMSOLL_TRY(add(micro({ProgramRole::kMicroLast, bucket}, estimated, begun)));
     return add(micro(next, estimated, std::move(begun)));
   }
 
@@ -123,7 +144,7 @@ class ProgramBuilder {
   Result<passes::Program> update() {
     if (!graphs_.uses_cache()) return finish(kUpdate, graphs_.update());
     const UpdateKey key{result_.gradients, options_.pipeline.offload, options_.pipeline.overlaps_ranks,
-                        graphs_.gathers_late()};
+                        graphs_.gathers_late(), options_.sums_in_last};
     if (cache_->find_update(key) == nullptr) {
       PLIMSOLL_ASSIGN(Written written, graphs_.update());
       PLIMSOLL_ASSIGN(BoundProgram bound,
@@ -166,6 +187,7 @@ class ProgramBuilder {
       add_cost(program.graph, program.id.role, costs_, result_.cost);
     if (gathers_first() && program.id == first())
       add_cost(program.graph, program.id.role, costs_, first_.emplace());
+    if (program.id == last()) add_cost(program.graph, program.id.role, costs_, last_.emplace());
   }
 
   const models::Model& model_;
@@ -178,6 +200,7 @@ class ProgramBuilder {
   passes::MemoryPlanOptions memory_;
   std::vector<passes::Program> programs_;
   std::optional<StepCost> first_;  ///< of the first micro-batch, where that alone gathers
+  std::optional<StepCost> last_;   ///< of the last one, where that alone sums over ranks
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 //   with it (or for a dump)    micro_first  forward, backward, gradients written to their accumulators
 //                              micro_next   the same, added
 //                              update       norm, clip, update from the accumulators
+//   where ranks sum early      micro_last   as micro_next, and each gradient summed over the ranks once it is
+//                                           complete; the update finds the sums
 //   where ranks gather late    gather       the parameters, for what reads them between steps
 //   always                     init         random parameters
 //   where asked for            init_head    the random parameter of a head that the weights lack
@@ -72,6 +74,9 @@ struct StepOptions {
   /// Parameters whose update ranks share are gathered behind the next step's forward, and are whole between
   /// steps only behind the program `gather`. Without averages and offload, which read them before.
   bool gathers_late = false;
+  /// With several micro-batches of ranks that have whole accumulators, of f32: the last one's backward sums
+  /// each gradient over the ranks, in a program of its own, and the update finds the sums.
+  bool sums_in_last = false;
   bool eval = false;        ///< with the eval program
   bool logits = false;      ///< with the logits program
   bool training = true;     ///< false: neither gradients nor update

@@ -1,6 +1,8 @@
 // The update of a training session: its gradients from the accumulators, over the ranks, and what of it ranks
 // share.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/check.h"
 #include "ops/elementwise.h"
@@ -147,6 +149,34 @@ std::vector<ValueId> StepGraphs::sums_over_ranks(Builder& b, const Written& writ
   return sums;
 }
 
+/// A gradient is complete with its accumulators, and its sum over the ranks is the first one's value from
+/// there on.
+Status StepGraphs::sum_in_last(ir::Graph& graph) const {
+  std::map<std::string, ir::OpId, std::less<>> assigns;
+  for (const ir::OpId id : graph.order())
+    if (graph.op(id).def->state == ir::StateAccess::kAssign)
+      assigns.emplace(graph.op(id).attrs.str("name"), id);
+  Builder b(graph, ops::find_op);
+  const auto scope = b.block(ir::kUpdateBlock, "ranks");
+  std::vector<ValueId> sums;
+  std::set<ir::OpId> replaced;
+  for (const GradientStates& of : result_.gradients) {
+    ValueId sum;
+    for (const std::string& name : of.accumulators) {
+      const ValueId complete = graph.op(assigns.at(name)).inputs[0];
+      sum = sum.valid() ? ops::add(b, sum, complete) : complete;
+    }
+    replaced.insert(assigns.at(of.accumulators[0]));
+    sums.push_back(sum);
+  }
+  std::vector<ir::OpId> order = graph.order();
+  std::erase_if(order, [&](ir::OpId id) { return replaced.contains(id); });
+  graph.set_order(std::move(order));
+  add_ranks(b, gradient_pieces(), sums);
+  for (size_t p = 0; p < sums.size(); ++p) b.assign(result_.gradients[p].accumulators[0], sums[p]);
+  return b.status();
+}
+
 /// In the gradients' dtype the sum over uses is rounded where a step without accumulation stores it.
 /// Accumulators of bf16 are added up in f32.
 Result<StepGraphs::Written> StepGraphs::update() {
@@ -162,7 +192,8 @@ Result<StepGraphs::Written> StepGraphs::update() {
       written.graph.declare_state(
           {parameter.name, {parameter.dtype, parameter.shape}, StateClass::kParameter});
     ValueId sum;
-    const std::vector<std::string>& accumulators = result_.gradients[p].accumulators;
+    std::vector<std::string> accumulators = result_.gradients[p].accumulators;
+    if (options_.sums_in_last) accumulators.resize(1);
     for (const std::string& name : accumulators) {
       ValueId gradient = b.state({name, type, StateClass::kGradient});
       if (accumulators.size() > 1 && type.dtype != DType::kF32)
@@ -174,7 +205,7 @@ Result<StepGraphs::Written> StepGraphs::update() {
     sums.push_back(sum);
   }
   if (options_.ranks > 1) {
-    add_ranks(b, pieces, sums);
+    if (!options_.sums_in_last) add_ranks(b, pieces, sums);
     written.graph.declare_state({std::string(kLossState), {DType::kF32, {1}}, StateClass::kOutput});
     passes::sum_state_over_ranks(b, kLossState, options_.ranks);
   }

@@ -25,12 +25,32 @@ TEST(AccumulationTest, ADumpOfGradientsHasAccumulatorsForOneMicroBatch) {
               ElementsAre(ProgramRuns{{kMicroFirst}, 1}, ProgramRuns{{kUpdate}, 1}));
 }
 
+TEST(AccumulationTest, TheLastOfSeveralMicroBatchesSumsOverRanks) {
+  EXPECT_THAT(runs_per_step({4, true, /*sums_in_last=*/true}, 128),
+              ElementsAre(ProgramRuns{{kMicroFirst, 128}, 1}, ProgramRuns{{kMicroNext, 128}, 2},
+                          ProgramRuns{{kMicroLast, 128}, 1}, ProgramRuns{{kUpdate}, 1}));
+  EXPECT_THAT(
+      runs_per_step({2, true, /*sums_in_last=*/true}),
+      ElementsAre(ProgramRuns{{kMicroFirst}, 1}, ProgramRuns{{kMicroLast}, 1}, ProgramRuns{{kUpdate}, 1}));
+}
+
+TEST(AccumulationTest, ProgramsSayWhereTheySumOverRanks) {
+  passes::SessionPlan session;
+  session.programs.resize(1);
+  session.programs[0].id = {kMicroNext, 64};
+  EXPECT_FALSE(planned({4, true}, session).sums_in_last);
+  session.programs[0].id = {kMicroLast, 64};
+  EXPECT_TRUE(planned({4, true}, session).sums_in_last);
+}
+
 TEST(AccumulationTest, MicroBatchesAddUp) {
   for (const int64_t count : {1, 2, 7}) {
-    int64_t backwards = 0;
-    for (const auto& [id, times] : runs_per_step({count, true}))
-      if (passes::has_backward(id.role)) backwards += times;
-    EXPECT_EQ(backwards, count);
+    for (const bool in_last : {false, true}) {
+      int64_t backwards = 0;
+      for (const auto& [id, times] : runs_per_step({count, true, in_last}))
+        if (passes::has_backward(id.role)) backwards += times;
+      EXPECT_EQ(backwards, count);
+    }
   }
 }
 

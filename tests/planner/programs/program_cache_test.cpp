@@ -68,6 +68,7 @@ TEST(ProgramCacheTest, HasTheUpdateOfTheLastGradientsAndOffload) {
   EXPECT_EQ(cache.find_update({}), nullptr);
   EXPECT_EQ(cache.find_update({.gradients = gradients, .offload = offloaded}), nullptr);
   EXPECT_EQ(cache.find_update({.gradients = gradients, .overlaps_ranks = true}), nullptr);
+  EXPECT_EQ(cache.find_update({.gradients = gradients, .sums_in_last = true}), nullptr);
   EXPECT_EQ(cache.find_update({.gradients = gradients, .gathers_late = true}), nullptr);
 }
 

@@ -38,6 +38,8 @@ def run(binary, isa, shards, shard):
     """Seconds, number of tests that passed, what failed."""
     environment = {**os.environ, "PLIMSOLL_ISA": isa, "GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(shard),
                    "XDG_CACHE_HOME": "/dev/null"}
+    if shards > 1:
+        environment["PLIMSOLL_PART"] = str(sampling.part_of(60))
     begin = time.monotonic()
     done = subprocess.run([binary], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     log = done.stdout.decode(errors="replace")

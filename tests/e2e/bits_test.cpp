@@ -62,12 +62,13 @@ INSTANTIATE_TEST_SUITE_P(Recompute, Bits,
 /// By every rule, in every format of the state.
 TEST(BitsTest, HoldWithTheOptimizerInBackward) {
   const std::string unclipped = "training.max_grad_norm=0 ", clipped = "training.max_grad_norm=0.5 ";
-  for (const std::string how :
-       {"training.optimizer=sgd training.momentum=0.9", "training.optimizer=adamw",
-        "training.optimizer=adamw_8bit", "training.optimizer=adafactor", "training.optimizer=muon",
-        "training.optimizer=lion training.precision=bf16 training.state.weights=bf16",
-        "training.precision=bf16 training.state.weights=bf16 training.state.master_weights=false "
-        "training.state.gradients=bf16 training.state.moments=bf16"}) {
+  for (const std::string how : part_of<const char*>(
+           {"training.optimizer=sgd training.momentum=0.9", "training.optimizer=adamw",
+            "training.optimizer=adamw_8bit", "training.optimizer=adafactor", "training.optimizer=muon",
+            "training.optimizer=lion training.precision=bf16 training.state.weights=bf16",
+            "training.precision=bf16 training.state.weights=bf16 training.state.master_weights=false "
+            "training.state.gradients=bf16 training.state.moments=bf16"},
+           3)) {
     const Result behind = train_three_steps(unclipped + how + " memory.optimizer_in_backward=false");
     const Result in = train_three_steps(
         unclipped + how +
@@ -111,11 +112,13 @@ TEST(BitsTest, HoldOnEachInstructionSet) {
 }
 
 TEST(BitsTest, HoldInEachPrecision) {
-  for (const std::string precision : {"training.precision=tf32", "training.precision=bf16",
-                                      "training.precision=bf16 training.residual_in_fp32=false",
-                                      "training.precision=fp16 training.loss_scale.growth_interval=2",
-                                      "training.precision=bf16 training.precision_overrides.lm_head=fp32 "
-                                      "training.precision_overrides.model.layers.0=tf32"}) {
+  for (const std::string precision :
+       part_of<const char*>({"training.precision=tf32", "training.precision=bf16",
+                             "training.precision=bf16 training.residual_in_fp32=false",
+                             "training.precision=fp16 training.loss_scale.growth_interval=2",
+                             "training.precision=bf16 training.precision_overrides.lm_head=fp32 "
+                             "training.precision_overrides.model.layers.0=tf32"},
+                            3)) {
     const Result whole = train_three_steps("runtime.threads=1 " + precision);
     EXPECT_FALSE(whole.model == three_steps().model) << precision;
     const bool scales = precision.find("fp16") != std::string::npos;
@@ -131,7 +134,8 @@ TEST(BitsTest, HoldInEachPrecision) {
       EXPECT_TRUE(whole.model == result.model) << precision << " " << other;
     }
   }
-  for (const char* isa : {"PLIMSOLL_ISA=avx2", "PLIMSOLL_ISA=avx512", "PLIMSOLL_ISA=avx512_bf16"}) {
+  for (const char* isa :
+       part_of<const char*>({"PLIMSOLL_ISA=avx2", "PLIMSOLL_ISA=avx512", "PLIMSOLL_ISA=avx512_bf16"}, 3)) {
     const Result whole = train_three_steps("runtime.threads=1 training.precision=bf16", isa);
     const Result split =
         train_three_steps("runtime.threads=3 training.precision=bf16 training.micro_batch_size=2", isa);
@@ -162,10 +166,12 @@ TEST(BitsTest, HoldForDropout) {
   };
   const std::string dropping = model(", resid_pdrop: 0.1, embd_pdrop: 0.1, attn_pdrop: 0.1");
   const Result whole = train_three_steps("runtime.threads=1", "", dropping);
-  for (const char* split : {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true",
-                            "training.micro_batch_size=1", "memory.recompute=none", "memory.recompute=full",
-                            "'memory.recompute={segments: 1}' training.micro_batch_size=2",
-                            "memory.recompute=attention", "debug.dump_dir=dump"}) {
+  for (const char* split :
+       part_of<const char*>({"runtime.threads=3 training.micro_batch_size=2 debug.poison=true",
+                             "training.micro_batch_size=1", "memory.recompute=none", "memory.recompute=full",
+                             "'memory.recompute={segments: 1}' training.micro_batch_size=2",
+                             "memory.recompute=attention", "debug.dump_dir=dump"},
+                            3)) {
     const Result other = train_three_steps(split, "", dropping);
     EXPECT_EQ(whole.events, other.events) << split;
     EXPECT_TRUE(whole.model == other.model) << split;

@@ -22,19 +22,19 @@ class CardRanks : public Ranks {
   std::string left(int ranks, const std::string& more = "", const std::string& environment = "") {
     std::filesystem::remove_all(folder_.path("run"));
     const std::string model =
-        trained(ranks, "run", kThreeSteps + "runtime.device=cuda " + more, kFakeCard + environment);
+        trained(ranks, "run", kTwoSteps + "runtime.device=cuda " + more, kFakeCard + environment);
     EXPECT_FALSE(model.empty()) << more;
     return model;
   }
 
-  const std::string kThreeSteps =
-      "training.max_steps=3 training.eval_strategy=no training.max_grad_norm=0.1 data.sequence_length=40 ";
+  const std::string kTwoSteps =
+      "training.max_steps=2 training.eval_strategy=no training.max_grad_norm=0.1 data.sequence_length=24 ";
 };
 
 TEST_F(CardRanks, TrainAsOneRankDoes) {
   left(1);
   const std::vector<double> alone = losses();
-  ASSERT_EQ(alone.size(), 3U);
+  ASSERT_EQ(alone.size(), 2U);
   for (const int ranks : {2, 3}) {
     left(ranks);
     const std::vector<double> together = losses();
@@ -115,7 +115,7 @@ TEST_F(CardRanks, OwnersSendByNcclToo) {
 /// A card each, and a library that can do it.
 TEST_F(CardRanks, TakeNcclWhereItIsOfUse) {
   const auto said = [&](const std::string& environment) {
-    const Outcome run = train(2, " training.max_steps=1 data.sequence_length=40 runtime.device=cuda",
+    const Outcome run = train(2, " training.max_steps=1 data.sequence_length=24 runtime.device=cuda",
                               kFakeCard + environment);
     EXPECT_EQ(run.exit_code, 0) << run.err;
     return run.err;
@@ -127,7 +127,7 @@ TEST_F(CardRanks, TakeNcclWhereItIsOfUse) {
 
 TEST_F(CardRanks, WhatNcclRefusesIsToldByName) {
   const auto refused = [&](const std::string& environment, int code) {
-    const Outcome run = train(2, " data.sequence_length=40 runtime.device=cuda distributed.transport=nccl",
+    const Outcome run = train(2, " data.sequence_length=24 runtime.device=cuda distributed.transport=nccl",
                               kFakeCard + environment);
     EXPECT_EQ(run.exit_code, code) << run.err;
     const size_t first = run.err.find("\nerror: ");
@@ -145,7 +145,7 @@ TEST_F(CardRanks, WhatNcclRefusesIsToldByName) {
 
 TEST_F(CardRanks, ResumeOnTheCpuAndBack) {
   const std::string run =
-      "output.dir=run output.save_steps=2 training.eval_strategy=no data.sequence_length=40 "
+      "output.dir=run output.save_steps=2 training.eval_strategy=no data.sequence_length=24 "
       "distributed.mode=zero1 ";
   const std::string card = run + "runtime.device=cuda ";
   ASSERT_EQ(train(2, " training.max_steps=2 " + card, kFakeCard).exit_code, 0);
@@ -170,9 +170,8 @@ TEST_F(CardRanks, MoreRanksThanCardsAreRefused) {
 TEST_F(CardRanks, OfSeveralMachinesNeedNoMpi) {
   if (shell("unshare -n -u -m true").exit_code != 0) GTEST_SKIP() << "no machine within this one can be made";
   const std::string zero1 = "distributed.mode=zero1 ", model = left(2, zero1);
-  const std::string program = "'" PLIMSOLL_BINARY
-                              "' train run.yaml --json output.dir=apart runtime.device=cuda " +
-                              kThreeSteps + zero1;
+  const std::string program =
+      "'" PLIMSOLL_BINARY "' train run.yaml --json output.dir=apart runtime.device=cuda " + kTwoSteps + zero1;
   const Outcome run = shell(on_two_machines(
       folder_,
       "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 " +
@@ -189,7 +188,7 @@ using RunningCardRanks = RunningRanks;
 TEST_F(RunningCardRanks, ALostRankIsNamedAndAllEnd) {
   for (const char* transport : {"shm", "nccl"}) {
     start(2, kFakeCard,
-          std::string("data.sequence_length=40 runtime.device=cuda distributed.transport=") + transport);
+          std::string("data.sequence_length=24 runtime.device=cuda distributed.transport=") + transport);
     const std::array<pid_t, 2> pids = {rank(0), rank(1)};
     ::kill(pids[1], SIGKILL);
     EXPECT_EQ(wait().first, 74) << transport;

@@ -42,8 +42,10 @@ TEST_P(Fp8Run, HasTheSameBitsHoweverItIsRun) {
   const std::string split = " training.micro_batch_size=2";
   const Result whole = train_fp8("runtime.threads=1 memory.recompute=none" + split + recipe());
   ASSERT_GT(whole.model.size(), 50'000U);
-  for (const char* how : {"runtime.threads=3 debug.poison=true memory.recompute=none",
-                          "memory.recompute=full", "debug.dump_dir=dump debug.dump=[quantized]"}) {
+  for (const char* how :
+       part_of<const char*>({"runtime.threads=3 debug.poison=true memory.recompute=none",
+                             "memory.recompute=full", "debug.dump_dir=dump debug.dump=[quantized]"},
+                            3)) {
     const Result other = train_fp8(how + split + recipe());
     EXPECT_EQ(whole.events, other.events) << how;
     EXPECT_TRUE(whole.model == other.model) << how;
@@ -113,8 +115,8 @@ INSTANTIATE_TEST_SUITE_P(Each, Fp8Run, testing::Values("delayed", "current", "bl
 /// The history is over the effective batch, and blocks along tokens end with each sequence, so no bit depends
 /// on the split.
 TEST(Fp8, ScalesDoNotDependOnTheMicroBatch) {
-  for (const std::string recipe :
-       {" training.fp8.recipe=delayed", " training.fp8.recipe=block", " training.fp8.recipe=mxfp8"}) {
+  for (const std::string& recipe : part_of<std::string>(
+           {" training.fp8.recipe=delayed", " training.fp8.recipe=block", " training.fp8.recipe=mxfp8"}, 3)) {
     const Result whole = train_fp8("training.micro_batch_size=4" + recipe);
     for (const char* split :
          {"training.micro_batch_size=2", "training.micro_batch_size=1 debug.poison=true"}) {

@@ -17,7 +17,7 @@ Outcome train_large(const Folder& folder, const std::string& overrides) {
                "    num_attention_heads: 4, num_key_value_heads: 2, max_position_embeddings: 512, "
                "rms_norm_eps: 1.0e-5}\n  init: random\n"
                "data: {train: train.txt, eval: eval.txt, sequence_length: 256}\noutput: {dir: out}\n"
-               "training: {global_batch_size: 8, max_steps: 4, learning_rate: 1.0e-3, lr_scheduler: "
+               "training: {global_batch_size: 8, max_steps: 2, learning_rate: 1.0e-3, lr_scheduler: "
                "constant, eval_steps: 2}\n");
   return folder.run("train run.yaml --json --resume never " + overrides);
 }
@@ -27,7 +27,7 @@ class PlannedPeak : public testing::TestWithParam<const char*> {};
 TEST_P(PlannedPeak, IsNeverBelowTheMeasuredOneAndClose) {
   if (sanitized()) GTEST_SKIP();
   Folder folder;
-  const Outcome outcome = train_large(folder, GetParam());
+  const Outcome outcome = train_large(folder, std::string("training.max_steps=3 ") + GetParam());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const int64_t planned = number(outcome.out, "planned_peak_bytes"),
                 measured = number(outcome.out, "measured_peak_bytes");
@@ -78,7 +78,7 @@ TEST(BudgetTest, IsMetByComputingAgain) {
   if (sanitized()) GTEST_SKIP();
   Folder folder;
   const std::string whole =
-      "training.micro_batch_size=8 training.max_steps=2 training.eval_strategy=no "
+      "training.micro_batch_size=8 training.eval_strategy=no "
       "memory.offload=none ";
   const Outcome plain = train_large(folder, whole + "memory.budget=4GiB");
   ASSERT_EQ(plain.exit_code, 0) << plain.err;

@@ -1,5 +1,6 @@
 """Installs the library from a build folder, moves the tree, and builds programs of others against it by find_package and by
-pkg-config: two translation units, no exceptions, the examples, the programs of docs/library.md. They run.
+pkg-config: two translation units, no exceptions, the examples, the programs of docs/library.md. They run. Of examples and
+programs of the page those that changed and a third of the rest, which the commit chooses; PLIMSOLL_WHOLE_CAMPAIGN: all.
 
     python3 tests/library/consumers_test.py build
 """
@@ -15,6 +16,9 @@ import unittest
 BUILD = pathlib.Path(sys.argv.pop() if len(sys.argv) > 1 else "build").resolve()
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 CONSUMERS = REPOSITORY / "tests/library/consumers"
+sys.path.insert(0, str(REPOSITORY / "tools"))
+import sampling  # noqa: E402
+
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 PYTHONS = [sys.executable, *(path for name in ("bench", "wheel") for path in REPOSITORY.glob(f".venv-{name}/bin/python"))]
 
@@ -24,6 +28,12 @@ def run(*command, **options):
     if done.returncode != 0:
         raise AssertionError(f"{command}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
     return done.stdout
+
+
+def chosen(names, file_of):
+    """A third of the names, and those whose files changed: each takes seconds to compile."""
+    whole = "PLIMSOLL_WHOLE_CAMPAIGN" in os.environ
+    return sampling.sample(names, 1 if whole else 3, lambda name: str(file_of(name)) in sampling.changed())
 
 
 class Consumers(unittest.TestCase):
@@ -66,7 +76,9 @@ class Consumers(unittest.TestCase):
             self.assertEqual((self.work / "by C++" / name).read_bytes(), (self.work / "by Python" / name).read_bytes(), name)
 
     def test_the_examples_run_by_pkg_config(self):
-        for example in sorted((REPOSITORY / "examples/library").glob("*.cpp")):
+        folder = pathlib.Path("examples/library")
+        names = sorted(path.name for path in (REPOSITORY / folder).glob("*.cpp"))
+        for example in (REPOSITORY / folder / name for name in chosen(names, lambda name: folder / name)):
             with self.subTest(example=example.name):
                 self.assertLessEqual(len(example.read_text().splitlines()), 50)
                 program = self.work / example.stem
@@ -79,7 +91,8 @@ class Consumers(unittest.TestCase):
     def test_the_programs_of_the_page_run(self):
         blocks = re.findall(r"```cpp\n(.*?)```", (REPOSITORY / "docs/library.md").read_text(), re.S)
         self.assertGreaterEqual(len(blocks), 2)
-        for number, block in enumerate(blocks):
+        for number in chosen(range(len(blocks)), lambda number: "docs/library.md"):
+            block = blocks[number]
             with self.subTest(block=number):
                 source = self.work / f"page{number}.cpp"
                 source.write_text(block)

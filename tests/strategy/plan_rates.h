@@ -12,6 +12,7 @@
 
 #include "io/file.h"
 #include "io/temporary_folder.h"
+#include "part_of.h"
 #include "planner/cost/known_profiles.h"
 
 namespace plimsoll::strategy {
@@ -19,6 +20,14 @@ namespace plimsoll::strategy {
 /// Of each the built-in rates are told apart.
 inline constexpr std::array<const char*, 5> kInstructionSets = {"portable", "avx2", "avx512", "avx512_bf16",
                                                                 "amx"};
+
+/// Those that a landing looks at: avx2, which is all that a sanitizer sees, and mostly another (part_of.h).
+inline std::vector<const char*> some_instruction_sets() {
+  std::vector<const char*> some = {"avx2"};
+  for (const char* other : part_of<const char*>({"portable", "avx512", "avx512_bf16", "amx"}, 5))
+    some.push_back(other);
+  return some;
+}
 
 /// Rates as a file, which a run names.
 class RatesFile {

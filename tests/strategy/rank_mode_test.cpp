@@ -43,7 +43,7 @@ TEST_F(RankModes, ShareNoMoreThanTheBudgetAsksFor) {
   EXPECT_EQ(note_, "");
   RankMode last = RankMode::kDdp;
   std::vector<RankMode> seen = {last};
-  for (int mib = 130; mib >= 60; mib -= 5) {
+  for (int mib = 130; mib >= 60; mib -= 10) {
     const RankMode mode = mode_within(std::to_string(mib) + "MiB");
     EXPECT_GE(mode, last) << mib;
     if (mode != last) seen.push_back(mode);

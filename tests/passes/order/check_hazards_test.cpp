@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "part_of.h"
 #include "passes/planned.h"
 #include "sanitizer.h"
 
@@ -219,11 +220,14 @@ bool same(const IssueOrder& a, const IssueOrder& b) {
                                                     });
 }
 
-TEST(RandomHazards, ThreeHundredProgramsWithCopiesAreSoundAndPlannedAlikeTwice) {
-  int64_t programs = 0, copies = 0, events = 0;
+/// Of three hundred programs.
+TEST(RandomHazards, ProgramsWithCopiesAreSoundAndPlannedAlikeTwice) {
+  int64_t programs = 0, tried = 0, copies = 0, events = 0;
   for (uint64_t seed = 1; programs < cases_here(300); ++seed) {
     if (fixtures::is_large(seed)) continue;
     ++programs;
+    if (!in_part(seed, 3)) continue;
+    ++tried;
     const auto p = fixtures::planned_program(seed, static_cast<int64_t>(seed % 8));
     ASSERT_TRUE(p) << "seed " << seed << ": " << p.error().message();
     ASSERT_EQ(check(*p), "sound") << "seed " << seed;
@@ -235,8 +239,8 @@ TEST(RandomHazards, ThreeHundredProgramsWithCopiesAreSoundAndPlannedAlikeTwice) 
     events += p->order.num_events;
     for (const Issue& i : p->order.issues) copies += i.kind == Issue::Kind::kCopy ? 1 : 0;
   }
-  std::printf("%ld programs: %ld copies, %ld events\n", programs, copies, events);
-  EXPECT_GT(copies, cases_here(1500));
+  std::printf("%ld programs: %ld copies, %ld events\n", tried, copies, events);
+  EXPECT_GT(copies, 4 * tried);
 }
 
 TEST(RandomHazards, ProgramsIssuedOneByOneAreSound) {

@@ -15,7 +15,7 @@ Result<BatchChoice> choose_batch(const strategy::Variants& variants) {
   const auto fits = [](const SweepRow& row) { return row.report && row.report->fits; };
   if (!fits(curve.rows.front())) {
     const planner::PlanReport& report = *curve.rows.front().report;
-    return planner::does_not_fit(report, *planner::exceeded(report, report.budgets), "a sequence by itself");
+    return planner::does_not_fit(report, "a sequence by itself");
   }
   if (!fits(curve.rows.back())) curve.rows.pop_back();
   // Of a card whose rates are not known the ratios of a usual one decide.

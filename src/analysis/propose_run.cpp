@@ -259,7 +259,7 @@ Result<RunProposal> propose_run(const RunRequest& request) {
   if (adapts)
     add_lora(draft, request.lora_rank.value_or(kUsualRank),
              stored
-                 ? fmt::format("adapters, beside weights that are {}", models::quantized_name(stored->dtype))
+                 ? fmt::format("adapters; the frozen weights are {}", models::quantized_name(stored->dtype))
                  : "rank of the trained adapters; the model's weights are frozen");
   if (models::is_image_model(model_config))
     PLIMSOLL_TRY(draft_images(draft, config, model_config, list(request.data)));

@@ -8,6 +8,7 @@
 
 #include "analysis/techniques.h"
 #include "planner/report/budget.h"
+#include "planner/report/headline.h"
 #include "settings/named_profile.h"
 #include "settings/settings.h"
 
@@ -111,12 +112,12 @@ void add_adapters(const settings::RunConfig& config, std::vector<Candidate>& lis
       strategy::SettingTexts narrow = lora;
       narrow.emplace_back("training.precision", "bf16");
       narrow.emplace_back("training.state.weights", "bf16");
-      list.push_back({std::move(narrow), "trains adapters beside 16-bit weights"});
+      list.push_back({std::move(narrow), "trains adapters; the frozen weights have 16 bits"});
     }
   }
   if (config.quantization.enabled || !is_available("quantization.load_in_4bit")) return;
   lora.emplace_back("quantization.load_in_4bit", "true");
-  list.push_back({std::move(lora), "trains adapters beside 4-bit weights"});
+  list.push_back({std::move(lora), "trains adapters; the frozen weights have 4 bits"});
 }
 
 /// In the order to try them. `prepared`: the run as it is planned.
@@ -155,7 +156,22 @@ class Search {
         bounded_(bounded),
         list_(candidates(variants.config(), purpose, prepared)) {}
 
-  std::vector<planner::Remedy> operator()() {
+  /// The remedies; without any, what was tried.
+  void operator()(planner::PlanReport& report) {
+    report.remedies = each();
+    if (report.remedies.empty()) report.remedies = together(report);
+    if (!report.remedies.empty()) return;
+    planner::Remedy tried;
+    for (const Candidate* c : planned_) {
+      tried.settings = c->settings;
+      report.tried.push_back(tried.text());
+    }
+  }
+
+ private:
+  using Report = std::optional<planner::PlanReport>;
+
+  std::vector<planner::Remedy> each() {
     std::vector<planner::Remedy> found;
     bool has_length = false;
     if (!base_.empty()) take(plan(base_), base_, kSameBits, found);
@@ -163,13 +179,12 @@ class Search {
       const bool is_length = c.note == kShorter;
       if (found.size() == kMostRemedies || (is_length && has_length)) continue;
       const strategy::SettingTexts settings = with(base_, c.settings);
-      if (take(plan(settings), settings, c.note, found)) has_length = has_length || is_length;
+      const Report report = plan(settings);
+      if (take(report, settings, c.note, found)) has_length = has_length || is_length;
+      if (report) planned_.push_back(&c);
     }
-    return found.empty() ? together() : found;
+    return found;
   }
-
- private:
-  using Report = std::optional<planner::PlanReport>;
 
   /// Nothing where it contradicts the run.
   [[nodiscard]] Report plan(const strategy::SettingTexts& settings) const {
@@ -203,7 +218,7 @@ class Search {
 
   /// Each on top of those before it that do something, until it fits; then without what is not needed for
   /// that, the dearest first.
-  [[nodiscard]] std::vector<planner::Remedy> together() const {
+  [[nodiscard]] std::vector<planner::Remedy> together(planner::PlanReport& told) const {
     std::vector<const Candidate*> chosen;
     double before = 0;
     bool fits = false;
@@ -217,7 +232,11 @@ class Search {
       if (!report || (!searches && std::abs(peak - before) < kNoticedShare * before)) chosen.pop_back();
       before = peak;
     }
-    if (!fits) return {};
+    if (!fits) {
+      const auto least = variants_.plan(all_of(chosen));
+      if (least && !chosen.empty()) told.tried_excess = planner::excess_text(*least);
+      return {};
+    }
     for (size_t i = chosen.size() - 1; i-- > 0;) {
       std::vector<const Candidate*> fewer = chosen;
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
@@ -243,6 +262,7 @@ class Search {
   strategy::SettingTexts base_;
   planner::Bounded bounded_;
   std::vector<Candidate> list_;
+  std::vector<const Candidate*> planned_;  ///< of list_: those that do not contradict the run
 };
 
 }  // namespace
@@ -250,12 +270,12 @@ class Search {
 void add_remedies(const settings::RunConfig& config, const runtime::Target& target,
                   const strategy::PrepareOptions& options, strategy::Prepared& prepared,
                   strategy::PlanCache cache) {
-  const planner::Budget* over = planner::exceeded(prepared.report, prepared.report.budgets);
-  if (prepared.report.fits || over == nullptr) return;
+  const std::vector<const planner::Budget*> over = planner::all_exceeded(prepared.report);
+  if (prepared.report.fits || over.empty()) return;
   strategy::PrepareOptions planning = options;
   planning.memory = prepared.memory;
   const strategy::Variants variants(config, target, planning, std::move(cache));
-  prepared.report.remedies = Search(variants, {}, over->bounded, options.purpose, prepared)();
+  Search(variants, {}, over.front()->bounded, options.purpose, prepared)(prepared.report);
 }
 
 void add_remedies_within(int64_t budget_bytes, const settings::RunConfig& config,
@@ -267,8 +287,8 @@ void add_remedies_within(int64_t budget_bytes, const settings::RunConfig& config
   report.budgets = {{"memory.budget", planner::Bounded::kProcess, budget_bytes, true}};
   report.why = {};
   const strategy::Variants variants(config, target, options);
-  report.remedies = Search(variants, {{"memory.budget", std::to_string(budget_bytes)}},
-                           planner::Bounded::kProcess, options.purpose, prepared)();
+  Search(variants, {{"memory.budget", std::to_string(budget_bytes)}}, planner::Bounded::kProcess,
+         options.purpose, prepared)(report);
 }
 
 }  // namespace plimsoll::analysis

@@ -34,7 +34,7 @@ class Table {
                          report->process_peak_bytes() != base_.process_peak_bytes() ||
                          std::abs(report->seconds_estimated - base_.seconds_estimated) >
                              kNoticedTime * base_.seconds_estimated;
-    if (!changes) return idle(technique, "planned: changes neither memory nor time");
+    if (!changes) return idle(technique, "no effect: this run needs the same memory and time with it");
     TechniqueRow row{technique};
     row.peak_bytes = planner::bounded_bytes(*report, bounded_);
     row.saved_bytes = peak_ - row.peak_bytes;
@@ -73,9 +73,8 @@ class Table {
       note = joined(note, fmt::format("{:.1f} % of the operations recomputed",
                                       100 * report.recompute_flops / report.flops));
     else if (report.recompute_set != base_.recompute_set)
-      note = joined(note, report.recompute_set.empty()
-                              ? "recomputes nothing"
-                              : fmt::format("recomputes {} layers", report.recompute_set.size()));
+      note = joined(note,
+                    report.recompute_set.empty() ? "recomputes nothing" : "recomputes " + report.recompute);
     if (report.micro_batch_size != base_.micro_batch_size && technique.group != TechniqueGroup::kBatch)
       note = joined(note, planner::split_text(report.micro_batch_size, report.grad_accum_steps));
     return report.fits || !base_.fits ? note : joined(note, "does not fit");
@@ -94,7 +93,7 @@ int64_t main_peak_bytes(const planner::PlanReport& report) {
 }
 
 planner::Bounded binding_pool(const planner::PlanReport& report) {
-  if (const planner::Budget* over = planner::exceeded(report, report.budgets)) return over->bounded;
+  if (const auto over = planner::all_exceeded(report); !over.empty()) return over.front()->bounded;
   return report.device_is_process ? planner::Bounded::kProcess : planner::Bounded::kDevice;
 }
 

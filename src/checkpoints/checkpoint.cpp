@@ -122,7 +122,7 @@ class ManifestReader {
     return next_checksum("data", m.data) && next_checksum("weights", m.weights) &&
            next_checksum("plan", m.plan) && cursor_.expect(',') && string_field("isa", m.isa) &&
            changes(m.changes) && files(m.files) && next_checksum("checksum", itself) && cursor_.expect('}') &&
-           (cursor_.at_end() || cursor_.fail("text behind the end"));
+           (cursor_.at_end() || cursor_.fail("text after the end"));
   }
   [[nodiscard]] const std::string& error() const { return cursor_.error(); }
   /// Why reading stopped: the format is right, but its fields are those of another version.
@@ -211,7 +211,7 @@ class ManifestReader {
         return false;
       t.offset = offset;
       if (__builtin_add_overflow(offset, t.bytes, &offset) || offset > file.bytes)
-        return cursor_.fail("a tensor ends behind its file");
+        return cursor_.fail("a tensor ends after its file");
     } while (cursor_.take(','));
     return cursor_.expect(']');
   }

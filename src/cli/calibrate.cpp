@@ -235,7 +235,7 @@ Command add_calibrate(Parser app) {
         command.footer(
             "Takes up to a minute, on a quiet machine. Without --output the profile is kept in\n"
             "$XDG_CACHE_HOME/plimsoll (or ~/.cache/plimsoll) and used by plan, train and eval from then on.\n"
-            "--from may be given several times; runs count that were estimated by the profile in use.\n"
+            "--from may be given several times; only runs that were planned with the current profile count.\n"
             "exit codes: 0, 2 for a run of another machine or profile, 65 damaged, 74 I/O");
       },
       calibrate);

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <span>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 #include "cli/terminal.h"
 #include "io/suggest.h"
@@ -24,6 +27,27 @@ std::string join(std::span<const std::string> words, std::string_view between) {
 Error wrong(std::string what, std::string where, std::string hint) {
   return {ErrorCode::kInvalidArgument, std::move(what), std::move(where), std::move(hint)};
 }
+
+/// Help of an option: its name and value on the left; on the right what it does, its default, and which
+/// options it cannot stand together with.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    std::string text = option->get_type_name().empty() ? "" : " " + option->get_type_name();
+    if (option->get_expected_max() == CLI::detail::expected_max_vector_size) text += " ...";
+    return text + (option->get_required() ? " REQUIRED" : "");
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::string text = option->get_description();
+    if (const std::string given = option->get_default_str(); !given.empty())
+      text += fmt::format(" (default: {})", given);
+    std::vector<std::string> others;
+    for (const CLI::Option* other : option->get_excludes()) others.push_back(other->get_name());
+    std::ranges::sort(others);  // they come by address
+    return others.empty() ? text : text + fmt::format(" (not with {})", join(others, ", "));
+  }
+};
 
 /// What the parser throws, in this program's words. `command` begins with the program's name.
 Error usage_error(const CLI::App& app, const CLI::ParseError& thrown, std::string command,
@@ -145,6 +169,7 @@ bool Parser::got_subcommand(const std::string& name) const { return app_->got_su
 
 CommandLine::CommandLine(const ProgramText& program)
     : name_(program.name), app_(std::make_unique<CLI::App>(program.text)) {
+  app_->formatter(std::make_shared<HelpFormatter>());
   app_->set_version_flag("--version", program.version);
   app_->footer(program.footer);
 }

@@ -72,7 +72,7 @@ Status import(const ImportArguments& a) {
 void add_import_options(Parser command, ImportArguments& a) {
   command.add_option("files", a.files, "YAML or JSON; two files with a DeepSpeed configuration")
       .required()
-      .type_name("FILE…");
+      .type_name("FILE");
   command.add_option("--from", a.from, "format of the file; default: detected from its keys")
       .one_of({"transformers", "trl", "torchtune", "axolotl", "deepspeed"});
   command.add_option("--output", a.output, "the run file to write (default: stdout)").type_name("RUN.yaml");

@@ -45,7 +45,10 @@ void declare(Parser command, InitArguments& a) {
       .show_default();
   command.add_option("--output-dir", a.output_dir, "output.dir of the run (default: runs/<model>-<data>)")
       .type_name("DIR");
-  command.add_optional_value("--lora", a.lora, "train LoRA adapters of this rank instead of all weights (16)")
+  command
+      .add_optional_value("--lora", a.lora,
+                          "train LoRA adapters of this rank instead of all weights (default: 16, which is "
+                          "written to the file)")
       .type_name("[R]");
   command
       .add_option("overrides", a.overrides, "settings for the run file: path=value, with the value in YAML")
@@ -81,7 +84,7 @@ Result<std::optional<int64_t>> lora_rank(InitArguments& a) {
   const auto [at, code] = std::from_chars(a.lora.data(), end, rank);
   if (code == std::errc() && at == end && rank > 0 && rank <= 65536) return std::optional(rank);
   return Error{ErrorCode::kInvalidArgument, "--lora takes a rank from 1 to 65536", a.lora,
-               "--lora 16; settings behind it are written as path=value"};
+               "--lora 16; settings after it are written as path=value"};
 }
 
 Status run_init(InitArguments& a) {

@@ -15,9 +15,9 @@ namespace plimsoll::cli {
 namespace {
 
 constexpr const char* kMergeFooter =
-    R"(Each adapted matrix becomes W + scale B A in its stored dtype; files and names stay those of the model. Rows of
-every changed matrix are read again and compared with model and adapter before the folder gets its name. A model in
-4 or 8 bits is dequantized.
+    R"(Each adapted matrix becomes W + scale B A in its stored dtype; files and names stay those of the model. Some
+rows of every changed matrix are read back and checked against model and adapters before the finished folder is
+renamed to the name given. A model in 4 or 8 bits is dequantized.
 
 examples:
   plimsoll merge --model DIR --adapter runs/lora/final --output merged

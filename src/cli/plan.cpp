@@ -166,7 +166,7 @@ Command add_plan(Parser app) {
       .repeatable()
       .type_name("KEY=V1,V2")
       .excludes(diff_option);
-  command.add_option("--svg", output->svg, "with --explain memory or --frontier: write a picture")
+  command.add_option("--svg", output->svg, "write a picture of --explain memory or --frontier")
       .type_name("FILE")
       .excludes(diff_option);
   command

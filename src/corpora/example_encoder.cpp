@@ -105,11 +105,13 @@ std::vector<std::string> remark_lines(const EncodingRemarks& remarks) {
       "{} of tokens held several documents, by seq_lengths, position_ids, cu_seqlens or the like: they are "
       "documents of their own");
   add(remarks.texts_beside,
-      "in {} \"input_ids\" stands beside a text or a conversation: the tokens are trained on, as in TRL");
+      "in {} there are \"input_ids\" as well as a text or a conversation: the tokens are trained on, as in "
+      "TRL");
   add(remarks.idle_labels,
-      "in {} \"labels\" or a mask of tokens stands beside no \"input_ids\" and is not read");
+      "in {} there are \"labels\" or a mask of tokens without \"input_ids\": they are not read");
   add(remarks.idle_systems,
-      "in {} \"system\" stands beside a prompt that is a text and is not read: write it into the prompt, or "
+      "in {} there is a \"system\" message with a prompt that is a text: it is not read; write it into the "
+      "prompt, or "
       "make messages of both");
   add(remarks.idle_flags,
       "in {} messages say that they are not trained on (train, weight), and data.loss trains on all of a "

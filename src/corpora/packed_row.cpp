@@ -49,7 +49,7 @@ std::optional<std::string> PackedRow::by_lengths(std::string_view name, std::spa
 
 std::optional<std::string> PackedRow::by_bounds(std::string_view name, std::span<const int32_t> bounds) {
   if (bounds.size() < 2 || bounds[0] != 0)
-    return fmt::format("\"{}\" {}, expected it to begin with 0 and end behind the last token", name,
+    return fmt::format("\"{}\" {}, expected it to begin with 0 and end after the last token", name,
                        bounds.empty() ? std::string("is empty") : fmt::format("begins with {}", bounds[0]));
   std::vector<int32_t> lengths;
   for (size_t i = 1; i < bounds.size(); ++i) {

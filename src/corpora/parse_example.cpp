@@ -159,7 +159,8 @@ class Parser {
                            "the line is a preference pair (chosen, rejected), for which there is no task")
                       .error;
     error.hint =
-        "to train on what was chosen, rename it: \"chosen\" to \"completion\" beside a \"prompt\", a list of "
+        "to train on what was chosen, rename it: \"chosen\" to \"completion\" next to a \"prompt\", a list "
+        "of "
         "messages without one to \"messages\"";
     return {reason::kPreference, std::move(error)};
   }

@@ -206,8 +206,7 @@ class Run {
       if (batch_ > 1) add("--batch-size", 1, 1, cache_tokens_);
       if (fewer > 0) add("--max-new-tokens", fewer, batch_, cache_tokens(longest_, fewer));
     }
-    return planner::does_not_fit(report_, report_.budgets.front(), "generation",
-                                 fmt::to_string(fmt::join(ways, ", ")));
+    return planner::does_not_fit(report_, "generation", fmt::to_string(fmt::join(ways, ", ")));
   }
 
   Status start() {

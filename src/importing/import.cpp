@@ -44,8 +44,9 @@ Result<std::vector<Source>> read_all(std::span<const InputFile> files, const std
   const auto is_engine = [](const Source& s) { return s.dialect == Dialect::kDeepspeed; };
   const auto engines = std::count_if(all.begin(), all.end(), is_engine);
   if (engines > 1 || std::ssize(all) - engines > 1)
-    return wrong(fmt::format("{} and {} are two runs", all[0].file, all.back().file), "",
-                 "import them one by one; a DeepSpeed configuration may stand beside one of the others");
+    return wrong(
+        fmt::format("{} and {} are two runs", all[0].file, all.back().file), "",
+        "import them one by one; a DeepSpeed configuration may be given together with one of the others");
   return all;
 }
 

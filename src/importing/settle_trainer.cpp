@@ -188,7 +188,7 @@ void leave_to_deepspeed(Draft& draft, Dialect dialect) {
       draft.harmless(*key, "DeepSpeed's optimizer goes before it");
   const SourceKey* file = draft.find(dialect, "deepspeed");
   if (file != nullptr && draft.has_dialect(Dialect::kDeepspeed))
-    draft.harmless(*file, "it was imported beside this file");
+    draft.harmless(*file, "it was imported together with this file");
 }
 
 /// The old name of optim: adafactor.

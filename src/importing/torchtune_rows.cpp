@@ -115,7 +115,7 @@ constexpr Row kTorchtuneRows[] = {
     {"tensor_parallel_plan.*", "", Rule::kHarmless, "*", kRanks},
     {"data_parallel_shard_dim", "", Rule::kHarmless, "*", kRanks},
     {"data_parallel_replicate_dim", "", Rule::kHarmless, "*", kRanks},
-    {"enable_async_checkpointing", "", Rule::kHarmless, "*", "checkpoints are written beside the next step"},
+    {"enable_async_checkpointing", "", Rule::kHarmless, "*", "checkpoints are written during the next step"},
     {"cudnn_deterministic_mode", "", Rule::kHarmless, "*", "every run is deterministic"},
     {"metric_logger.*", "", Rule::kHarmless, "*", "train --json writes each step"},
     {"log_peak_memory_stats", "", Rule::kHarmless, "*", "memory is planned and measured in each run"},

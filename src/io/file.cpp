@@ -16,6 +16,8 @@
 #include <system_error>
 #include <utility>
 
+#include "io/missing_file.h"
+
 namespace plimsoll::io {
 namespace {
 
@@ -105,7 +107,7 @@ Result<ReadFile> ReadFile::open(const std::string& path, ErrorCode missing) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG)
-      return Error{missing, "there is no such file", path, "check the path"};
+      return Error{missing, "there is no such file", path, missing_hint(path)};
     return io_error("cannot open the file", path, errno);
   }
   struct stat info = {};

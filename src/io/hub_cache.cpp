@@ -12,6 +12,7 @@
 
 #include "base/process.h"
 #include "io/file.h"
+#include "io/missing_file.h"
 #include "io/suggest.h"
 
 namespace plimsoll::io {
@@ -117,7 +118,7 @@ Result<std::string> find_model_folder(const std::string& path_or_id) {
   if (is_there)
     return Error{ErrorCode::kBadData, "not a folder", path_or_id, "name the folder that holds config.json"};
   if (is_file_name(path_or_id))
-    return Error{ErrorCode::kBadData, "there is no such file", path_or_id, "check the path"};
+    return Error{ErrorCode::kBadData, "there is no such file", path_or_id, missing_hint(path_or_id)};
   if (is_hub_id(path_or_id)) {
     auto cached = find_cached_model(path_or_id);
     if (cached) return cached;

@@ -117,7 +117,7 @@ Status quantize(Model& model, const QuantizeSpec& spec) {
   if (!spec.stored) PLIMSOLL_TRY(check_stacks(model, takes, learns));
   if (model.quantize(spec.dtype, takes, learns, spec.stored) == 0)
     return wrong("quantization has no effect: no linear layer of the model is frozen",
-                 "train adapters beside them (lora: {r: 16}), or leave quantization out");
+                 "train adapters instead (lora: {r: 16}), or leave quantization out");
   return Ok{};
 }
 

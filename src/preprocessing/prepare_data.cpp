@@ -276,6 +276,7 @@ Result<RunData> prepare_data(const settings::RunConfig& config, const PrepareDat
   PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config));
   PLIMSOLL_ASSIGN(const io::ConfigJson model, settings::load_model_config(config.model));
   PLIMSOLL_ASSIGN(const tasks::TaskDef* task, task_of(config, model));
+  PLIMSOLL_TRY(check_data_is_there(config.data, options.train));
   if (task->preparation == tasks::Preparation::kNone) return unprepared_data(config, options.train);
   const bool images = task->preparation == tasks::Preparation::kImages;
   const bool labelled = task->preparation == tasks::Preparation::kLabelled || images;

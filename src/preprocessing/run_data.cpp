@@ -9,6 +9,7 @@
 #include "corpora/record_reader.h"
 #include "corpora/saved_dataset.h"
 #include "io/file.h"
+#include "io/missing_file.h"
 #include "preprocessing/data_files.h"
 
 namespace plimsoll::preprocessing {
@@ -86,6 +87,27 @@ datasets::TrainingDataOptions training_data_options(const settings::RunConfig& c
   return options;
 }
 
+Status check_data_is_there(const settings::DataSettings& data, bool train) {
+  const auto check = [](const std::string& setting, const std::vector<std::string>& patterns) -> Status {
+    for (const std::string& pattern : patterns) {
+      const auto found = plimsoll::io::expand_glob(pattern);
+      if (!found) return Error(found.error()).at(setting);
+      for (const std::string& file : *found) {
+        const auto is_there = plimsoll::io::path_exists(file);
+        if (!is_there || *is_there) continue;  // what a disk does not say is told by who reads it
+        std::string hint = plimsoll::io::missing_hint(file);
+        if (!file.starts_with('/'))
+          hint +=
+              "; with paths: run_file in the run file, those that begin with ./ or ../ begin at its folder";
+        return Error{ErrorCode::kBadData, "there is no such file", setting + ": " + file, std::move(hint)};
+      }
+    }
+    return Ok{};
+  };
+  if (train || data.eval_fraction > 0) PLIMSOLL_TRY(check("data.train", data.train));
+  return check("data.eval", data.eval.files);
+}
+
 std::vector<std::string> missing_data(const settings::DataSettings& data, bool images) {
   const auto expand = [&](const std::string& pattern) {
     return images ? plimsoll::io::expand_glob(pattern) : corpora::expand_data(pattern);
@@ -94,7 +116,7 @@ std::vector<std::string> missing_data(const settings::DataSettings& data, bool i
     std::error_code code;
     return images ? std::filesystem::exists(path, code) : plimsoll::io::is_file(path);
   };
-  constexpr auto kWithout = "{}: {}; the plan does without it, a run does not";
+  constexpr auto kWithout = "{}: {}; planning does not need it, but a run would stop with an error";
   std::vector<std::string> lines;
   for (const auto& [setting, patterns] :
        {std::pair("data.train", &data.train), std::pair("data.eval", &data.eval.files)})

@@ -90,6 +90,8 @@ Buckets find_buckets(const settings::RunConfig& config, bool train);
 /// How TrainingData is to read one of the two sides; with `buckets` (lengths) also in which order.
 datasets::TrainingDataOptions training_data_options(const settings::RunConfig& config, bool eval,
                                                     const std::vector<int64_t>& buckets = {});
+/// Errors: kBadData for the first entry of data.train (with `train`) or data.eval that is not there.
+Status check_data_is_there(const settings::DataSettings& data, bool train);
 /// A line for each entry of the data that is not there, for who plans without reading it. `images`: they are
 /// trained on, so that folders are data too.
 std::vector<std::string> missing_data(const settings::DataSettings& data, bool images = false);

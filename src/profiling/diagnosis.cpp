@@ -23,7 +23,7 @@ constexpr std::pair<const char*, const char*> kFindings[kPlaces] = {
      "data.images.cache=u8 keeps decoded images, data.num_workers=4 decodes on more threads"},
     {"waiting for data: augmenting images", "data.num_workers=4, or less of data.images.augment"},
     {"waiting for checkpoints", "a larger output.save_steps, or a faster disk under output.dir"},
-    {"CPUs taken by others", "runtime.threads=1 leaves them one, or let nothing run beside it"},
+    {"CPUs taken by others", "runtime.threads=1 leaves them one, or let nothing else run"},
     {"threads idle", "a larger training.micro_batch_size gives the threads of each op more work"},
     {"host work between ops", "a larger training.micro_batch_size has fewer, larger ops"},
     {"copies that kernels cannot hide", "memory.offload=none keeps tensors where they are used"},

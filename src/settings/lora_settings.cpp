@@ -148,7 +148,7 @@ Status check_lora(const RunConfig& config) {
   PLIMSOLL_TRY(lora_spec(config.lora));
   if (!config.training.unfreeze.empty() && config.training.freeze.empty())
     return wrong_setting("training.unfreeze has no effect with lora: the base model is frozen",
-                         "name modules to train beside the adapters in lora.modules_to_save");
+                         "name modules to train in addition to the adapters in lora.modules_to_save");
   if (const auto bits = config.lora.loftq_config.loftq_bits; bits && *bits != 4 && *bits != 8)
     return wrong_setting(fmt::format("lora.loftq_config.loftq_bits is {}, expected 4 or 8", *bits),
                          "leave it out: quantization decides it");
@@ -167,7 +167,7 @@ void add_lora_settings(std::vector<Setting>& list) {
   const char* const kLeave = "leave it out";
   add(plain(PLIMSOLL_FIELD(lora.adapter), kWhat,
             "continue the adapter of this directory, with its own rank, scale and modules"));
-  add(number(PLIMSOLL_FIELD(lora.r), kWhat, "rank of the adapters; null: 8", 1, kMaxRank));
+  add(number(PLIMSOLL_FIELD(lora.r), kWhat, "rank of the adapters; null: 8, as in PEFT", 1, kMaxRank));
   add(above(PLIMSOLL_FIELD(lora.lora_alpha), kWhat,
             "the adapters' output is scaled by lora_alpha / r; null: 8", 0, 1e6));
   add(number(PLIMSOLL_FIELD(lora.lora_dropout), kWhat, "dropout on the input of an adapter; null: 0", 0,

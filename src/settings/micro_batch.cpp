@@ -31,9 +31,10 @@ std::string micro_batch_note(const RunConfig& config) {
   if (fixed_batch_split(config.training)) return {};
   const std::string why = micro_batch_dependence(config);
   if (why.empty()) return {};
-  return why +
-         ": its size is part of what is trained, and no search chooses it; set training.micro_batch_size, or "
-         "the whole batch is computed at once";
+  return fmt::format(
+      "{}: the size of the micro-batch changes the results{}, so the planner does not choose it; without "
+      "training.micro_batch_size the whole batch is computed at once",
+      why, depends_by_order_alone(config) ? " (by the order of additions)" : "");
 }
 
 }  // namespace plimsoll::settings

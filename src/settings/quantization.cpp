@@ -17,8 +17,7 @@ bool agrees(const std::string& word, const RunConfig& config) {
   return precision != Precision::kBf16 && precision != Precision::kFp16;
 }
 
-constexpr const char* kAdaptersBeside =
-    "train adapters beside them: lora: {r: 16, target_modules: all-linear}";
+constexpr const char* kAdaptersBeside = "train adapters instead: lora: {r: 16, target_modules: all-linear}";
 
 /// What is said of the files a second time must be what they have.
 Status check_agrees(const QuantizationSettings& settings, const models::QuantizeSpec& stored) {

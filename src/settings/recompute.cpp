@@ -1,5 +1,7 @@
 #include "settings/recompute.h"
 
+#include <fmt/format.h>
+
 namespace plimsoll::settings {
 namespace {
 
@@ -27,6 +29,15 @@ passes::RecomputePolicy::Kind kind_of(RecomputeMode mode) {
   return Kind::kNone;
 }
 
+std::string auto_text(const RecomputedLayers& chosen) {
+  const std::string parts = fmt::format("{} part{}", chosen.parts, chosen.parts == 1 ? "" : "s");
+  if (chosen.whole == 0)
+    return chosen.parts == 0 ? "cheap ops" : parts + (chosen.parts == 1 ? " of a layer" : " of layers");
+  if (chosen.parts > 0)
+    return fmt::format("{} layer{} + {}", chosen.whole, chosen.whole == 1 ? "" : "s", parts);
+  return fmt::format("{} of {} layers", chosen.whole, chosen.of_model);
+}
+
 }  // namespace
 
 void set_recompute(const RecomputeSettings& settings, passes::PipelineOptions& options) {
@@ -34,10 +45,10 @@ void set_recompute(const RecomputeSettings& settings, passes::PipelineOptions& o
   options.recompute = {kind_of(settings.mode), settings.count, settings.layers};
 }
 
-std::string recompute_text(const RecomputeSettings& settings, const std::vector<std::string>& chosen) {
+std::string recompute_text(const RecomputeSettings& settings, const RecomputedLayers& chosen) {
   switch (static_cast<RecomputeMode>(settings.mode)) {
     case RecomputeMode::kAuto:
-      return chosen.empty() ? "cheap ops" : std::to_string(chosen.size()) + " layers";
+      return auto_text(chosen);
     case RecomputeMode::kEvery:
       return "every " + std::to_string(settings.count);
     case RecomputeMode::kSegments:

@@ -124,9 +124,8 @@ Status check_adafactor(const TrainingSettings& t, const GivenSettings& given) {
 Status check_optimizer(RunConfig& config, const GivenSettings& given) {
   TrainingSettings& t = config.training;
   if (t.ema_decay && config.lora.enabled)
-    return wrong_setting(
-        "training.ema_decay averages the weights of a model, and lora trains adapters beside it",
-        "leave one of them out");
+    return wrong_setting("training.ema_decay averages the weights of a model, and lora trains adapters alone",
+                         "leave one of them out");
   const bool decay_given = given.contains("training.weight_decay");
   const optimizers::OptimizerDef* def = optimizers::find_optimizer(t.optimizer);
   if (def != nullptr && def->has_betas() && !given.contains("training.adam_beta2"))

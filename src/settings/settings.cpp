@@ -138,7 +138,7 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_quant_type), kWhat, "4-bit format", {"nf4", "fp4"}));
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_use_double_quant), kWhat, "quantize the block scales, too"));
   add(plain(PLIMSOLL_FIELD(quantization.load_in_8bit), kWhat,
-            "keep them in 8 bits with a scale per row (LLM.int8 without outlier columns)"));
+            "keep the frozen weights in 8 bits with a scale per row (LLM.int8 without outlier columns)"));
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_compute_dtype), kWhat,
             "precision of the products; must agree with training.precision",
             {"auto", "float32", "bfloat16", "float16"}));
@@ -171,7 +171,8 @@ void add_distributed(std::vector<Setting>& list) {
             "bandwidth of a rank within a machine, each way; null: memory speed"));
   add(plain(PLIMSOLL_FIELD(distributed.topology.inter), kHow,
             "bandwidth of a rank to other machines, each way"));
-  add(plain(PLIMSOLL_FIELD(distributed.topology.latency), kHow, "time of a message beside its bytes"));
+  add(plain(PLIMSOLL_FIELD(distributed.topology.latency), kHow,
+            "fixed time of each message, whatever its size"));
   add(planned("distributed.reduction", kHow,
               "ordered: gradients are added in the order of ranks; library: in the library's order",
               "leave it out: ordered", {"ordered"}));
@@ -198,7 +199,7 @@ void add_machine_and_output(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(output.save_steps), kHow,
              "save a checkpoint every N steps; 0: only if a signal stops the run", 0, kMaxCount));
   add(number(PLIMSOLL_FIELD(output.save_total_limit), kHow,
-             "checkpoints to keep; the disk must hold one more", 1, 1e6));
+             "checkpoints to keep; while one is being saved, the disk holds one more", 1, 1e6));
   add(plain(PLIMSOLL_FIELD(output.data_cache_limit), kHow,
             "size limit of data.cache_dir; the least recently used files are removed"));
   add(plain(PLIMSOLL_FIELD(output.dtype), kHow,

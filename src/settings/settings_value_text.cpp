@@ -118,7 +118,7 @@ std::string words_of(const Setting& setting) {
   for (const std::string& word : setting.choices)
     if (std::find(setting.available.begin(), setting.available.end(), word) == setting.available.end())
       planned.push_back(word);
-  return joined(setting.available) + (planned.empty() ? "" : "; planned: " + joined(planned));
+  return joined(setting.available) + (planned.empty() ? "" : "; not available yet: " + joined(planned));
 }
 
 std::string range_of(const Setting& setting) {
@@ -175,7 +175,7 @@ struct TypeText {
   std::string operator()(io::Tree*) const {
     return setting.choices.empty()
                ? "a map"
-               : words_of(setting) + (setting.available.empty() ? " or" : "; planned:") + " a map";
+               : words_of(setting) + (setting.available.empty() ? " or" : "; not available yet:") + " a map";
   }
 };
 

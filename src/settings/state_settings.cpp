@@ -89,7 +89,7 @@ Status check_state(const TrainingSettings& training, std::vector<std::string>& n
   if (s.weights == StateWord::kFp32 && s.master_weights.value_or(false))
     return wrong_setting(
         "training.state.master_weights is true, and the weights are fp32 themselves",
-        "set training.state.weights=bf16 for masters beside 16-bit weights, or master_weights=auto");
+        "set training.state.weights=bf16 for masters of 16-bit weights, or master_weights=auto");
   if (s.weights == StateWord::kFp16 && !keeps_masters(s))
     return wrong_setting("training.state.weights is fp16 without masters, whose range no update fits in",
                          "set training.state.master_weights=true, or training.state.weights=bf16");

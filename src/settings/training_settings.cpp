@@ -80,7 +80,7 @@ void add_training(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(training.fp8.quantized_activations), kWhat,
             "backward reads inputs of norms and activations from FP8 copies, which need less memory"));
   add(above(PLIMSOLL_FIELD(training.loss_scale.fixed), kWhat,
-            "a static scale; a number in place of loss_scale's map means this", kLeastScale, kMostScale));
+            "a static scale; the same as training.loss_scale=NUMBER", kLeastScale, kMostScale));
   add(above(PLIMSOLL_FIELD(training.loss_scale.init_scale), kWhat, "initial scale", kLeastScale, kMostScale));
   add(above(PLIMSOLL_FIELD(training.loss_scale.growth_factor), kWhat,
             "factor after growth_interval clean steps", 1, 1e6));
@@ -115,7 +115,7 @@ void add_reporting(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(training.logging_first_step), kHow, "report the first step too"));
   add(plain(PLIMSOLL_FIELD(training.logging_nan_inf_filter), kHow,
             "leave losses that are not finite out of the reported mean"));
-  add(plain(PLIMSOLL_FIELD(training.report_to), kHow, "tensorboard: event files beside the run"));
+  add(plain(PLIMSOLL_FIELD(training.report_to), kHow, "tensorboard: write event files for TensorBoard"));
   add(plain(PLIMSOLL_FIELD(training.logging_dir), kHow,
             "folder of the event files; null: runs in output.dir"));
   add(plain(PLIMSOLL_FIELD(training.run_name), kHow,

@@ -184,10 +184,6 @@ Status prepare_after_data(const settings::RunConfig& config, const runtime::Targ
   return Ok{};
 }
 
-Error does_not_fit(const Prepared& prepared) {
-  const planner::Budget* budget = planner::exceeded(prepared.report, prepared.report.budgets);
-  PLIMSOLL_CHECK(budget != nullptr);
-  return planner::does_not_fit(prepared.report, *budget, "the plan");
-}
+Error does_not_fit(const Prepared& prepared) { return planner::does_not_fit(prepared.report, "the plan"); }
 
 }  // namespace plimsoll::strategy

@@ -232,7 +232,9 @@ void describe_training(const RunScope& scope, const Strategy& strategy, const pl
     report.norms_synchronised = layer.ranks > 1;
   }
   report.recompute_set = programs.recomputed;
-  report.recompute = settings::recompute_text(recompute_of(config, strategy), report.recompute_set);
+  report.recompute = settings::recompute_text(
+      recompute_of(config, strategy),
+      {programs.recomputed_layers, programs.recomputed_parts, scope.prepared.model->num_blocks()});
   report.optimizer_in_backward = strategy.optimizer_in_backward;
   report.second_backward = options.second_backward;
   report.gathered_layers = strategy.gathered_blocks;

@@ -211,7 +211,7 @@ bool length(Heap& heap, const Value& value, int64_t& out) {
       return true;
     default:
       return heap.fail(fmt::format("a {} has no length{}", type_name(value),
-                                   value.is(Kind::kIterator) ? ": put |list behind it" : ""));
+                                   value.is(Kind::kIterator) ? ": put |list after it" : ""));
   }
 }
 

@@ -25,7 +25,7 @@ bool ExprParser::call_arguments(Expr& callee) {
       argument.name = take().text;
       take();
     } else if (!callee.named.empty()) {
-      return fail("a positional argument behind others", line);
+      return fail("a positional argument after others", line);
     }
     argument.value = expression();
     if (argument.value == nullptr) return false;

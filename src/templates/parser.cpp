@@ -156,7 +156,7 @@ bool Parser::if_statement(Stmt& stmt) {
 bool Parser::for_statement(Stmt& stmt) {
   expr_.set_in_loop(true);
   if (!expr_.loop_target(stmt.target)) return false;
-  if (!expr_.take_name("in")) return expr_.fail("expected 'in' behind the name of a {% for %}");
+  if (!expr_.take_name("in")) return expr_.fail("expected 'in' after the name of a {% for %}");
   stmt.expr = expr_.tuple(false);
   if (stmt.expr == nullptr) return false;
   if (expr_.take_name("if") && (stmt.condition = expr_.expression()) == nullptr) return false;
@@ -196,7 +196,7 @@ bool Parser::signature(Stmt& stmt) {
       if (value == nullptr) return false;
       stmt.defaults.push_back(value);
     } else if (!stmt.defaults.empty()) {
-      return expr_.fail("a parameter without a default behind one that has it");
+      return expr_.fail("a parameter without a default after one that has it");
     }
     stmt.parameters.push_back(name);
   }

@@ -198,7 +198,7 @@ bool append_text(Heap& heap, const Value& value, std::string& out) {
       return repr(heap, value, 0, out);
     default:
       return heap.fail(fmt::format("a {} cannot be printed{}", type_name(value),
-                                   value.is(Kind::kIterator) ? ": put |list or |join behind it" : ""));
+                                   value.is(Kind::kIterator) ? ": put |list or |join after it" : ""));
   }
 }
 

@@ -69,7 +69,7 @@ Result<Document> read_vocab_and_merges(const std::string& file, ConfigFiles& fil
     return bad(
         file, "vocab.json and merges.txt do not say how a text is cut into words",
         "name the class in tokenizer_config.json (tokenizer_class: GPT2Tokenizer or Qwen2Tokenizer), or "
-        "put the model's tokenizer.json beside them");
+        "put the model's tokenizer.json in the same folder");
   Document document;
   PLIMSOLL_TRY(take_vocab(file, document));
   PLIMSOLL_TRY(take_merges(files.folder + "/merges.txt", document));
@@ -86,7 +86,7 @@ Status check_kind(const SentencePieceModel& model, const std::string& file) {
   if (model.removes_extra_whitespaces)
     return refuse("the sentencepiece model removes extra blanks, which transformers does not");
   if (model.treats_whitespace_as_suffix)
-    return refuse("the sentencepiece model has blanks behind words, which is not read");
+    return refuse("the sentencepiece model has blanks after words, which is not read");
   if (!model.byte_fallback) return refuse("the sentencepiece model has no bytes to fall back on");
   for (const Piece& piece : model.pieces)
     if (piece.text.size() > kMostPieceBytes || valid_utf8_prefix(piece.text) != piece.text.size())

@@ -60,7 +60,7 @@ Result<PreTokenizer> PreTokenizer::build(const Field& field) {
 
 Status PreTokenizer::add(const Field& field, int depth) {
   PLIMSOLL_ASSIGN(const std::string type, field.type());
-  if (byte_level_) return field.error("stands behind ByteLevel, where nothing is supported");
+  if (byte_level_) return field.error("stands after ByteLevel, where nothing is supported");
   if (type == "Sequence") {
     if (depth > 8 || stages_.size() > 64) return field.error("is too long or nested too deep");
     const Field list = field.member("pretokenizers");

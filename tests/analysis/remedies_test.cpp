@@ -6,6 +6,7 @@
 #include "analysis/planned_run.h"
 #include "analysis/techniques.h"
 #include "planner/report/budget.h"
+#include "planner/report/headline.h"
 #include "strategy/run_device.h"
 
 namespace plimsoll::analysis {
@@ -104,6 +105,17 @@ TEST(Remedies, AnEvaluationIsTrainedNothing) {
   EXPECT_FALSE(prepared->report.remedies.empty());
   EXPECT_THAT(texts(*prepared), Not(HasSubstr("optimizer")));
   EXPECT_THAT(texts(*prepared), Not(HasSubstr("moments")));
+}
+
+TEST(Remedies, WithoutAnyTheReportSaysWhatWasTried) {
+  PlannedRun c({"memory.budget=1MiB"});
+  const planner::PlanReport& report = c.prepared().report;
+  ASSERT_TRUE(report.remedies.empty()) << texts(c.prepared());
+  EXPECT_THAT(report.tried, testing::Contains("training.precision=bf16"));
+  EXPECT_THAT(report.tried_excess, HasSubstr("memory.budget is 1.00 MiB"));
+  EXPECT_NE(report.tried_excess, planner::excess_text(report)) << "together they need less";
+  PlannedRun fits({"memory.budget=" + std::to_string(least({}) - 20'000)});
+  EXPECT_TRUE(fits.prepared().report.tried.empty());
 }
 
 TEST(Remedies, ImagesHaveNoLength) {

@@ -239,7 +239,7 @@ TEST_F(TextData, RowsThatArePackedAreTheirDocuments) {
   const Outcome packed = train("packed", "data.train=packed.jsonl training.global_batch_size=1");
   ASSERT_EQ(packed.exit_code, 0) << packed.err;
   EXPECT_TRUE(weights("apart") == weights("packed"));
-  EXPECT_THAT(packed.err, HasSubstr("in 1 example \"input_ids\" stands beside a text"));
+  EXPECT_THAT(packed.err, HasSubstr("in 1 example there are \"input_ids\" as well as a text"));
 }
 
 TEST_F(TextData, WithoutItsModuleColumnsAreRefusedByName) {

@@ -42,5 +42,23 @@ TEST(RunData, NamesTheDataThatIsNotThere) {
   EXPECT_THAT(lines[1], testing::StartsWith("data.eval: "));
 }
 
+TEST(RunData, AFileThatIsNotThereIsAnErrorOfItsSetting) {
+  const io::TemporaryFolder folder;
+  settings::DataSettings data;
+  data.train = {folder.write("a.jsonl", "{}")};
+  EXPECT_TRUE(check_data_is_there(data, true).ok());
+  data.eval.files = {"gone.jsonl"};
+  const Status missing = check_data_is_there(data, true);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, ErrorCode::kBadData);
+  EXPECT_EQ(missing.error().message(), "there is no such file: data.eval: gone.jsonl");
+  EXPECT_THAT(missing.error().hint, testing::HasSubstr("begin at the working folder, /"));
+  EXPECT_THAT(missing.error().hint, testing::HasSubstr("paths: run_file"));
+  data.train = {folder.path() + "/gone.jsonl"};
+  EXPECT_EQ(check_data_is_there(data, true).error().hint, "check the path");
+  data.eval.files = {};
+  EXPECT_TRUE(check_data_is_there(data, false).ok()) << "an evaluation reads no data.train";
+}
+
 }  // namespace
 }  // namespace plimsoll::preprocessing

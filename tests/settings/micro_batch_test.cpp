@@ -30,7 +30,7 @@ TEST(MicroBatchNote, AsksForASizeThatNoSearchChooses) {
   for (const std::string recipe : {"current", "nvfp4"}) {
     EXPECT_THAT(fp8_notes(recipe, "data.sequence_length=256"),
                 ElementsAre(testing::AllOf(HasSubstr("training.fp8.recipe " + recipe),
-                                           HasSubstr("no search chooses it"))));
+                                           HasSubstr("the planner does not choose it"))));
     EXPECT_THAT(fp8_notes(recipe, "training.micro_batch_size=1"), IsEmpty());
   }
   const std::string accumulators = "training.state.accumulators=bf16";

@@ -369,7 +369,7 @@ TEST(BrokenTokenizer, IsRefusedWithTheFieldNamed) {
       {with(
            "pre_tokenizer",
            R"({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel", "add_prefix_space": false}, {"type": "Digits", "individual_digits": true}]})"),
-       "pre_tokenizer.pretokenizers[1] stands behind ByteLevel"},
+       "pre_tokenizer.pretokenizers[1] stands after ByteLevel"},
       {with("pre_tokenizer", R"({"type": "Metaspace", "replacement": "ab"})"),
        "pre_tokenizer.replacement is \"ab\""},
       {with(

@@ -150,8 +150,9 @@ Command add_bench(Parser app) {
   Parser offsets =
       bench.add_subcommand("offsets", "assign offsets to recorded lifetimes (CSV: id,lower,upper,size)");
   offsets
-      .add_option("files", offset_arguments->files,
-                  "a number in a file's name is its capacity: A.1048576.csv")
+      .add_option(
+          "files", offset_arguments->files,
+          "files of lifetimes; a number in a file's name is the size limit of its arena: A.1048576.csv")
       .required()
       .type_name("FILE.csv");
   offsets.add_flag("--json", offset_arguments->json, "print one JSON object per line");

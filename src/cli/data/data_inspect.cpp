@@ -247,7 +247,7 @@ void add_data_inspect_options(Parser command, DataInspectArguments& a) {
   command
       .add_option("files", a.files,
                   "JSON lines, token shards, .npy and .bin tokens, .txt as bytes; or patterns")
-      .type_name("FILE…");
+      .type_name("FILE");
   add_text_options(command, a.text);
   command.add_option("--samples", a.samples, "documents to show, spread over the data")
       .range(0, 1'000'000)

@@ -43,7 +43,7 @@ struct DataTokenizerArguments {
 
 void add_data_tokenizer_options(Parser c, DataTokenizerArguments& a) {
   tokenizer_training::TokenizerTraining& t = a.training;
-  c.add_option("--input", t.inputs, "files or patterns").required().type_name("FILE…");
+  c.add_option("--input", t.inputs, "files or patterns").required().type_name("FILE");
   c.add_option("--vocab-size", t.vocab_size,
                "size of the vocabulary: special tokens, 256 bytes, learnt tokens")
       .required()

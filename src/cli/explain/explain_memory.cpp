@@ -106,7 +106,7 @@ std::string MemoryExplanation::text(int columns) const {
   out += fmt::format("\nPeak: {} bytes of states and arena, in {},\n      at op {}, {}\n",
                      grouped(peak.total_bytes), name(peak.phase), peak.position, place_of(peak));
   out += tensors(timeline_) + "\n" + phases(timeline_);
-  return out + "\nThe formula M = P x D_param + B x A x D_act + O x D_opt beside the plan\n" +
+  return out + "\nThe formula M = P x D_param + B x A x D_act + O x D_opt compared with the plan\n" +
          formula_table(formula_);
 }
 

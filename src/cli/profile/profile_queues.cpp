@@ -33,7 +33,7 @@ io::Tree queues_event(const profiling::QueueShares& shares, int64_t steps) {
 
 std::string queues_text(const profiling::QueueShares& shares) {
   std::string text =
-      fmt::format("a step takes {:.1f} ms\n  queue          busy           beside kernels      moved\n",
+      fmt::format("a step takes {:.1f} ms\n  queue          busy           during kernels      moved\n",
                   1e3 * shares.step_seconds);
   for (size_t q = 0; q < ir::kNumAllQueues; ++q) {
     const profiling::QueueShare& share = shares.queues[q];
@@ -48,7 +48,7 @@ std::string queues_text(const profiling::QueueShares& shares) {
     text += "\n";
   }
   fmt::format_to(std::back_inserter(text),
-                 "no kernel runs beside the copies for {:.1f} ms, {:.1f}% of the step\n",
+                 "no kernel runs during the copies for {:.1f} ms, {:.1f}% of the step\n",
                  1e3 * shares.waiting_seconds, 1e2 * part(shares.waiting_seconds, shares.step_seconds));
   return text;
 }

@@ -17,14 +17,14 @@ std::string slowdown(double kernel_seconds) {
 std::string copies_text(const planner::MachineProfile& p) {
   std::string text;
   if (p.copy_in_beside_kernels > 0)
-    text += fmt::format("  copies        in {}, out {}; beside kernels {}, {}\n                {}\n",
+    text += fmt::format("  copies        in {}, out {}; during kernels {}, {}\n                {}\n",
                         gigabytes(p.copy_in_bandwidth), gigabytes(p.copy_out_bandwidth),
                         gigabytes(p.copy_in_beside_kernels), gigabytes(p.copy_out_beside_kernels),
                         slowdown(p.copy_kernel_seconds));
   if (p.disk.empty()) return text;
   text += fmt::format(
       "  disk          read {}, write {}; both at once {}, {}\n"
-      "                beside kernels {}, {}; {}\n"
+      "                during kernels {}, {}; {}\n"
       "                out of the cache {}; of {}\n",
       gigabytes(p.disk_read_bandwidth), gigabytes(p.disk_write_bandwidth),
       gigabytes(p.disk_read_beside_write), gigabytes(p.disk_write_beside_read),

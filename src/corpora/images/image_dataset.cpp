@@ -37,7 +37,7 @@ struct ImageDataset::State {
     PLIMSOLL_ASSIGN(ImageList list, ImageList::open(path));
     PLIMSOLL_ASSIGN(LabelFile labels, LabelFile::open(list_labels(path)));
     if (labels.shard_hash() != list.content_hash() || labels.size() != list.size())
-      return Error{ErrorCode::kBadData, "the labels beside this list belong to another", path,
+      return Error{ErrorCode::kBadData, "the file of labels belongs to another list than this", path,
                    "remove both files: they are made again"};
     if (list.summary().reading_bytes > options.reading_bytes)
       return Error{ErrorCode::kBadData, "the images need more memory than the plan has for reading them",

@@ -11,6 +11,7 @@
 #include "corpora/reasons.h"
 #include "corpora/record_reader.h"
 #include "io/file.h"
+#include "io/missing_file.h"
 
 namespace plimsoll::corpora {
 namespace {
@@ -87,7 +88,7 @@ std::optional<BadExample> parse_image_label(const Members& members, const std::s
 Status add_image_table(const std::string& path, const ImageCollection& how, ImageEntries& entries) {
   if (!how.with_labels && is_image_name(path)) return add_single(path, entries);
   if (!has_rows_by_name(path) && !io::is_file(path))
-    return Error{ErrorCode::kBadData, "there is no such file or folder", path, "check the path"};
+    return Error{ErrorCode::kBadData, "there is no such file or folder", path, io::missing_hint(path)};
   if (!has_rows_by_name(path))
     return Error{ErrorCode::kInvalidArgument, "this file names no images with labels", path,
                  "name a folder of class folders, a .csv, .jsonl, .parquet or .arrow file with \"image\" and "

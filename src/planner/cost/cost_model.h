@@ -18,7 +18,7 @@ namespace plimsoll::planner {
 /// What a step's time goes to.
 enum class Part : uint8_t { kProducts, kAttention, kLoss, kMemory, kOptimizer, kCopies, kNetwork };
 inline constexpr size_t kNumParts = 7;
-/// "products", "attention", "loss head", "memory-bound ops", "optimizer", "copies", "network".
+/// "products", "attention", "loss head", "memory-bound ops", "optimizer", "copies", "network": of events.
 std::string_view name(Part part);
 
 /// Seconds by part, and how much of each is waiting for memory rather than arithmetic.

@@ -149,6 +149,22 @@ std::vector<std::string> cards_with(int64_t bytes) {
   return names;
 }
 
+namespace {
+
+/// What runtime.profile takes.
+std::string every_profile() {
+  std::string cards, to_plan;
+  for (const Card& card : kCards) {
+    std::string& list = cuda_capability(profile_of(card)) > 0 ? cards : to_plan;
+    list += (list.empty() ? "" : ", ") + std::string(card.name);
+  }
+  return "a card: " + cards + "; only to plan: " + to_plan +
+         "; auto: this machine; built-in: default rates, nothing measured; or the path of a profile's file, "
+         "which contains a / or ends in .json";
+}
+
+}  // namespace
+
 Result<MachineProfile> find_card(std::string_view name) {
   const std::string wanted = plain(name);
   std::vector<std::string> known = card_names(), within;
@@ -158,7 +174,7 @@ Result<MachineProfile> find_card(std::string_view name) {
       within.emplace_back(card.name);
   }
   known.insert(known.end(), {"auto", "built-in"});
-  std::string hint = io::nearest_hint(name, known);
+  std::string hint = io::nearest_name(name, known).empty() ? every_profile() : io::nearest_hint(name, known);
   if (!within.empty()) hint = "did you mean ";
   for (size_t i = 0; i < within.size(); ++i) hint += (i == 0 ? "" : " or ") + within[i];
   if (!within.empty()) hint += "?";

@@ -293,7 +293,13 @@ void StepGraphs::describe(const ProgramId& id, const Graph& graph, const passes:
   describe_precision(id, graph, pipeline.precision());
   if (result_.precision.fp8.empty()) result_.precision.fp8 = pipeline.fp8().products;
   if (!result_.recomputed.empty()) return;
-  for (const passes::RecomputeUnit& unit : pipeline.recomputed()) result_.recomputed.push_back(unit.name);
+  for (const passes::RecomputeUnit& unit : pipeline.recomputed()) {
+    result_.recomputed.push_back(unit.name);
+    if (unit.part.empty())
+      result_.recomputed_layers += unit.last - unit.first + 1;
+    else
+      ++result_.recomputed_parts;
+  }
 }
 
 void StepGraphs::describe_precision(const ProgramId& id, const Graph& graph,

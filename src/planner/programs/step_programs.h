@@ -106,6 +106,8 @@ struct TrainingPrograms {
   PrecisionReport precision;
   std::vector<LayerGain> gains;          ///< of the longest sequence's program with backward, where asked for
   std::vector<std::string> recomputed;   ///< layers, as RecomputePolicy names them
+  int32_t recomputed_layers = 0;         ///< of them: whole ones, those of a run counted one by one
+  int32_t recomputed_parts = 0;          ///< of them: parts of a layer
   std::vector<bool> overrides_used;      ///< by precision override: whether it matched in any program
   std::vector<std::string> overridable;  ///< with overrides: names that they could match, see autocast.h
   int64_t unwritten_ops = 0;             ///< of an estimate without graphs: how many ops they would have

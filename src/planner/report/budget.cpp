@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <limits>
+#include <utility>
 
+#include "base/check.h"
 #include "base/units.h"
 #include "planner/cost/known_profiles.h"
 
@@ -97,16 +101,31 @@ std::string advice_for(const Budget& budget, int64_t bytes) {
 
 }  // namespace
 
-Error does_not_fit(const PlanReport& report, const Budget& budget, std::string_view what,
-                   std::string_view advice) {
-  const int64_t bytes = bounded_bytes(report, budget.bounded);
-  const std::string needed = to_string(Bytes(bytes));
-  std::string hint = advice_for(budget, bytes);
-  if (!advice.empty()) hint += fmt::format("; {}", advice);
-  return Error{ErrorCode::kDoesNotFit,
-               fmt::format("{} needs {}{} and the budget is {}", what, needed,
-                           memory_of(report, budget.bounded), to_string(Bytes(budget.bytes))),
-               budget.setting + (budget.automatic ? ": auto (what is available now)" : ""), hint};
+std::vector<const Budget*> all_exceeded(const PlanReport& report) {
+  const auto lack = [&](const Budget* b) { return bounded_bytes(report, b->bounded) - b->bytes; };
+  std::vector<const Budget*> all;
+  for (const Budget& budget : report.budgets)
+    if (lack(&budget) > 0 && std::ranges::find(all, budget.bounded, &Budget::bounded) == all.end())
+      all.push_back(&budget);
+  std::ranges::stable_sort(all, std::ranges::greater(), lack);
+  return all;
+}
+
+Error does_not_fit(const PlanReport& report, std::string_view what, std::string_view advice) {
+  std::vector<Error> errors;
+  for (const Budget* budget : all_exceeded(report)) {
+    const int64_t bytes = bounded_bytes(report, budget->bounded);
+    errors.push_back({ErrorCode::kDoesNotFit,
+                      fmt::format("{} needs {}{} and the budget is {}", what, to_string(Bytes(bytes)),
+                                  memory_of(report, budget->bounded), to_string(Bytes(budget->bytes))),
+                      budget->setting + (budget->automatic ? ": auto (what is available now)" : ""),
+                      advice_for(*budget, bytes)});
+  }
+  PLIMSOLL_CHECK(!errors.empty());
+  Error first = std::move(errors.front());
+  if (!advice.empty()) first.hint += fmt::format("; {}", advice);
+  first.more.assign(std::make_move_iterator(errors.begin() + 1), std::make_move_iterator(errors.end()));
+  return first;
 }
 
 }  // namespace plimsoll::planner

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "planner/report/report.h"
@@ -28,9 +29,12 @@ int64_t excess_bytes(const PlanReport& report);
 /// What fits before what does not, then what is faster, or exceeds less.
 bool is_better(const PlanReport& a, const PlanReport& b);
 
-/// Exit 69: what is needed against what there is, and the least budget, to the byte, that would do. `what`
-/// needs it ("the plan"); `advice`, where there is any, says what would need less.
-Error does_not_fit(const PlanReport& report, const Budget& budget, std::string_view what,
-                   std::string_view advice = {});
+/// Of each pool the first budget that the plan exceeds, what lacks most first.
+std::vector<const Budget*> all_exceeded(const PlanReport& report);
+
+/// Exit 69: what is needed against what there is, and the least budget, to the byte, that would do, for each
+/// pool that lacks memory. `what` needs it ("the plan"); `advice`, where there is any, says what would need
+/// less.
+Error does_not_fit(const PlanReport& report, std::string_view what, std::string_view advice = {});
 
 }  // namespace plimsoll::planner

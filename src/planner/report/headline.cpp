@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "base/duration.h"
 #include "base/numbers.h"
@@ -28,17 +29,14 @@ std::string pool_text(const PlanReport& r, Bounded bounded, const Budget* budget
 
 std::string excess_text(const PlanReport& r) {
   std::string out;
-  std::vector<Bounded> told;
-  for (const Budget& budget : r.budgets) {
-    const int64_t needed = bounded_bytes(r, budget.bounded);
-    const bool is_process = budget.bounded == Bounded::kProcess && r.device_in_process;
-    if (needed <= budget.bytes || std::ranges::find(told, budget.bounded) != told.end()) continue;
-    told.push_back(budget.bounded);
-    out += fmt::format(
-        "{}{} ({} too much)", out.empty() ? "needs " : "; ",
-        is_process ? fmt::format("{}, {} is {}", bytes_text(needed), budget.setting, bytes_text(budget.bytes))
-                   : pool_text(r, budget.bounded, &budget),
-        bytes_text(needed - budget.bytes));
+  for (const Budget* budget : all_exceeded(r)) {
+    const int64_t needed = bounded_bytes(r, budget->bounded);
+    const bool is_process = budget->bounded == Bounded::kProcess && r.device_in_process;
+    out += fmt::format("{}{} ({} too much)", out.empty() ? "needs " : "; ",
+                       is_process ? fmt::format("{}, {} is {}", bytes_text(needed), budget->setting,
+                                                bytes_text(budget->bytes))
+                                  : pool_text(r, budget->bounded, budget),
+                       bytes_text(needed - budget->bytes));
   }
   return out;
 }
@@ -78,8 +76,9 @@ std::string step_seconds(double seconds) {
 }  // namespace
 
 std::string why_not(const PlanReport& r) {
-  const Budget* over = exceeded(r, r.budgets);
-  if (over == nullptr) return {};
+  const std::vector<const Budget*> all = all_exceeded(r);
+  if (all.empty()) return {};
+  const Budget* over = all.front();
   std::string out = fmt::format("It does not fit because {} has {} and the plan needs {} there",
                                 pool_name(r, over->bounded), bytes_text(over->bytes),
                                 bytes_text(bounded_bytes(r, over->bounded)));
@@ -118,7 +117,7 @@ std::string headline(const PlanReport& r) {
 std::string recompute_line(const PlanReport& r) {
   constexpr size_t kNamed = 3;
   if (r.recompute_set.empty()) return {};
-  std::string out = "Recomputed in backward (checkpointed layers): " + r.recompute_set.front();
+  std::string out = "Recomputed in backward (activation checkpointing): " + r.recompute_set.front();
   for (size_t i = 1; i < std::min(kNamed, r.recompute_set.size()); ++i) out += ", " + r.recompute_set[i];
   if (r.recompute_set.size() > kNamed) out += fmt::format(" and {} more", r.recompute_set.size() - kNamed);
   return out + "\n";
@@ -138,10 +137,24 @@ std::string gathered_line(const PlanReport& r) {
                      r.gathered_layers, r.gathered_layers == 1 ? "" : "s");
 }
 
+namespace {
+
+/// Where nothing makes it fit: what was planned, and what all of it needs.
+std::string tried_lines(const PlanReport& r) {
+  if (r.tried.empty()) return {};
+  const std::string together =
+      r.tried_excess.empty() ? "" : fmt::format("  Together the plan still {}.\n", r.tried_excess);
+  return fmt::format(
+      "No settings make it fit. Each of these was planned, and all that help together:\n  {}\n{}"
+      "  What is left is a larger budget or a smaller model.\n",
+      fmt::join(r.tried, ", "), together);
+}
+
+}  // namespace
+
 std::string remedy_lines(const PlanReport& r) {
   if (r.fits) return {};
-  if (r.remedies.empty())
-    return "No setting was found that makes it fit: even all settings that were tried together need more\n";
+  if (r.remedies.empty()) return tried_lines(r);
   std::string out = "Settings that would make it fit, each planned, in the order to try:\n";
   for (const Remedy& remedy : r.remedies)
     out += fmt::format("  {}\n      peak {}{}; {}\n", remedy.text(), bytes_text(remedy.peak_bytes),

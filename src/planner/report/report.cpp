@@ -44,7 +44,7 @@ std::string class_table(const PlanReport& r) {
   }
   out += row("peak on the card", r.device_peak_bytes());
   if (const Budget* card = r.device_budget()) out += row("budget of the card", card->bytes);
-  if (r.context_bytes > 0) out += row("beside it: the card's context", r.context_bytes);
+  if (r.context_bytes > 0) out += row("context of the card, in addition", r.context_bytes);
   out += row("peak of the host", r.host_peak_bytes());
   if (const Budget* host = r.host_budget()) out += row("budget of the host", host->bytes);
   return out;
@@ -261,8 +261,8 @@ std::string norm_lines(const PlanReport& r) {
   const bool is_callers = r.model == "own model";
   if (r.batch_norms > 0)
     out += fmt::format(
-        "BatchNorm: {} layer{} statistics of {} micro-batch. Its size, {}, is part of\n"
-        "  what is trained: the planner does not split it. Recomputation, offload,\n"
+        "BatchNorm: {} layer{} statistics of {} micro-batch. Its size, {}, changes\n"
+        "  the results, so the planner does not split it. Recomputation, offload,\n"
         "  {} and models with GroupNorm\n"
         "  or LayerNorm need less memory.\n",
         r.batch_norms, r.batch_norms == 1 ? " takes" : "s take",

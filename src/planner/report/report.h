@@ -112,6 +112,8 @@ struct PlanReport {
   std::string unit = "tokens";              ///< what they are
   std::optional<int64_t> total_steps = {};  ///< of the run, where the settings say
   std::vector<Remedy> remedies;             ///< where it does not fit
+  std::vector<std::string> tried;           ///< without remedies: settings that were planned, "a=b c=d"
+  std::string tried_excess;                 ///< with all of them that lower the peak, see excess_text
   // Buckets; sequences and positions are those of the data, where they are known.
   std::vector<int64_t> buckets;  ///< lengths, one or none: no buckets
   int64_t bucket_sequences = 0, bucket_tokens = 0, bucket_positions = 0;

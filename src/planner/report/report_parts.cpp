@@ -7,6 +7,9 @@
 namespace plimsoll::planner {
 namespace {
 
+/// As a table says it, which says of each part by itself what bounds it.
+std::string_view title(Part part) { return part == Part::kMemory ? "norms and other ops" : name(part); }
+
 /// What bounds most of a part's time.
 std::string_view bound_by(const StepSeconds& seconds, size_t part) {
   if (static_cast<Part>(part) == Part::kCopies) return "link";
@@ -30,7 +33,7 @@ std::string parts_lines(const StepSeconds& seconds) {
   std::string out;
   for (size_t i = 0; i < kNumParts; ++i)
     if (seconds.parts[i] > 0)
-      out += fmt::format("  {:<18}{:>10.3g} s{:>6.0f} %  bound by {}\n", name(static_cast<Part>(i)),
+      out += fmt::format("  {:<20}{:>10.3g} s{:>6.0f} %  bound by {}\n", title(static_cast<Part>(i)),
                          seconds.parts[i], 100 * seconds.parts[i] / seconds.total(), bound_by(seconds, i));
   return out;
 }
@@ -50,9 +53,10 @@ std::string network_line(const PlanReport& r) {
   std::string out = fmt::format("Communication: each rank sends and receives {} per step",
                                 to_string(Bytes(static_cast<int64_t>(r.network_bytes))));
   if (r.has_time())
-    out += fmt::format(", {:.3g} s exposed{}\n  by {}, which is not a prediction", exposed_seconds(r),
+    out += fmt::format(", {:.3g} s not overlapped with computation{}\n  by {}, which is not a prediction",
+                       exposed_seconds(r),
                        hidden_seconds(r) > 0.01 * exposed_seconds(r)
-                           ? fmt::format(", {:.3g} s behind computation", hidden_seconds(r))
+                           ? fmt::format(", {:.3g} s overlapped", hidden_seconds(r))
                            : "",
                        r.network_described ? "the network of distributed.topology"
                                            : "the memory of one machine (describe the network in "

@@ -11,7 +11,7 @@ namespace plimsoll::planner {
 /// The way of a planned step, as others are held against it.
 Alternative alternative_of(const PlanReport& report);
 
-/// "4 x 8 sequences, recompute 12 layers": in a line.
+/// "4 x 8 sequences, recompute 3 of 12 layers": in a line.
 std::string way_text(const Alternative& way);
 
 /// The `why` of the plan event.

@@ -116,7 +116,7 @@
     if (names.length === 0) return;
     const title = (name) => machineNames[name] || name.replaceAll(/[._]/g, " ");
     const place = element("div", "curves"), steady = [];
-    document.getElementById("curves").after(element("h3", "", "The machine beside it"), place);
+    document.getElementById("curves").after(element("h3", "", "The machine during the run"), place);
     names.forEach((name) => {
       const lines = data.runs.map((run, i) => line(i, run.name, run.machine[name] || { x: [], y: [] }));
       const values = new Set(lines.flatMap((each) => each.y)), text = name.endsWith("bytes") ? bytes : short;
@@ -144,7 +144,7 @@
     const label = element("label", "values"), check = element("input");
     check.type = "checkbox";
     check.checked = whole;
-    label.append(check, " with what the process and the host need beside it, planned and measured peak");
+    label.append(check, " show also the memory of the rest of the process and of the host, and the planned and measured peak");
     check.addEventListener("change", () => {
       charts.splice(charts.indexOf(chart), 1);
       chart.destroy();

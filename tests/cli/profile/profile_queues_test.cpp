@@ -59,7 +59,7 @@ TEST_F(ProfileQueues, TellsWhatRanBesideKernels) {
 TEST_F(ProfileQueues, InWords) {
   const Outcome outcome = profile({"runtime.device=discrete", "memory.offload={optimizer: host}"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("beside kernels"));
+  EXPECT_THAT(outcome.out, HasSubstr("during kernels"));
   EXPECT_THAT(outcome.out, HasSubstr("copy_out"));
 }
 

@@ -129,6 +129,13 @@ TEST(KnownProfiles, EveryCardCanBePlannedForAndNamesItsSource) {
   EXPECT_THAT(unknown.error().hint, testing::HasSubstr("h100"));
 }
 
+TEST(KnownProfiles, ANameLikeNoneIsAnsweredWithAllThatTheSettingTakes) {
+  EXPECT_EQ(find_card("rtx9999x").error().hint.substr(0, 12), "a card: t4, ");
+  const std::string hint = find_card("quadro").error().hint;
+  EXPECT_THAT(hint, testing::HasSubstr("rtx-pro-6000; only to plan: mi300x; auto: this machine; built-in: "));
+  EXPECT_THAT(hint, testing::HasSubstr("or the path of a profile's file"));
+}
+
 TEST(KnownProfiles, AnUnknownNameIsAnsweredWithThoseThatContainIt) {
   EXPECT_EQ(find_card("a100").error().hint, "did you mean a100-40 or a100-80?");
   EXPECT_EQ(find_card("4090").error().hint, "did you mean rtx4090?");

@@ -40,15 +40,32 @@ TEST(Budget, EachPoolHasItsOwn) {
 
 TEST(Budget, TheErrorNamesThePoolAndTheLeast) {
   const Budget device{"runtime.discrete.memory", Bounded::kDevice, kMiB};
-  const Error error = does_not_fit(report_of({device}), device, "the plan", "advice");
+  const Error error = does_not_fit(report_of({device}), "the plan", "advice");
   EXPECT_EQ(error.code, ErrorCode::kDoesNotFit);
   EXPECT_EQ(error.what, "the plan needs 5.00 MiB of device memory and the budget is 1.00 MiB");
   EXPECT_EQ(error.where, "runtime.discrete.memory");
   EXPECT_THAT(error.hint, HasSubstr("must be at least 5.00 MiB (5242880 bytes) for this run; advice"));
   const Budget process{"memory.budget", Bounded::kProcess, kMiB, true};
-  const Error whole = does_not_fit(report_of({process}), process, "generation");
+  const Error whole = does_not_fit(report_of({process}), "generation");
   EXPECT_EQ(whole.what, "generation needs 8.00 MiB and the budget is 1.00 MiB");
   EXPECT_EQ(whole.where, "memory.budget: auto (what is available now)");
+}
+
+TEST(Budget, EachPoolThatLacksMemoryHasItsLineWhatLacksMostFirst) {
+  const Budget process{"memory.budget", Bounded::kProcess, 7 * kMiB},
+      device{"memory.device_budget", Bounded::kDevice, kMiB},
+      host{"memory.host_budget", Bounded::kHost, kMiB};
+  const PlanReport report = report_of({process, device, host});
+  const Error error = does_not_fit(report, "the plan", "advice");
+  EXPECT_EQ(error.where, "memory.device_budget");
+  EXPECT_THAT(error.hint, HasSubstr("memory.device_budget must be at least 5.00 MiB"));
+  EXPECT_THAT(error.hint, HasSubstr("advice"));
+  ASSERT_EQ(error.more.size(), 2U);
+  EXPECT_EQ(error.more[0].code, ErrorCode::kDoesNotFit);
+  EXPECT_EQ(error.more[0].where, "memory.host_budget");
+  EXPECT_EQ(error.more[1].what, "the plan needs 8.00 MiB and the budget is 7.00 MiB");
+  EXPECT_EQ(error.more[1].hint, "memory.budget must be at least 8.00 MiB (8388608 bytes) for this run");
+  EXPECT_THAT(plan_table(report), HasSubstr("Does NOT fit: needs 5.00 MiB of the device's 1.00 MiB"));
 }
 
 TEST(Budget, TheTableSaysWhatIsExceeded) {

@@ -44,6 +44,11 @@ TEST(Fp8Scaling, MovesOn) {
     expect_same_bits(got[0], floats({2, 6}, {0, 0, 0, 0, 0, 0, 2, 5, 1, kInfinity, 4, 0}),
                      "history: " + where);
   });
+  const OpRun longer{
+      "next_fp8_scales", {floats({3, 2}, {7, 0, 2, 3, 5, 4}), floats({2}, {1, 1})}, {{"margin", int64_t{0}}}};
+  for_each_backend(longer, [](const std::vector<Tensor>& got, const std::string& where) {
+    expect_same_bits(got[0], floats({3, 2}, {0, 0, 5, 3, 7, 4}), "a history of three: " + where);
+  });
   const OpRun recent{"next_fp8_scales", {history, scales}, {{"margin", int64_t{0}}, {"most_recent", true}}};
   for_each_backend(recent, [](const std::vector<Tensor>& got, const std::string& where) {
     expect_same_bits(got[1], floats({6}, {224, 1, 448, 3, 112, 0}), "most recent: " + where);

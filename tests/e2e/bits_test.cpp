@@ -62,12 +62,13 @@ INSTANTIATE_TEST_SUITE_P(Recompute, Bits,
 /// By every rule, in every format of the state.
 TEST(BitsTest, HoldWithTheOptimizerInBackward) {
   const std::string unclipped = "training.max_grad_norm=0 ", clipped = "training.max_grad_norm=0.5 ";
+  constexpr const char* kAllBf16 =
+      "training.precision=bf16 training.state.weights=bf16 training.state.master_weights=false "
+      "training.state.gradients=bf16 training.state.moments=bf16";
   for (const std::string how : part_of<const char*>(
            {"training.optimizer=sgd training.momentum=0.9", "training.optimizer=adamw",
             "training.optimizer=adamw_8bit", "training.optimizer=adafactor", "training.optimizer=muon",
-            "training.optimizer=lion training.precision=bf16 training.state.weights=bf16",
-            "training.precision=bf16 training.state.weights=bf16 training.state.master_weights=false "
-            "training.state.gradients=bf16 training.state.moments=bf16"},
+            "training.optimizer=lion training.precision=bf16 training.state.weights=bf16", kAllBf16},
            3)) {
     const Result behind = train_three_steps(unclipped + how + " memory.optimizer_in_backward=false");
     const Result in = train_three_steps(
@@ -112,12 +113,13 @@ TEST(BitsTest, HoldOnEachInstructionSet) {
 }
 
 TEST(BitsTest, HoldInEachPrecision) {
+  constexpr const char* kMixed =
+      "training.precision=bf16 training.precision_overrides.lm_head=fp32 "
+      "training.precision_overrides.model.layers.0=tf32";
   for (const std::string precision :
        part_of<const char*>({"training.precision=tf32", "training.precision=bf16",
                              "training.precision=bf16 training.residual_in_fp32=false",
-                             "training.precision=fp16 training.loss_scale.growth_interval=2",
-                             "training.precision=bf16 training.precision_overrides.lm_head=fp32 "
-                             "training.precision_overrides.model.layers.0=tf32"},
+                             "training.precision=fp16 training.loss_scale.growth_interval=2", kMixed},
                             3)) {
     const Result whole = train_three_steps("runtime.threads=1 " + precision);
     EXPECT_FALSE(whole.model == three_steps().model) << precision;

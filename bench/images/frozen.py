@@ -21,7 +21,7 @@ sys.path.insert(0, str(HERE.parent / "step"))
 import machine  # noqa: E402
 from processes import Side, SideFailed  # noqa: E402
 from report import MIB, against, table  # noqa: E402
-from workplace import Workplace, add_arguments, progress  # noqa: E402
+from workplace import Workplace, add_arguments, opening, progress  # noqa: E402
 
 BATCH, CLASSES = 32, 3
 FEW, MANY = BATCH, 5 * BATCH  # images of the two evaluations
@@ -113,13 +113,8 @@ def round_rows(results):
 
 
 def page(about, args, results):
-    cpu = about["cpu"]
-    return f"""{machine.title(f"Training a head over a frozen network, {about['date']}", about["commit"])}
-
-Written by `{about["command"]}` at commit {about["commit"]}; every line the programs printed is in [{about["log_name"]}]({about["log_name"]}).
-
-- Processor: {machine.named(cpu)}; {" ".join(cpu["flags"])}
-- {BATCH} images of 224 x 224, {CLASSES} classes, AdamW, {args.threads} threads; load average at the start {about["load"]}
+    conditions = f"{BATCH} images of 224 x 224, {CLASSES} classes, AdamW, {args.threads} threads"
+    return f"""{opening(about, "Training a head over a frozen network", conditions)}
 - Ratios are the median of the rounds' own; an evaluation is that of {BATCH} images, forward and head
 
 ## Goals

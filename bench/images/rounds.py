@@ -12,10 +12,9 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "step"))
 
-import machine  # noqa: E402
 from processes import Side  # noqa: E402
 from report import MIB, against, table  # noqa: E402
-from workplace import Workplace, add_arguments, progress  # noqa: E402
+from workplace import Workplace, add_arguments, opening, progress  # noqa: E402
 
 BATCH = 32
 # Goals: the factor of PyTorch's images/s by mode, and the share of its eager peak.
@@ -98,13 +97,8 @@ def round_rows(results):
 
 
 def page(about, args, results):
-    cpu = about["cpu"]
-    return f"""{machine.title(f"A training step on images against PyTorch, {about['date']}", about["commit"])}
-
-Written by `{about["command"]}` at commit {about["commit"]}; every line the programs printed is in [{about["log_name"]}]({about["log_name"]}).
-
-- Processor: {machine.named(cpu)}; {" ".join(cpu["flags"])}
-- {BATCH} images of 224 x 224 a step, AdamW, {args.threads} threads; load average at the start {about["load"]}
+    conditions = f"{BATCH} images of 224 x 224 a step, AdamW, {args.threads} threads"
+    return f"""{opening(about, "A training step on images against PyTorch", conditions)}
 - PyTorch: torchvision's networks in channels_last; ratios are the median of the rounds' own, peaks the kernel's VmHWM
 
 ## Goals

@@ -21,10 +21,9 @@ sys.path.insert(0, str(ROOT / "python"))
 os.environ.setdefault("PLIMSOLL_LIBRARY", str(ROOT / "build" / "libplimsoll.so.0"))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-import machine  # noqa: E402
 from processes import Side  # noqa: E402
 from report import MIB, against, table  # noqa: E402
-from workplace import Workplace, add_arguments, progress  # noqa: E402
+from workplace import Workplace, add_arguments, opening, progress  # noqa: E402
 
 SHAPES = {"W1": (8, 256), "W2": (1, 512), "W2b": (4, 512), "W3": (4, 64)}  # sequences, tokens of each
 
@@ -105,12 +104,8 @@ def round_rows(results):
 
 
 def page(about, args, results):
-    return f"""{machine.title(f"Models imported from PyTorch beside the built-in ones, {about['date']}", about["commit"])}
-
-Written by `{about["command"]}` at commit {about["commit"]}; every line the programs printed is in [{about["log_name"]}]({about["log_name"]}).
-
-- Processor: {machine.named(about["cpu"])}; {" ".join(about["cpu"]["flags"])}
-- {args.rounds} rounds in turn of {args.steps} steps each, {args.threads} threads; load average at the start {about["load"]}
+    conditions = f"{args.rounds} rounds in turn of {args.steps} steps each, {args.threads} threads"
+    return f"""{opening(about, "Models imported from PyTorch beside the built-in ones", conditions)}
 - Ratios are the median of the rounds' own
 
 ## Goals

@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parent / "step"))
 import machine  # noqa: E402
 import works as catalogue  # noqa: E402
 from report import MIB, against, table  # noqa: E402
-from workplace import Workplace, add_arguments, progress  # noqa: E402
+from workplace import Workplace, add_arguments, opening, progress  # noqa: E402
 
 RANKS = 2
 # Goals for tokens/s: what is measured, beside what, by work.
@@ -112,13 +112,8 @@ def round_rows(measured):
 
 
 def page(about, args, measured):
-    cpu = about["cpu"]
-    return f"""{machine.title(f"Two ranks on one machine, {about['date']}", about["commit"])}
-
-Written by `{about["command"]}` at commit {about["commit"]}; every line the programs printed is in [{about["log_name"]}]({about["log_name"]}).
-
-- Processor: {machine.named(cpu)}; {" ".join(cpu["flags"])}
-- {RANKS} ranks with a thread each, `one` is a rank with {RANKS} threads; fp32; load average at the start {about["load"]}
+    conditions = f"{RANKS} ranks with a thread each, `one` is a rank with {RANKS} threads; fp32"
+    return f"""{opening(about, "Two ranks on one machine", conditions)}
 - PyTorch over gloo with a thread a rank; peaks are of the rank with the largest, as the kernel has them
 
 ## Goals

@@ -11,12 +11,11 @@ import argparse
 import statistics
 import sys
 
-import machine
 import works as catalogue
 from memory import least_budget, run_file
 from processes import Side, SideFailed
 from report import against, table
-from workplace import Workplace, add_arguments, progress
+from workplace import Workplace, add_arguments, opening, progress
 
 GOAL = {"strict": 2.0, "plain": 1.4}
 STEPS = 2
@@ -129,16 +128,12 @@ def section(name, result, goal):
 
 def head(about, args, measured):
     """What the page is of, and the table of goals that README quotes."""
-    cpu, goal = about["cpu"], GOAL[args.goal]
+    goal = GOAL[args.goal]
     rows = [[name, f"tokens/s against {setting}", f"{peak / 2**20:,.0f} MiB", *against(turns["ratio"], goal)]
             for name, result in measured.items() for setting, peak, turns in result["rows"]]
-    title = f"What a PyTorch user gets by hand, and Plimsoll within the same memory, {args.precision}, {about['date']}"
-    return f"""{machine.title(title, about["commit"])}
-
-Written by `{about["command"]}` at commit {about["commit"]}; every line the programs printed is in [{about["log_name"]}]({about["log_name"]}).
-
-- Processor: {machine.named(cpu)}; {" ".join(cpu["flags"])}
-- {args.precision}, {args.threads} threads; load average at the start {about["load"]}
+    title = f"What a PyTorch user gets by hand, and Plimsoll within the same memory, {args.precision}"
+    conditions = f"{args.precision}, {args.threads} threads"
+    return f"""{opening(about, title, conditions)}
 
 Peaks are the kernel's VmHWM, ratios the median of the rounds' own. A calibrated profile is used where the machine has one.
 

@@ -14,6 +14,16 @@ def progress(text):
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
+def opening(about, title, conditions):
+    """How a page begins: its title, what wrote it, on which machine, and the conditions of the run. `about`: a Workplace's."""
+    return f"""{machine.title(f"{title}, {about['date']}", about["commit"])}
+
+Written by `{about["command"]}` at commit {about["commit"]}; every line the programs printed is in [{about["log_name"]}]({about["log_name"]}).
+
+- Processor: {machine.named(about["cpu"])}; {" ".join(about["cpu"]["flags"])}
+- {conditions}; load average at the start {about["load"]}"""
+
+
 def add_arguments(parser, gigabytes):
     parser.add_argument("--binary", default="build/plimsoll")
     parser.add_argument("--results", default="bench/results", help="the folder to write to")

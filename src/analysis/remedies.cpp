@@ -220,21 +220,24 @@ class Search {
   /// that, the dearest first.
   [[nodiscard]] std::vector<planner::Remedy> together(planner::PlanReport& told) const {
     std::vector<const Candidate*> chosen;
+    Report least;  // of all that are chosen
     double before = 0;
     bool fits = false;
     for (const Candidate& c : list_) {
       chosen.push_back(&c);
-      const Report report = plan(all_of(chosen));
+      Report report = plan(all_of(chosen));
       fits = report && report->fits;
       if (fits) break;
       const double peak = report ? static_cast<double>(peak_of(*report)) : before;
       const bool searches = c.note == kSameBits;  // what it does shows where the rest nearly fits
-      if (!report || (!searches && std::abs(peak - before) < kNoticedShare * before)) chosen.pop_back();
+      if (!report || (!searches && std::abs(peak - before) < kNoticedShare * before))
+        chosen.pop_back();
+      else
+        least = std::move(report);
       before = peak;
     }
     if (!fits) {
-      const auto least = variants_.plan(all_of(chosen));
-      if (least && !chosen.empty()) told.tried_excess = planner::excess_text(*least);
+      if (least) told.tried_excess = planner::excess_text(*least);
       return {};
     }
     for (size_t i = chosen.size() - 1; i-- > 0;) {

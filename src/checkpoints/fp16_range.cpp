@@ -7,16 +7,20 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "io/parallel.h"
 #include "ir/op_def.h"
 #include "optimizers/optimizer.h"
 #include "planner/report/precision_report.h"
+#include "runtime/communicator.h"
 #include "runtime/session.h"
 
 namespace plimsoll::checkpoints {
@@ -150,9 +154,29 @@ Status check_piece(const runtime::Session& session, const CheckedPiece& piece) {
                              });
 }
 
+/// The f32 at a byte of a state. Where ranks share that, the one that has the byte tells the others.
+Result<float> number_at(const runtime::Session& session, const std::string& state, int64_t byte,
+                        runtime::Communicator* ranks) {
+  float number = 0;
+  PLIMSOLL_TRY(session.read_pieces(state, byte, sizeof(number),
+                                   [&](std::span<const std::byte> bytes, int64_t) -> Status {
+                                     std::memcpy(&number, bytes.data(), sizeof(number));
+                                     return Ok{};
+                                   }));
+  const passes::SessionPlan& plan = session.plan();
+  const passes::SharedState* shared = plan.find_shared(state);
+  if (shared == nullptr) return number;
+  PLIMSOLL_CHECK(ranks != nullptr, "a number of another rank");
+  const int64_t piece = plan.states[static_cast<size_t>(shared->state)].decl.type.bytes().count;
+  const int owner = shared->owner >= 0 ? shared->owner : static_cast<int>(byte / piece);
+  PLIMSOLL_TRY(session.device().synchronize(ir::Queue::kCompute));  // programs use the communicator, too
+  PLIMSOLL_TRY(ranks->broadcast(owner, std::as_writable_bytes(std::span(&number, 1))));
+  return number;
+}
+
 /// What of a parameter's state is to be looked at, all of it as one piece.
 Result<CheckedPiece> checked_values(const models::Parameter& p, Fp16Use use, const std::string& state,
-                                    const runtime::Session& session) {
+                                    const runtime::Session& session, runtime::Communicator* ranks) {
   const ir::TensorType& type = session.type(state);
   const int64_t elements = type.num_elements();
   if (!ir::is_block(type.dtype)) return CheckedPiece{&p, use, state, type.dtype, 0, 1, 0, 0, elements};
@@ -161,7 +185,7 @@ Result<CheckedPiece> checked_values(const models::Parameter& p, Fp16Use use, con
   const ir::Component& scales = parts[is_nested ? 2 : 1];
   float offset = 0;
   if (is_nested) {
-    PLIMSOLL_ASSIGN(offset, session.value<float>(state, parts[3].offset / 4));
+    PLIMSOLL_ASSIGN(offset, number_at(session, state, parts[3].offset, ranks));
   }
   const int64_t each = (elements + scales.num_elements - 1) / scales.num_elements;
   return CheckedPiece{&p, use, state, ir::DType::kF32, scales.offset, each, offset, 0, scales.num_elements};
@@ -198,7 +222,7 @@ Error beyond_fp16(const std::string& tensor, float value, Fp16Use use) {
 }
 
 Status check_fp16_range(const settings::RunConfig& config, const models::Model& model,
-                        const runtime::Session& session, int num_threads) {
+                        const runtime::Session& session, int num_threads, runtime::Communicator* ranks) {
   const Roundings roundings(config, session.plan());
   std::vector<CheckedPiece> pieces;
   for (const models::Parameter& p : model.parameters()) {
@@ -207,7 +231,7 @@ Status check_fp16_range(const settings::RunConfig& config, const models::Model& 
     const std::string master = optimizers::master_name(p.name);
     if (!use || (is_f16 && !session.plan().has_state(master))) continue;
     const std::string& state = is_f16 ? master : p.name;
-    PLIMSOLL_ASSIGN(CheckedPiece all, checked_values(p, *use, state, session));
+    PLIMSOLL_ASSIGN(CheckedPiece all, checked_values(p, *use, state, session, ranks));
     for (const int64_t count = all.count; all.first < count; all.first += kPieceElements) {
       all.count = std::min(kPieceElements, count - all.first);
       pieces.push_back(all);

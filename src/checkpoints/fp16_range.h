@@ -12,8 +12,9 @@
 #include "settings/run_config.h"
 
 namespace plimsoll::runtime {
+class Communicator;
 class Session;
-}
+}  // namespace plimsoll::runtime
 
 namespace plimsoll::checkpoints {
 
@@ -33,8 +34,10 @@ Error beyond_fp16(const std::string& tensor, float value, Fp16Use use);
 
 /// Looks through what the session rounds to fp16: masters of its fp16 weights, and weights in f32 or bf16
 /// in products of its programs or, rows of a table, in their residual stream. Errors: beyond_fp16, of the
-/// first in the model's order, whatever the number of threads.
+/// first in the model's order, whatever the number of threads; of the communicator. Of parameters that ranks
+/// share each looks at what it has: `ranks` are all of them then, which call this at the same time.
 Status check_fp16_range(const settings::RunConfig& config, const models::Model& model,
-                        const runtime::Session& session, int num_threads);
+                        const runtime::Session& session, int num_threads,
+                        runtime::Communicator* ranks = nullptr);
 
 }  // namespace plimsoll::checkpoints

@@ -27,6 +27,9 @@ const Op& maker(const Graph& graph, ValueId v) {
 std::vector<const Op*> states_read(const Graph& graph, ValueId v) {
   const Op& op = maker(graph, v);
   if (op.def->state == StateAccess::kRead) return {&op};
+  // Of which ranks have pieces.
+  if (op.def->elements == Elements::kSame && op.def->traffic != nullptr)
+    return states_read(graph, op.inputs[0]);
   std::vector<const Op*> all;
   if (op.def->elements == Elements::kJoined)
     for (const ValueId part : op.inputs)

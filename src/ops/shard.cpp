@@ -262,6 +262,7 @@ OpGroup shard_ops() {
        .traffic = traffic_of_unshard,
        .reference = reference_unshard,
        .recompute = kNever,
+       .elements = ir::Elements::kSame,
        .has_effect = true},
       {.name = "own_tensor",
        .summary = "this rank's one of several tensors",

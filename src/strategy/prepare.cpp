@@ -54,19 +54,6 @@ Status check_batch_statistics(const settings::RunConfig& config, const models::M
       fmt::format("set training.global_batch_size={}, or model.norm_statistics=frozen", planned)};
 }
 
-/// Scales that are relative to a number of which one rank knows.
-Status check_shared_parameters(const settings::RunConfig& config, const models::Model& model) {
-  if (!settings::shares_parameters(config.distributed)) return Ok{};
-  const bool is_nested = std::ranges::any_of(model.parameters(), [](const models::Parameter& p) {
-    return p.dtype == ir::DType::kNf4Double || p.dtype == ir::DType::kFp4Double;
-  });
-  if (!is_nested || config.training.precision != settings::Precision::kFp16) return Ok{};
-  return Error{
-      ErrorCode::kInvalidArgument,
-      "distributed.mode is zero3, and fp16 checks doubly quantized weights as a whole in this version",
-      "distributed.mode", "set training.precision=bf16, or quantization.bnb_4bit_use_double_quant=false"};
-}
-
 }  // namespace
 
 int64_t Prepared::vocab_size() const {
@@ -119,7 +106,6 @@ Result<Prepared> plan_prepared(const settings::RunConfig& config, Prepared prepa
                                PlanCache& cache) {
   PLIMSOLL_TRY(check_card_is_known(config));
   if (options.purpose == Purpose::kTrain) PLIMSOLL_TRY(check_batch_statistics(config, *prepared.model));
-  PLIMSOLL_TRY(check_shared_parameters(config, *prepared.model));
   prepared.memory = options.memory ? *options.memory : read_machine_memory();
   PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));
   const double link = config.runtime.discrete.copy_bandwidth.bytes_per_second;

@@ -19,7 +19,7 @@ Status follow(Trainer& trainer, RollCall& roll_call, const Stop& stop) {
   for (bool is_first = true;; is_first = false) {
     report.stop = stop ? stop() : "";
     PLIMSOLL_TRY(roll_call.report(report));
-    if (is_first) PLIMSOLL_TRY(trainer.start_shared_adapters());
+    if (is_first) PLIMSOLL_TRY(trainer.start_shared_parameters());
     PLIMSOLL_ASSIGN(RankDecision decision, roll_call.decide(RankDecision::kStep));
     while (decision != RankDecision::kStep && decision != RankDecision::kFinish) {
       PLIMSOLL_TRY(assist(trainer, decision));

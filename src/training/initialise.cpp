@@ -28,6 +28,10 @@ Status write_random_state(runtime::Session& session, int64_t seed, int64_t step)
   return session.write(planner::kRandomState, std::as_bytes(std::span(words)));
 }
 
+bool are_parameters_shared(const settings::RunConfig& config, const runtime::Session& session) {
+  return settings::shares_parameters(config.distributed) && !session.plan().shared.empty();
+}
+
 namespace {
 
 /// Random parameters from training.seed.
@@ -37,10 +41,10 @@ Status draw(const settings::RunConfig& config, runtime::Session& session, passes
 }
 
 /// What adapters begin as beside this base, which ranks that share it do together later
-/// (Trainer::start_shared_adapters), and over that what lora.adapter names.
+/// (Trainer::start_shared_parameters), and over that what lora.adapter names.
 Status begin_adapters(const settings::RunConfig& config, const strategy::Prepared& prepared,
                       runtime::Session& session) {
-  if (session.plan().shared.empty() || !settings::shares_parameters(config.distributed))
+  if (!are_parameters_shared(config, session))
     PLIMSOLL_TRY(checkpoints::start_adapters(*prepared.model, session));
   if (!config.lora.enabled || config.lora.adapter.empty()) return Ok{};
   return checkpoints::load_adapter(*prepared.model, config.lora.adapter, session);
@@ -62,8 +66,10 @@ Result<std::optional<checkpoints::LoadReport>> initialise(const settings::RunCon
         checkpoints::load_weights(*prepared.model, weights, session, num_threads, prepared.fresh_head));
     if (prepared.fresh_head) PLIMSOLL_TRY(draw(config, session, passes::ProgramRole::kInitHead));
     PLIMSOLL_TRY(begin_adapters(config, prepared, session));
-    if (auto fits = checkpoints::check_fp16_range(config, *prepared.model, session, num_threads); !fits)
-      return std::move(fits).error().at(weights.directory());
+    Status fits = are_parameters_shared(config, session)
+                      ? Ok{}
+                      : checkpoints::check_fp16_range(config, *prepared.model, session, num_threads);
+    if (!fits) return std::move(fits).error().at(weights.directory());
     return std::optional(std::move(report));
   }
   PLIMSOLL_TRY(draw(config, session, passes::ProgramRole::kInit));

@@ -30,7 +30,7 @@ double RunLoop::MeanLoss::add(double loss, bool filter) {
 Status RunLoop::operator()() {
   const bool finished = trainer_.is_finished();
   PLIMSOLL_TRY(call_roll(nullptr));
-  PLIMSOLL_TRY(trainer_.start_shared_adapters());
+  PLIMSOLL_TRY(trainer_.start_shared_parameters());
   // A signal may have come before the evaluation of the step that the run stopped after.
   PLIMSOLL_TRY(evaluate_if_due());
   while (!trainer_.is_finished()) {

@@ -86,10 +86,10 @@ class Trainer {
   [[nodiscard]] bool shares_parameters() const {
     return group_ != nullptr && settings::shares_parameters(config_.distributed);
   }
-  /// Where ranks share the parameters and adapters begin with those of the base: all ranks at the same place,
-  /// once they can exchange bytes and before anything reads the adapters. Errors: as
-  /// checkpoints::start_adapters.
-  Status start_shared_adapters();
+  /// Where ranks share the parameters: begins adapters with those of the base, and looks for weights beyond
+  /// the range of fp16. All ranks at the same place, once they can exchange bytes and before anything reads
+  /// the parameters. Errors: as checkpoints::start_adapters and checkpoints::check_fp16_range.
+  Status start_shared_parameters();
   /// Whether this rank has all of what it has of the parameters: not where each has updated its pieces, and
   /// the next step gathers those of the others.
   [[nodiscard]] bool has_parameters() const { return gather_program_ < 0 || is_gathered_; }
@@ -219,6 +219,8 @@ class Trainer {
   Status reset_scaler();
   /// Whether what a checkpoint had for the loss scale is one. Errors: kBadData.
   Status check_scaler();
+  /// `source`: what errors name beside the tensor.
+  Status check_fp16_range(const std::string& source, runtime::Communicator* ranks = nullptr);
   /// The schedule's step: that of the run less those that were skipped before it.
   [[nodiscard]] int64_t schedule_step() const;
   /// Whether the step that has run leaves something to go on with. Errors: kDiverged.

@@ -243,10 +243,7 @@ Status Trainer::load(const TrainerOptions& options) {
     PLIMSOLL_TRY(take_checkpoint(options));
   }
   // A checkpoint of another precision may hold what fp16 does not; no older one is the answer to that.
-  if (auto in_range =
-          checkpoints::check_fp16_range(config_, *prepared_.model, *session_, strategy::num_threads(config_));
-      !in_range)
-    return std::move(in_range).error().at(checkpoint_->path);
+  if (!are_parameters_shared(config_, *session_)) PLIMSOLL_TRY(check_fp16_range(checkpoint_->path));
   const checkpoints::CheckpointManifest& m = checkpoint_->manifest;
   step_ = saved_step_ = m.step;
   units_ = m.tokens;
@@ -301,12 +298,26 @@ Status Trainer::initialise(const TrainerOptions& options) {
   return dump.finish();
 }
 
-Status Trainer::start_shared_adapters() {
-  // Where every parameter is too small to be shared, each rank has begun them by itself (initialise).
-  if (!shares_parameters() || !shares_states() || !prepared_.model->adapters()) return Ok{};
-  const bool has_adapter = checkpoint_ || !config_.lora.adapter.empty();
-  return checkpoints::start_adapters(*prepared_.model, *session_,
-                                     {.ranks = &group_->communicator(), .base_only = has_adapter});
+Status Trainer::check_fp16_range(const std::string& source, runtime::Communicator* ranks) {
+  Status in_range = checkpoints::check_fp16_range(config_, *prepared_.model, *session_,
+                                                  strategy::num_threads(config_), ranks);
+  if (in_range) return in_range;
+  return std::move(in_range).error().at(source);
+}
+
+Status Trainer::start_shared_parameters() {
+  // Where every parameter is too small to be shared, each rank has begun by itself (initialise, load).
+  if (group_ == nullptr || !are_parameters_shared(config_, *session_)) return Ok{};
+  runtime::Communicator* ranks = &group_->communicator();
+  if (prepared_.model->adapters()) {
+    const bool has_adapter = checkpoint_ || !config_.lora.adapter.empty();
+    PLIMSOLL_TRY(
+        checkpoints::start_adapters(*prepared_.model, *session_, {.ranks = ranks, .base_only = has_adapter}));
+  }
+  if (checkpoint_) return check_fp16_range(checkpoint_->path, ranks);
+  if (!starts_pretrained(config_.model)) return Ok{};
+  PLIMSOLL_ASSIGN(const std::string folder, settings::model_directory(config_.model));
+  return check_fp16_range(folder, ranks);
 }
 
 Status Trainer::check_room(const std::vector<std::string>& stale, const checkpoints::Note& note) const {

@@ -1,5 +1,6 @@
 // Ranks that share the optimizer's state (ZeRO) train as ranks that each have all of it do, bit for bit.
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 #include "e2e/ranks.h"
@@ -107,9 +108,44 @@ TEST_F(Zero, SharesTheBaseOfAdapters) {
   };
   for (const char* how :
        part_of<const char*>({"", " 'quantization={load_in_4bit: true, bnb_4bit_use_double_quant: true}'",
-                             " 'quantization={load_in_8bit: true}'"},
-                            3))
+                             " 'quantization={load_in_8bit: true}'",
+                             " training.precision=fp16 "
+                             "'quantization={load_in_4bit: true, bnb_4bit_use_double_quant: true}'"},
+                            4))
     EXPECT_TRUE(adapter("zero3", how) == adapter("ddp", how)) << how;
+}
+
+/// Whichever rank has it: of a matrix, of its scales, and of these relative to a number that the last rank
+/// has.
+TEST_F(Zero, RefusesWhatFp16CannotHold) {
+  (void)trained(1, "base", kThreeSteps + " model.config.intermediate_size=1000");
+  const std::string file = "base/final/model.safetensors", tensor = "model.layers.0.mlp.up_proj.weight";
+  const std::string sound = folder_.read(file);
+  const std::string bytes = read_tensors(sound).at(tensor).bytes;
+  const size_t begin = sound.find(bytes);
+  folder_.write("run.yaml",
+                "model: {path: base/final}\n"
+                "data: {train: train.txt, tokenizer: bytes, sequence_length: 300}\n"
+                "training: {global_batch_size: 7, max_steps: 3, eval_strategy: no, precision: fp16}\n"
+                "runtime: {threads: 1}\n");
+  for (const size_t at : {begin, begin + bytes.size() - 4}) {
+    std::string beyond = sound;
+    const float value = 1e6F;
+    std::memcpy(beyond.data() + at, &value, sizeof(value));
+    folder_.write(file, beyond);
+    for (const char* how :
+         {"", " 'lora={r: 4}' 'quantization={load_in_4bit: true}'",
+          " 'lora={r: 4}' 'quantization={load_in_4bit: true, bnb_4bit_use_double_quant: true}'"}) {
+      const auto refused = [&](const std::string& mode) {
+        std::filesystem::remove_all(folder_.path("run"));
+        return train(2, " output.dir=run distributed.mode=" + mode + how);
+      };
+      const Outcome ddp = refused("ddp"), zero = refused("zero3");
+      EXPECT_EQ(ddp.exit_code, 65) << how << ddp.err;
+      EXPECT_EQ(zero.exit_code, 65) << how << zero.err;
+      EXPECT_NE(zero.err.find(tensor), std::string::npos) << how << zero.err;
+    }
+  }
 }
 
 /// What adapters take from the base at their start the ranks gather first.

@@ -1,9 +1,10 @@
 """Trains the demo's model in each FP8 and FP4 recipe, with and without what makes a recipe work, beside bf16.
 
-    bench/run-fp8 [--steps 1000] [--seeds 1,2,3] [--only nvfp4]
-    python3 bench/precision/fp8.py --draw bench/results/….log
+    bench/run-fp8 [--steps 1000] [--seeds 1,2,3] [--only nvfp4] [--model 10m]
+    python3 bench/precision/fp8.py --of bench/results/….log
 
-docs/fp8.svg shows how far the training losses lie from bf16's along the way; `--draw` makes it of a log alone.
+docs/fp8.svg shows how far the training losses lie from bf16's along the way. `--of` makes page and picture of a log
+alone, of the rows and seeds that it has whole. `--model 10m` is the demo's model with wider and more layers.
 
 A run differs from another in its seed and the settings of its row alone. The page gives held-out losses at the end and
 their distance to bf16's from the same seed: what a row without a part of its recipe loses is what that part is worth.
@@ -44,6 +45,15 @@ ROWS = [
     ("bf16, moments bf16", "bf16", ["training.state.moments=bf16"], None),
 ]
 
+# Settings over the demo's.
+MODELS = {
+    "demo": [],
+    "10m": [f"model.overrides.{name}={value}" for name, value in
+            dict(hidden_size=320, intermediate_size=864, num_hidden_layers=9, num_attention_heads=10,
+                 num_key_value_heads=5).items()],
+}
+OF_ALL = ("memory.", "model.", "runtime.")  # settings that no row differs in
+
 
 def apart(results, name, seeds):
     return [results[name, s] / results["bf16", s] - 1 for s in seeds]
@@ -51,19 +61,23 @@ def apart(results, name, seeds):
 
 def name_of(run):
     """Of the row that a line of the log is a run of; None: it is in no row."""
-    overrides = [o for o in run["overrides"] if not o.startswith("memory.")]
+    overrides = [o for o in run["overrides"] if not o.startswith(OF_ALL)]
     return next((name for name, precision, of_row, _ in ROWS if (precision, of_row) == (run["precision"], overrides)), None)
 
 
-def draw(log):
-    losses = {}
+def read(log):
+    """Runs of each row by seed, of the seeds that all rows of the log have (the first one's where that is none)."""
+    runs = {}
     for line in log.read_text(encoding="utf-8").splitlines():
         run = json.loads(line)
-        losses.setdefault(name_of(run), {})[run["seed"]] = run["losses"]
-    first = min(losses["bf16"])  # of a log that is not whole yet, the seed that came first
-    seeds = [s for s in sorted(losses["bf16"]) if all(s in runs for runs in losses.values())] or [first]
-    whole = {name: [runs[s] for s in seeds] for name, runs in losses.items() if name and all(s in runs for s in seeds)}
-    (ROOT / "docs" / "fp8.svg").write_text(fp8_picture.draw_losses(whole), encoding="utf-8")
+        runs.setdefault(name_of(run), {})[run["seed"]] = run
+    seeds = [s for s in sorted(runs["bf16"]) if all(s in of_row for of_row in runs.values())] or [min(runs["bf16"])]
+    return {name: of_row for name, of_row in runs.items() if name and all(s in of_row for s in seeds)}, seeds
+
+
+def draw(runs, seeds):
+    losses = {name: [of_row[s]["losses"] for s in seeds] for name, of_row in runs.items()}
+    (ROOT / "docs" / "fp8.svg").write_text(fp8_picture.draw_losses(losses), encoding="utf-8")
 
 
 def table(results, rows, seeds):
@@ -78,32 +92,44 @@ def table(results, rows, seeds):
     return lines
 
 
+def write_page(log, model, commit):
+    runs, seeds = read(log)
+    rows = [r for r in ROWS if r[0] in runs]
+    results = {(name, s): of_row[s]["held_out"] for name, of_row in runs.items() for s in seeds}
+    steps, named = len(runs["bf16"][seeds[0]]["losses"]), ",".join(str(s) for s in seeds)
+    of = {"demo": "The demo's model", "10m": "A Llama of 10.6 million parameters"}[model]
+    page = [machine.title(f"{of} in FP8 and FP4: {steps} steps, seeds {named}", commit), "",
+            f"{machine.cpu()['model']}, {machine.cpu()['count']} CPUs, commit {commit}.", "",
+            "Held-out loss after the last step, and its distance to bf16's from the same seed:", "",
+            *table(results, rows, seeds), "",
+            ("Curves: docs/fp8.svg. " if model == "demo" else "") + "Every loss: the log beside this page (bench/run-fp8)."]
+    log.with_suffix(".md").write_text("\n".join(page) + "\n", encoding="utf-8")
+    if model == "demo":
+        draw(runs, seeds)
+    print("\n".join(page))
+    return 0 if all(max(apart(results, r[0], seeds)) <= r[3] for r in rows if r[3]) else 1
+
+
 def main():
     parser = argparse.ArgumentParser(prog="bench/run-fp8", description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--only", default="", help="rows whose name contains this, beside bf16")
-    parser.add_argument("--draw", type=pathlib.Path, help="a log: makes the picture of it, and runs nothing")
+    parser.add_argument("--model", choices=MODELS, default="demo")
+    parser.add_argument("--of", type=pathlib.Path, help="a log: makes its page and picture, and runs nothing")
     args = parser.parse_args()
-    if args.draw:
-        return draw(args.draw)
-    seeds = [int(s) for s in args.seeds.split(",")]
-    rows = [r for r in ROWS if r[0] == "bf16" or args.only in r[0]]
-    name = f"{datetime.date.today()}-fp8-{machine.slug(machine.cpu())}"
-    results, commit = {}, machine.commit()
-    with open(ROOT / "bench" / "results" / f"{name}.log", "w", encoding="utf-8") as log:
-        for seed in seeds:
-            for row, precision, overrides, _ in rows:
-                results[row, seed] = curves.run(precision, seed, args.steps, log, [*overrides, "memory.budget=1GiB"])["held_out"]
-                print(f"{row}, seed {seed}: held-out loss {results[row, seed]:.4f}", flush=True)
-    page = [machine.title(f"The demo's model in FP8 and FP4: {args.steps} steps, seeds {args.seeds}", commit), "",
-            f"{machine.cpu()['model']}, {machine.cpu()['count']} CPUs, commit {commit}.", "",
-            "Held-out loss after the last step, and its distance to bf16's from the same seed:", "",
-            *table(results, rows, seeds), "", "Curves: docs/fp8.svg. Every loss: the log beside this page (bench/run-fp8)."]
-    (ROOT / "bench" / "results" / f"{name}.md").write_text("\n".join(page) + "\n", encoding="utf-8")
-    draw(ROOT / "bench" / "results" / f"{name}.log")
-    print("\n".join(page))
-    return 0 if all(max(apart(results, r[0], seeds)) <= r[3] for r in rows if r[3]) else 1
+    commit = machine.commit()
+    if args.of:
+        return write_page(args.of, args.model, commit)
+    of_model = "fp8" if args.model == "demo" else f"fp8-{args.model}"
+    path = ROOT / "bench" / "results" / f"{datetime.date.today()}-{of_model}-{machine.slug(machine.cpu())}.log"
+    with open(path, "w", encoding="utf-8") as log:
+        for seed in [int(s) for s in args.seeds.split(",")]:
+            for row, precision, overrides, _ in [r for r in ROWS if r[0] == "bf16" or args.only in r[0]]:
+                settings = [*overrides, *MODELS[args.model], "memory.budget=1GiB"]
+                done = curves.run(precision, seed, args.steps, log, settings)
+                print(f"{row}, seed {seed}: held-out loss {done['held_out']:.4f}", flush=True)
+    return write_page(path, args.model, commit)
 
 
 if __name__ == "__main__":

@@ -137,10 +137,13 @@ void reference_quantize_operand(RefContext& ctx) {
   if (ctx.op.attrs.flag("both")) quantize_copy(ctx, /*transposed=*/true, 2);
 }
 
-/// Of each element: its magnitude, scale, rounding, and the maximum; twice where the tensor's comes first.
+/// Of each element: its magnitude, scale, rounding, and the maximum; twice where the tensor's comes first,
+/// with the transform (sums, signs, rounding to bf16) before each; the random words of stochastic rounding
+/// and its own comparisons.
 Cost cost_quantize_operand(const OpTypes& t) {
   const auto elements = static_cast<double>(t.inputs[0].num_elements());
-  return cost_of(t, 12 * elements);
+  const numerics::OperandForm form = form_of(t.attrs);
+  return cost_of(t, elements * (12 + (form.hadamard ? 2 * 20 : 0) + (form.stochastic ? 80 : 0)));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ def imported(args, name, precision):
     module = transformers.AutoModelForCausalLM.from_config(config).train()
     ids = torch.randint(0, config.vocab_size, SHAPES[name])
     plan = plt.plan(module, {"input_ids": ids, "labels": ids}, optimizer=pl.AdamW(lr=3e-4, weight_decay=0.01), clip_norm=1.0,
-                    precision=precision, threads=args.threads)
+                    precision=precision, threads=args.threads, accumulate=False)
     return plan, {"input_ids": ids.int().numpy(), "labels": ids.int().numpy()}
 
 

@@ -71,6 +71,7 @@ inline Result<Json> training_settings(const PlanOptions& options,
   }
   if (!groups.empty()) training.raw("param_groups", '[' + groups + ']');
   if (options.clip_norm) training.set("max_grad_norm", *options.clip_norm);
+  if (!options.accumulates) training.set("gradient_accumulation_steps", int64_t{1});
   return training;
 }
 

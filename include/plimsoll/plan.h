@@ -80,6 +80,8 @@ struct PlanOptions {
   std::string recompute =
       "auto";           ///< what the planner may choose to recompute, as memory.recompute of a run file
   int64_t threads = 0;  ///< 0: as many as there are CPUs
+  /// False: steps have one part, gradients() is refused, and the plan has no accumulators of the gradients.
+  bool accumulates = true;
 };
 
 /// A step, planned. Copies are the same plan; sessions hold it for themselves.

@@ -202,9 +202,10 @@ PLS_API int pls_loss(pls_builder* builder, pls_value loss, pls_error** error);
  *    "runtime": {"device": "cpu", "threads": 2}}
  * Defaults are the run file's, except: learning_rate 1e-3 (lion: 1e-4), weight_decay as torch's optimizers
  * have it, weight_decay_scope "all", max_grad_norm null, lr_scheduler "constant", memory.offload "none" on
- * the CPU unless memory.offload_dir is given. A plan that does not fit its budget is no error
- * (pls_plan_fits). Errors: PLS_INVALID_ARGUMENT for settings, a builder without a loss, and a trained
- * parameter that the loss does not depend on. */
+ * the CPU unless memory.offload_dir is given. With "gradient_accumulation_steps": 1 in `training` a step has
+ * one part and gradients are not read, so that the plan has no accumulators of the gradients. A plan that
+ * does not fit its budget is no error (pls_plan_fits). Errors: PLS_INVALID_ARGUMENT for settings, a builder
+ * without a loss, and a trained parameter that the loss does not depend on. */
 PLS_API int pls_plan_create(const pls_builder* builder, const char* settings, pls_plan** plan,
                             pls_error** error);
 
@@ -275,7 +276,8 @@ enum {
  * many parts. `learning_rate` is of this step; NaN: the plan's. `index` receives the number of this step,
  * from 1 on; `results` has room for `num_results` of the indices above; both may be null. The whole batch
  * is checked before anything runs: names, shapes, types, ranges of ids and labels (PLS_INVALID_ARGUMENT or
- * PLS_BAD_DATA with the key, what was given and what was expected). PLS_DIVERGED changes nothing. */
+ * PLS_BAD_DATA with the key, what was given and what was expected). PLS_DIVERGED changes nothing (where a
+ * plan has no accumulators: unless the loss alone is not finite, which the message says). */
 PLS_API int pls_session_step(pls_session* session, const pls_batch* batch, double learning_rate,
                              int64_t accumulate, int64_t* index, double* results, size_t num_results,
                              pls_error** error);

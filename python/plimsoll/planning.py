@@ -105,7 +105,7 @@ def plan(module: Union[Module, str, "os.PathLike[str]"], inputs: Optional[Inputs
          optimizer: Optional[Optimizer] = None, clip_norm: Optional[float] = None,
          memory_budget: Union[int, str, None] = None, device: str = "cpu",
          loss_scale: Union[float, Mapping[str, Any], None] = None, recompute: Any = "auto", offload: Any = "auto",
-         budget_scope: str = "session", threads: Optional[int] = None,
+         budget_scope: str = "session", threads: Optional[int] = None, accumulate: bool = True,
          settings: Optional[Mapping[str, Any]] = None, overrides: Optional[Mapping[str, Any]] = None) -> Plan:
     """Plans a training step without allocating its memory. A plan that does not fit its budget is returned as well.
 
@@ -118,6 +118,8 @@ def plan(module: Union[Module, str, "os.PathLike[str]"], inputs: Optional[Inputs
     :param memory_budget: bytes, or a text such as "4GiB", of all that a session maps.
     :param loss_scale: for fp16: a number, or a map with init_scale, growth_factor, backoff_factor, growth_interval.
     :param recompute: what to recompute in the backward pass: "auto" (only what the budget requires), "none", "full" …
+    :param accumulate: ``False`` plans steps of one part, without accumulators of the gradients: a session then takes no
+        ``step(…, accumulate=k)`` and has no ``gradients()``.
     :param budget_scope: "process" also counts the memory that the process already uses.
     :param settings: more settings of a run file: ``{"training": {…}, "memory": {…}, "runtime": {…}}``.
     :param overrides: settings that replace those of the run file: ``{"memory.budget": "2GiB"}``.
@@ -145,7 +147,7 @@ def plan(module: Union[Module, str, "os.PathLike[str]"], inputs: Optional[Inputs
         loss = _forward(module, values)
         run = run_settings(optimizer, parameters, clip_norm=clip_norm, memory_budget=memory_budget, device=device,
                            loss_scale=loss_scale, recompute=recompute, offload=offload, budget_scope=budget_scope,
-                           threads=threads, settings=settings)
+                           threads=threads, accumulate=accumulate, settings=settings)
         return Plan(finish(trace, loss, run))
 
 
@@ -219,7 +221,7 @@ def _forward(module: Module, values: Dict[str, Any]) -> Any:
 
 def run_settings(optimizer: Any, parameters: Mapping[str, Any], *, clip_norm: Optional[float] = None, memory_budget: Any = None,
                  device: str = "cpu", loss_scale: Any = None, recompute: Any = "auto", offload: Any = "auto",
-                 budget_scope: str = "session", threads: Optional[int] = None,
+                 budget_scope: str = "session", threads: Optional[int] = None, accumulate: bool = True,
                  settings: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
     """The sections of a run file for a module."""
     optimizer = AdamW() if optimizer is None else optimizer
@@ -227,6 +229,8 @@ def run_settings(optimizer: Any, parameters: Mapping[str, Any], *, clip_norm: Op
         raise SettingError(f"optimizer: {optimizer!r} is not an optimizer of plimsoll", "one of SGD, Adam, AdamW, Lion, Adafactor, "
                            "Muon, AdamW8bit: optimizer=plimsoll.AdamW(lr=3e-4)")
     training = {**optimizer.resolved([*parameters]), "max_grad_norm": clip_norm}
+    if not accumulate:
+        training["gradient_accumulation_steps"] = 1
     frozen = [name for name, parameter in parameters.items() if not parameter.requires_grad]
     if frozen:
         training["freeze"] = frozen

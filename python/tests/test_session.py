@@ -52,6 +52,16 @@ class Steps(unittest.TestCase):
             with self.assertRaises((pl.SettingError, pl.DataError)):
                 one.step(whole, accumulate=2)
 
+    def test_steps_of_one_part_are_the_same(self):
+        with pl.Session(nets.plan(accumulate=False), seed=0) as one, pl.Session(nets.plan(), seed=0) as other:
+            for i in range(3):
+                self.assertEqual(one.step(nets.batch(seed=i)).loss, other.step(nets.batch(seed=i)).loss)
+            np.testing.assert_array_equal(one["head.weight"], other["head.weight"])
+            with self.assertRaisesRegex(pl.SettingError, "accumulators"):
+                one.gradients(nets.batch())
+            with self.assertRaisesRegex(pl.SettingError, "accumulators"):
+                one.step([nets.batch()] * 2, accumulate=2)
+
     def test_rates_that_no_weight_survives_are_refused(self):
         with pl.Session(nets.plan(), seed=0) as session:
             for lr in (-1, 1e300, 1e7, float("inf"), float("nan"), "a"):

@@ -16,6 +16,7 @@
 #include "planner/programs/step_programs.h"
 #include "settings/param_groups.h"
 #include "strategy/run_device.h"
+#include "strategy/step_options.h"
 #include "training/gradient_sum.h"
 #include "training/initialise.h"
 
@@ -25,6 +26,12 @@ namespace {
 using passes::ProgramRole;
 
 enum Scalar : uint8_t { kGradScale, kGroups };
+
+Error has_no_accumulators(const std::string& what) {
+  return invalid(what + ", and the plan is one of steps in one part, without accumulators of the gradients",
+                 "leave training.gradient_accumulation_steps out of the plan's settings (accumulate=False in "
+                 "Python)");
+}
 
 }  // namespace
 
@@ -43,9 +50,10 @@ Status OwnSession::open() {
   groups_ = settings::group_hypers(config.training);
   PLIMSOLL_ASSIGN(schedule_, settings::make_schedule(config.training, config.training.max_steps.value_or(1)));
   const passes::SessionPlan& programs = session_->plan();
-  first_ = programs.find_program({ProgramRole::kMicroFirst});
-  next_ = programs.find_program({ProgramRole::kMicroNext});
-  update_ = programs.find_program({ProgramRole::kUpdate});
+  accumulates_ = strategy::caller_accumulates(config);
+  first_ = programs.find_program({accumulates_ ? ProgramRole::kMicroFirst : ProgramRole::kStep});
+  if (accumulates_) next_ = programs.find_program({ProgramRole::kMicroNext});
+  if (accumulates_) update_ = programs.find_program({ProgramRole::kUpdate});
   eval_ = programs.find_program({ProgramRole::kEval});
   scalars_ = session_->make_block({planner::kGradScaleState, optimizers::kGroupsState});
   std::vector<std::string> names;
@@ -125,12 +133,15 @@ Result<double> OwnSession::backward(const BatchParts& parts, int64_t count, doub
   return static_cast<double>(sum) / static_cast<double>(count);
 }
 
-Error OwnSession::diverged(double loss, double norm) const {
+Error OwnSession::diverged(double loss, double norm, bool unchanged) const {
   const std::string what = std::isfinite(loss) ? fmt::format("the gradient norm is {}", std::fabs(norm))
                                                : fmt::format("the loss is {}", loss);
+  const std::string_view after =
+      unchanged ? "the session is as it was before the step" : "the parameters have been updated";
   return {ErrorCode::kDiverged, what, fmt::format("step {}", counters_.steps + 1),
-          "look for values in the batch that are not finite, lower the learning rate, or set clip_norm; the "
-          "session is as it was before the step"};
+          fmt::format("look for values in the batch that are not finite, lower the learning rate, or set "
+                      "clip_norm; {}",
+                      after)};
 }
 
 Result<OwnStep> OwnSession::step(const Batch& batch, std::optional<double> learning_rate, int64_t count) {
@@ -139,25 +150,26 @@ Result<OwnStep> OwnSession::step(const Batch& batch, std::optional<double> learn
   if (learning_rate && !(*learning_rate >= 0 && *learning_rate <= kLargestRate))
     return invalid(
         fmt::format("step: lr is {}, expected a number from 0 to {:.0f}", *learning_rate, kLargestRate));
+  if (count > 1 && !accumulates_) return has_no_accumulators(fmt::format("accumulate is {}", count));
   PLIMSOLL_ASSIGN(const BatchParts parts, BatchParts::of(batch, plan_->trace(), count));
   OwnStep step{
       .index = counters_.steps + 1, .learning_rate = rate_of(learning_rate), .loss_scale = loss_scale()};
   PLIMSOLL_ASSIGN(step.loss, backward(parts, count, step.learning_rate));
-  if (!std::isfinite(step.loss)) {
+  if (accumulates_ && !std::isfinite(step.loss)) {
     PLIMSOLL_TRY(running_.put_back(*session_));
     return diverged(step.loss, 0);
   }
   const std::array<float, ops::kScalerFields> before = scaler_;
-  PLIMSOLL_TRY(session_->run(update_));
+  if (accumulates_) PLIMSOLL_TRY(session_->run(update_));
   PLIMSOLL_ASSIGN(const float norm, session_->value<float>(optimizers::kGradNormState));
   PLIMSOLL_TRY(read_scaler());
   step.grad_norm = static_cast<double>(std::fabs(norm));
   step.skipped = scaler_[ops::kSkipped] != 0;
   if (step.skipped) PLIMSOLL_TRY(running_.put_back(*session_));
-  if (step.skipped && !plan_->scales_dynamically()) {
+  if (!std::isfinite(step.loss) || (step.skipped && !plan_->scales_dynamically())) {
     scaler_ = before;
     PLIMSOLL_TRY(session_->write(optimizers::kScalerState, std::as_bytes(std::span(scaler_))));
-    return diverged(step.loss, step.grad_norm);
+    return diverged(step.loss, step.grad_norm, step.skipped);
   }
   ++counters_.steps;
   if (step.skipped)
@@ -179,6 +191,7 @@ Result<double> OwnSession::evaluate(const Batch& batch) {
 }
 
 Result<double> OwnSession::gradients(const Batch& batch, int64_t count) {
+  if (!accumulates_) return has_no_accumulators("gradients");
   PLIMSOLL_ASSIGN(const BatchParts parts, BatchParts::of(batch, plan_->trace(), count));
   PLIMSOLL_ASSIGN(const double loss, backward(parts, count, rate_of({})));
   PLIMSOLL_TRY(running_.put_back(*session_));

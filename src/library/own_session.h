@@ -1,5 +1,6 @@
 // A session of a caller's model owns the memory and the parameters and runs the steps. It runs the programs
-// of a run, micro_first, micro_next and update; the caller's parts take the place of micro-batches.
+// of a run, micro_first, micro_next and update; the caller's parts take the place of micro-batches. A plan of
+// steps in one part (training.gradient_accumulation_steps: 1) has the program step in their place.
 #pragma once
 
 #include <array>
@@ -42,12 +43,13 @@ class OwnSession {
   static Result<std::unique_ptr<OwnSession>> create(std::shared_ptr<const OwnPlan> plan, int64_t seed);
 
   /// One update from `parts` parts. `learning_rate`: of this step; nothing: the plan's. Errors: as
-  /// BatchParts::of; kDiverged where loss or gradient is not finite, and then nothing has changed.
+  /// BatchParts::of; kDiverged where loss or gradient is not finite, and then nothing has changed, but where
+  /// steps have one part and the loss alone is not finite; kInvalidArgument for several parts there.
   Result<OwnStep> step(const Batch& batch, std::optional<double> learning_rate, int64_t parts);
   /// The loss without dropout. Errors: as BatchParts::of.
   Result<double> evaluate(const Batch& batch);
   /// The loss and the gradients of what would be the next step, which stay until the next call. Errors: as
-  /// BatchParts::of.
+  /// BatchParts::of; kInvalidArgument where steps have one part.
   Result<double> gradients(const Batch& batch, int64_t parts);
 
   // Parameters and buffers by the names of the trace, elements in its shapes. Errors: kInvalidArgument for an
@@ -79,7 +81,7 @@ class OwnSession {
   Status read_scaler();
   Status write_count(const NamedTensor& tensor, float value);
   [[nodiscard]] Result<NamedTensor> find(std::string_view name, int64_t elements) const;
-  [[nodiscard]] Error diverged(double loss, double norm) const;
+  [[nodiscard]] Error diverged(double loss, double norm, bool unchanged = true) const;
   [[nodiscard]] double rate_of(std::optional<double> given) const;
 
   std::shared_ptr<const OwnPlan> plan_;
@@ -89,7 +91,8 @@ class OwnSession {
   std::vector<optimizers::GroupHyper> groups_;
   std::optional<settings::Schedule> schedule_;
   runtime::BlockId scalars_, inputs_;
-  bool draws_ = false;  ///< the programs draw random numbers
+  bool draws_ = false;       ///< the programs draw random numbers
+  bool accumulates_ = true;  ///< steps may have several parts, and gradients can be read
   int first_ = -1, next_ = -1, update_ = -1, eval_ = -1;
   std::array<float, ops::kScalerFields> scaler_{};
   StepCounters counters_;

@@ -117,7 +117,6 @@ void set_sizes(const Trace& trace, settings::RunConfig& config) {
   constexpr int64_t kMost = int64_t{1} << 20;
   config.training.global_batch_size = batch;
   config.training.micro_batch_size = batch;
-  config.training.gradient_accumulation_steps = 1;
   config.data.sequence_length = std::min(longest, kMost);
 }
 
@@ -139,6 +138,10 @@ Result<OwnSettings> parse_own_settings(std::string_view text, const Trace& trace
     return invalid("training.ema_decay: a session keeps no averages of its parameters",
                    "leave it out, and average what the session's parameters are after each step");
   PLIMSOLL_TRY(set_loss_scale(scale, own));
+  if (config.training.gradient_accumulation_steps.value_or(1) != 1)
+    return invalid(
+        "training.gradient_accumulation_steps: a session is told with each step how many parts it has",
+        "leave it out, or set 1: steps of one part, whose plan has no accumulators");
   set_sizes(trace, config);
   config.memory.optimizer_in_backward = settings::OptimizerInBackward::kFalse;
   // What lies on a disk lies where the caller says.

@@ -41,7 +41,7 @@ planner::StepOptions run_options(const RunScope& scope, const settings::BatchSpl
   }
   options.optimizer = optimizer_options(config);
   // A single micro-batch has accumulators for a dump alone, which changes no bit.
-  if (split.grad_accum_steps == 1 && !config.is_embedded)
+  if (split.grad_accum_steps == 1 && !caller_accumulates(config))
     options.optimizer.state.accumulators = ir::DType::kF32;
   options.decay_all = config.training.weight_decay_scope == settings::DecayScope::kAll;
   settings::set_precision(config.training, options.pipeline);
@@ -56,6 +56,10 @@ planner::StepOptions run_options(const RunScope& scope, const settings::BatchSpl
 
 }  // namespace
 
+bool caller_accumulates(const settings::RunConfig& config) {
+  return config.is_embedded && !config.training.gradient_accumulation_steps;
+}
+
 bool dumps_steps(const settings::RunConfig& config) { return !config.debug.dump_dir.empty(); }
 
 planner::Accumulation accumulation_of(const settings::RunConfig& config, const settings::BatchSplit& split) {
@@ -66,7 +70,7 @@ planner::Accumulation accumulation_of(const settings::RunConfig& config, const s
       (settings::shares_gradients(config.distributed) ||
        settings::state_choice(config.training, config.lora.enabled).dtypes.gradients != ir::DType::kF32);
   return {split.grad_accum_steps,
-          split.grad_accum_steps > 1 || dumps_gradients || config.is_embedded || ranks_accumulate};
+          split.grad_accum_steps > 1 || dumps_gradients || caller_accumulates(config) || ranks_accumulate};
 }
 
 optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config) {

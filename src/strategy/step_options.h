@@ -20,6 +20,10 @@ optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config
 /// within a step.
 bool may_keep_fp8_weights(const RunScope& scope);
 
+/// Whether the caller of a library's session may give a step several parts and read gradients: not where the
+/// settings of the plan say one part (training.gradient_accumulation_steps 1).
+bool caller_accumulates(const settings::RunConfig& config);
+
 /// Whether a step's tensors are dumped.
 bool dumps_steps(const settings::RunConfig& config);
 

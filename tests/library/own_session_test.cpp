@@ -207,6 +207,71 @@ TEST(OwnSession, WhatIsNotFiniteChangesNothing) {
   EXPECT_EQ(session.read("hidden.weight", 35), plain.read("hidden.weight", 35));
 }
 
+/// A plan of steps in one part: the same bits as with accumulators in f32.
+TEST(OwnSession, StepsOfOnePartNeedNoAccumulators) {
+  CBuilder b;
+  mlp(b, 6, false, 0.5);
+  for (const char* optimizer : {"adamw", "sgd", "muon", "adafactor"}) {
+    const std::string settings =
+        R"({"training": {"max_grad_norm": 0.01, "optimizer": ")" + std::string(optimizer) + R"(")";
+    const CPlan plan(b, (settings + R"(, "gradient_accumulation_steps": 1}})").c_str());
+    const CPlan accumulates(b, (settings + "}}").c_str());
+    ASSERT_EQ(plan.failed.code, PLS_OK) << plan.failed.message;
+    CSession one(plan), other(accumulates);
+    CBatch batch, twice;
+    mlp_batch(batch);
+    mlp_batch(twice, 12);
+    for (int i = 0; i < 3; ++i) {
+      const testing::Step step = one.step(batch), expected = other.step(batch);
+      ASSERT_EQ(one.failed.code, PLS_OK) << one.failed.message;
+      EXPECT_EQ(step.loss, expected.loss) << optimizer << i;
+      EXPECT_EQ(step.grad_norm, expected.grad_norm) << optimizer << i;
+    }
+    EXPECT_EQ(one.read("hidden.weight", 35), other.read("hidden.weight", 35)) << optimizer;
+    EXPECT_EQ(one.evaluate(batch), other.evaluate(batch));
+    one.gradients(batch);
+    EXPECT_EQ(one.failed.code, PLS_INVALID_ARGUMENT);
+    EXPECT_NE(one.failed.message.find("accumulators"), std::string::npos) << one.failed.message;
+    one.step(twice, 0.1, 2);
+    EXPECT_EQ(one.failed.code, PLS_INVALID_ARGUMENT);
+    EXPECT_EQ(pls_session_steps(one.get()), 3);
+  }
+  const CPlan two(b, R"({"training": {"gradient_accumulation_steps": 2}})");
+  EXPECT_EQ(two.failed.code, PLS_INVALID_ARGUMENT) << two.failed.message;
+}
+
+TEST(OwnSession, AccumulatorsTakeNoMemoryWhereStepsHaveOnePart) {
+  constexpr int64_t kSide = 256;
+  CBuilder b;
+  const pls_value y = b.input("y", "float32", {4, kSide});
+  pls_value h = b.input("x", "float32", {4, kSide});
+  for (const char* name : {"a", "b", "c", "d"})
+    h = b.op("linear", {h, b.parameter(name, {kSide, kSide}, kUniform)});
+  b.loss(b.op("mse", {h, y}));
+  const CPlan plan(b, R"({"training": {"gradient_accumulation_steps": 1}})"), accumulates(b, "{}");
+  ASSERT_EQ(plan.failed.code, PLS_OK) << plan.failed.message;
+  EXPECT_LT(plan.peak(), accumulates.peak());
+}
+
+TEST(OwnSession, WhatIsNotFiniteChangesNothingInOnePart) {
+  CBuilder b;
+  mlp(b);
+  const CPlan plan(b, R"({"training": {"optimizer": "adamw", "gradient_accumulation_steps": 1}})");
+  CSession session(plan), plain(plan);
+  CBatch good, bad;
+  mlp_batch(good);
+  std::vector<float> x = numbers(30, 1);
+  x[7] = std::numeric_limits<float>::quiet_NaN();
+  bad.set("x", {6, 5}, x).set("y", {6, 3}, numbers(18, 3));
+  session.step(good);
+  session.step(bad);
+  EXPECT_EQ(session.failed.code, PLS_DIVERGED) << session.failed.message;
+  EXPECT_EQ(pls_session_steps(session.get()), 1);
+  plain.step(good);
+  EXPECT_EQ(session.step(good).loss, plain.step(good).loss);
+  EXPECT_EQ(session.read("hidden.weight", 35), plain.read("hidden.weight", 35));
+}
+
 TEST(OwnSession, AStaticLossScaleDividesOut) {
   CBuilder b, c;
   mlp(b);

@@ -28,7 +28,7 @@ __all__ = ["plan", "copy_back", "load"]
 def plan(module: torch.nn.Module, example: Mapping[str, Any], loss: Optional[Callable[..., Any]] = None,
          optimizer: Optional[Optimizer] = None, memory_budget: Union[int, str, None] = None, *,
          clip_norm: Optional[float] = None, device: str = "cpu", loss_scale: Any = None, precision: str = "fp32",
-         recompute: Any = "auto", offload: Any = "auto", threads: Optional[int] = None,
+         recompute: Any = "auto", offload: Any = "auto", threads: Optional[int] = None, accumulate: bool = True,
          settings: Optional[Mapping[str, Any]] = None) -> Plan:
     """Plans training steps of a PyTorch module, by ``torch.export``. A session of the plan begins with its weights.
 
@@ -38,6 +38,7 @@ def plan(module: torch.nn.Module, example: Mapping[str, Any], loss: Optional[Cal
     :param loss: computes the loss from the module's output (and the rest of the example, by name). By default the
         output's ``loss``, as models of transformers have it, or the output itself.
     :param precision: of matrix products: "fp32", "bf16", "fp16".
+    :param accumulate: ``False`` plans steps of one part, which need less memory (see ``plimsoll.plan``).
 
     Errors: ``UnsupportedOp`` with the op, the source line that calls it and the number of calls; ``SettingError``.
     """
@@ -50,7 +51,8 @@ def plan(module: torch.nn.Module, example: Mapping[str, Any], loss: Optional[Cal
     with _trace.active(_trace.Trace()) as trace:
         result = build(exported, trace, declared, precision)
         run = run_settings(optimizer, exported.parameters, clip_norm=clip_norm, memory_budget=memory_budget, device=device,
-                           loss_scale=loss_scale, recompute=recompute, offload=offload, threads=threads, settings=settings)
+                           loss_scale=loss_scale, recompute=recompute, offload=offload, threads=threads,
+                           accumulate=accumulate, settings=settings)
         return Plan(finish(trace, result, run), initial=lambda: _weights(module, [*exported.parameters, *exported.buffers, *exported.counts]))
 
 

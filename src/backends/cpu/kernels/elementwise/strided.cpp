@@ -20,23 +20,59 @@ size_t bytes_of(int64_t elements, const TensorRef& ref) {
   return static_cast<size_t>(elements * ir::bits(ref.type.dtype) / 8);
 }
 
-void slice_grad(const KernelCall& call, ThreadPool& pool) {
-  const TensorRef &dy = call.inputs[0], &dx = call.outputs[0];
-  const ir::Attrs& attrs = call.op->attrs;
-  const AroundAxis from(dy.shape(), attrs.i64("axis")), to(dx.shape(), attrs.i64("axis"));
-  const int64_t start = attrs.i64("start"), step = attrs.i64("step");
+/// Where the elements of a slice lie along the axis of what it was cut from.
+struct SlicePlace {
+  explicit SlicePlace(const ir::Attrs& attrs) : start(attrs.i64("start")), step(attrs.i64("step")) {}
+  int64_t start, step;
+};
+
+/// Rows behind the axis that are long enough to be moved one by one.
+void slice_grad_by_rows(const TensorRef& dy, const TensorRef& dx, int64_t axis, const SlicePlace& slice,
+                        ThreadPool& pool) {
+  const AroundAxis from(dy.shape(), axis), to(dx.shape(), axis);
   const size_t row = bytes_of(to.inner, dx);
   for_row_blocks(pool, to.outer * to.extent, to.inner, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t place = i % to.extent - start;
+      const int64_t place = i % to.extent - slice.start;
       std::byte* const there = dx.data + static_cast<size_t>(i) * row;
-      if (place < 0 || place % step != 0 || place / step >= from.extent)
+      if (place < 0 || place % slice.step != 0 || place / slice.step >= from.extent)
         std::memset(there, 0, row);
       else
-        std::memcpy(there, dy.data + static_cast<size_t>(i / to.extent * from.extent + place / step) * row,
+        std::memcpy(there,
+                    dy.data + static_cast<size_t>(i / to.extent * from.extent + place / slice.step) * row,
                     row);
     }
   });
+}
+
+/// Short ones: everything from the axis on at once.
+void slice_grad_by_blocks(const TensorRef& dy, const TensorRef& dx, int64_t axis, const SlicePlace& slice,
+                          ThreadPool& pool) {
+  const AroundAxis from(dy.shape(), axis), to(dx.shape(), axis);
+  const size_t row = bytes_of(to.inner, dx), each = slice.step == 1 ? at(from.extent) * row : row;
+  const size_t block = at(to.extent) * row, given = at(from.extent) * row;
+  const size_t first = at(slice.start) * row, stride = at(slice.step) * row;
+  for_row_blocks(pool, to.outer, to.extent * to.inner, [&](int64_t begin, int64_t end) {
+    for (auto i = at(begin); i < at(end); ++i) {
+      std::byte* const there = dx.data + i * block;
+      const std::byte* const here = dy.data + i * given;
+      const size_t last = first + (given / each - 1) * stride + each;
+      std::memset(there, 0, slice.step == 1 ? first : block);
+      for (size_t k = 0; k * each < given; ++k)
+        std::memcpy(there + first + k * stride, here + k * each, each);
+      if (slice.step == 1) std::memset(there + last, 0, block - last);
+    }
+  });
+}
+
+void slice_grad(const KernelCall& call, ThreadPool& pool) {
+  constexpr size_t kLongRow = 256;  // bytes
+  const TensorRef &dy = call.inputs[0], &dx = call.outputs[0];
+  const int64_t axis = call.op->attrs.i64("axis");
+  const AroundAxis to(dx.shape(), axis);
+  const auto move =
+      bytes_of(to.inner, dx) >= kLongRow || to.outer == 1 ? slice_grad_by_rows : slice_grad_by_blocks;
+  move(dy, dx, axis, SlicePlace(call.op->attrs), pool);
 }
 
 void flip(const KernelCall& call, ThreadPool& pool) {

@@ -9,10 +9,13 @@ TEST(StridedKernels, AgainstReference) {
     for (const bool brief : {false, true}) {
       const Tensor x = brief ? bf16(normal({3, 4, 5}, 1)) : normal({3, 4, 5}, 1);
       expect_op({"flip", {x}, {{"axis", axis}}}, 0);
-      expect_op({"slice_grad",
-                 {x},
-                 {{"axis", axis}, {"start", int64_t{2}}, {"step", int64_t{3}}, {"extent", int64_t{17}}}},
-                0);
+      struct Slice {
+        int64_t start, step, extent;
+      };
+      for (const Slice s : {Slice{2, 3, 17}, Slice{0, 1, 9}, Slice{4, 1, 9}, Slice{3, 1, 12}, Slice{0, 2, 9}})
+        expect_op(
+            {"slice_grad", {x}, {{"axis", axis}, {"start", s.start}, {"step", s.step}, {"extent", s.extent}}},
+            0);
       const Tensor index =
           ints({2, 4, 3}, {0, 1, 2, 0, 2, 1, 1, 1, 0, 2, 2, 2, 0, 1, 2, 0, 2, 1, 1, 1, 0, 2, 2, 2});
       expect_op({"gather", {x, index}, {{"axis", axis}}}, 0);

@@ -17,11 +17,11 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::numerics::HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
 constexpr uint32_t kSigns = 0xD7E8;  // bit i: element i is negated
 
 #if HWY_TARGET != HWY_SCALAR
+namespace hn = hwy::HWY_NAMESPACE;
+
 using Four = hn::FixedTag<float, 4>;
 using VFour = hn::Vec<Four>;
 

@@ -40,6 +40,8 @@ def draw_losses(curves):
     for title, rows in (("Recipes: distance to bf16's training loss, mean of the seeds", PLAIN),
                         ("nvfp4 without its parts: the same distance", WITHOUT)):
         rows = [r for r in rows if r in curves]
+        if len(rows) < 2:
+            continue
         lines = {r: apart(curves[r], curves["bf16"]) for r in rows}
         tail = [v for line in lines.values() for v in line[len(line) // 10:]]
         high = max(1, int(max(map(abs, tail), default=0)) + 1)

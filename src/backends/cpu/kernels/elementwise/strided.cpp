@@ -45,18 +45,22 @@ void slice_grad_by_rows(const TensorRef& dy, const TensorRef& dx, int64_t axis, 
   });
 }
 
-/// Short ones: everything from the axis on at once, and neighbours of the slice together.
+/// Short ones: everything from the axis on at once.
 void slice_grad_by_blocks(const TensorRef& dy, const TensorRef& dx, int64_t axis, const SlicePlace& slice,
                           ThreadPool& pool) {
   const AroundAxis from(dy.shape(), axis), to(dx.shape(), axis);
-  const size_t row = bytes_of(to.inner, dx), block = at(to.extent) * row, given = at(from.extent) * row;
-  const size_t each = slice.step == 1 ? given : row;
+  const size_t row = bytes_of(to.inner, dx), each = slice.step == 1 ? at(from.extent) * row : row;
+  const size_t block = at(to.extent) * row, given = at(from.extent) * row;
+  const size_t first = at(slice.start) * row, stride = at(slice.step) * row;
   for_row_blocks(pool, to.outer, to.extent * to.inner, [&](int64_t begin, int64_t end) {
     for (auto i = at(begin); i < at(end); ++i) {
-      std::memset(dx.data + i * block, 0, block);
-      size_t place = i * block + at(slice.start) * row;
-      for (size_t done = 0; done < given; done += each, place += at(slice.step) * row)
-        std::memcpy(dx.data + place, dy.data + i * given + done, each);
+      std::byte* const there = dx.data + i * block;
+      const std::byte* const here = dy.data + i * given;
+      const size_t last = first + (given / each - 1) * stride + each;
+      std::memset(there, 0, slice.step == 1 ? first : block);
+      for (size_t k = 0; k * each < given; ++k)
+        std::memcpy(there + first + k * stride, here + k * each, each);
+      if (slice.step == 1) std::memset(there + last, 0, block - last);
     }
   });
 }

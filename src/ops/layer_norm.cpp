@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "ops/operands.h"
+#include "ops/rounded_copy.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -40,9 +41,13 @@ Result<Types> infer_grad(const OpTypes& t, size_t required, std::vector<std::str
   if (required == 6) in.shaped(5, x);
   in.shaped(required, row).shaped(required + 1, row);
   const DType dw = dw_dtype(in, t, t.inputs[2].dtype);
-  if (t.attrs.flag(kFrozen)) return in.results({t.inputs[1]});
-  in.same_dtype(required, dw).same_dtype(required + 1, dw);
-  return in.results({t.inputs[1], {dw, row}, {dw, row}});
+  Types results = {{out_dtype(in, t, t.inputs[1].dtype, "dx"), x}};
+  if (!t.attrs.flag(kFrozen)) {
+    in.same_dtype(required, dw).same_dtype(required + 1, dw);
+    results.insert(results.end(), 2, {dw, row});
+  }
+  add_rounded_copy(in, t, results);
+  return in.results(std::move(results));
 }
 Result<Types> infer_layer_norm_grad(const OpTypes& t) {
   return infer_grad(t, 5, {"dy", "x", "weight", "mean", "rstd", "acc_dw", "acc_db"});
@@ -154,7 +159,8 @@ void differentiate(RefContext& ctx, const RefTensor* d_residual, size_t acc) {
       sums[1][i] += dy[e];
     }
   }
-  for (size_t k = 0; k < 2 && ctx.outputs.size() > 1; ++k) ctx.outputs[1 + k]->data = std::move(sums[k]);
+  for (size_t k = 0; k < 2 && !ctx.op.attrs.flag(kFrozen); ++k) ctx.outputs[1 + k]->data = std::move(sums[k]);
+  give_rounded_copy(ctx);
 }
 
 void reference_layer_norm_grad(RefContext& ctx) { differentiate(ctx, nullptr, 5); }
@@ -185,7 +191,7 @@ OpGroup layer_norm_ops() {
        .work = {WorkKind::kReduction},
        .min_inputs = 5,
        .max_inputs = 7,
-       .attrs = {dw_attr(), bool_attr(kFrozen)},
+       .attrs = {dw_attr(), bool_attr(kFrozen), dx_attr(), rounded_attr()},
        .infer = infer_layer_norm_grad,
        .cost = elementwise_cost<14>,
        .reference = reference_layer_norm_grad,
@@ -193,7 +199,7 @@ OpGroup layer_norm_ops() {
        .recompute = kNearlyFree,
        .accumulators = {{1, 5}, {2, 6}},
        .in_place = {{0, 0}},
-       .output_dtypes = {{1, "dw", 2}, {2, "dw", 2}},
+       .output_dtypes = {{0, "dx", 1}, {1, "dw", 2}, {2, "dw", 2}},
        .with_add = {"layer_norm_grad_add", 5}},
       {.name = "add_layer_norm",
        .summary = "sum = x + residual, then layer_norm",
@@ -216,7 +222,7 @@ OpGroup layer_norm_ops() {
        .work = {WorkKind::kReduction},
        .min_inputs = 6,
        .max_inputs = 8,
-       .attrs = {dw_attr(), bool_attr(kFrozen)},
+       .attrs = {dw_attr(), bool_attr(kFrozen), dx_attr(), rounded_attr()},
        .infer = infer_layer_norm_grad_add,
        .cost = elementwise_cost<15>,
        .reference = reference_layer_norm_grad_add,
@@ -224,7 +230,7 @@ OpGroup layer_norm_ops() {
        .recompute = kNearlyFree,
        .accumulators = {{1, 6}, {2, 7}},
        .in_place = {{0, 5}},
-       .output_dtypes = {{1, "dw", 2}, {2, "dw", 2}}},
+       .output_dtypes = {{0, "dx", 1}, {1, "dw", 2}, {2, "dw", 2}}},
   };
   return kOps;
 }

@@ -17,7 +17,8 @@ struct RmsNorm {
 /// y [..., H], rstd [...]. Zhang & Sennrich 2019, arXiv:1910.07467. Op `rms_norm` {eps, out?};
 /// `rms_norm_grad`(dy, x, weight, rstd, acc_dw?) -> dx, dw. With xhat = x*rstd, c = mean(dy*weight*xhat):
 /// dx = rstd * (dy*weight - xhat*c), dw = sum over rows of dy*xhat. With {frozen} the gradients of both
-/// norms, fused too, give dx alone: the parameters do not learn.
+/// norms, fused too, give dx alone: the parameters do not learn. They store dx in {dx?}, else in x's dtype,
+/// and with {rounded?} a rounded copy of it as the last result (rounded_copy.h).
 RmsNorm rms_norm(Builder& b, ValueId x, ValueId weight, double eps);
 /// Fused: sum = x + residual, then rms_norm of the sum as it is stored. Op `add_rms_norm`(x, residual,
 /// weight) {eps, out?} -> sum, y, rstd. In both {out} is y's dtype. Backward fused: `rms_norm_grad_add`(dy,

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "ops/operands.h"
+#include "ops/rounded_copy.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -28,26 +29,32 @@ Result<Types> infer_add_rms_norm(const OpTypes& t) {
   return in.results({{sum, x}, {y, x}, {DType::kF32, without_last(x)}});
 }
 
+/// dx, where the weight learns its gradient, and a rounded copy of dx; the accumulator is operand `acc`.
+Result<Types> gradient_types(Operands& in, const OpTypes& t, size_t acc) {
+  const Shape& x = t.inputs[1].shape;
+  const Shape row{x.dim(-1)};
+  in.floating({3}).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(acc, row);
+  const DType dw = dw_dtype(in, t, t.inputs[2].dtype);
+  Types results = {{out_dtype(in, t, t.inputs[1].dtype, "dx"), x}};
+  if (!t.attrs.flag(kFrozen)) {
+    in.same_dtype(acc, dw);
+    results.push_back({dw, row});
+  }
+  add_rounded_copy(in, t, results);
+  return in.results(std::move(results));
+}
+
 Result<Types> infer_rms_norm_grad(const OpTypes& t) {
   Operands in(t, 4, {"dy", "x", "weight", "rstd", "acc_dw"});
   if (!in) return in.error();
-  const Shape& x = t.inputs[1].shape;
-  const Shape row{x.dim(-1)};
-  in.floating({3}).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(4, row);
-  const DType dw = dw_dtype(in, t, t.inputs[2].dtype);
-  if (t.attrs.flag(kFrozen)) return in.results({t.inputs[1]});
-  return in.same_dtype(4, dw).results({t.inputs[1], {dw, row}});
+  return gradient_types(in, t, 4);
 }
 
 Result<Types> infer_rms_norm_grad_add(const OpTypes& t) {
   Operands in(t, 5, {"dy", "x", "weight", "rstd", "d_residual", "acc_dw"});
   if (!in) return in.error();
-  const Shape& x = t.inputs[1].shape;
-  const Shape row{x.dim(-1)};
-  in.floating({3}).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(4, x).shaped(5, row);
-  const DType dw = dw_dtype(in, t, t.inputs[2].dtype);
-  if (t.attrs.flag(kFrozen)) return in.results({t.inputs[1]});
-  return in.same_dtype(5, dw).results({t.inputs[1], {dw, row}});
+  in.shaped(4, t.inputs[1].shape);
+  return gradient_types(in, t, 5);
 }
 
 void vjp_rms_norm(VjpContext& ctx) {
@@ -136,7 +143,8 @@ void differentiate(RefContext& ctx, const RefTensor* d_residual, const RefTensor
       dw[i] += dy[e] * xhat;
     }
   }
-  if (ctx.outputs.size() > 1) ctx.outputs[1]->data = std::move(dw);
+  if (!ctx.op.attrs.flag(kFrozen)) ctx.outputs[1]->data = std::move(dw);
+  give_rounded_copy(ctx);
 }
 
 const RefTensor* optional(const RefContext& ctx, size_t i) {
@@ -170,7 +178,7 @@ OpGroup rms_norm_ops() {
        .work = {WorkKind::kReduction},
        .min_inputs = 4,
        .max_inputs = 5,
-       .attrs = {dw_attr(), bool_attr(kFrozen)},
+       .attrs = {dw_attr(), bool_attr(kFrozen), dx_attr(), rounded_attr()},
        .infer = infer_rms_norm_grad,
        .cost = elementwise_cost<10>,
        .reference = reference_rms_norm_grad,
@@ -178,7 +186,7 @@ OpGroup rms_norm_ops() {
        .recompute = kNearlyFree,
        .accumulators = {{1, 4}},
        .in_place = {{0, 0}},
-       .output_dtypes = {{1, "dw", 2}},
+       .output_dtypes = {{0, "dx", 1}, {1, "dw", 2}},
        .with_add = {"rms_norm_grad_add", 4}},
       {.name = "add_rms_norm",
        .summary = "sum = x + residual, then rms_norm",
@@ -201,7 +209,7 @@ OpGroup rms_norm_ops() {
        .work = {WorkKind::kReduction},
        .min_inputs = 5,
        .max_inputs = 6,
-       .attrs = {dw_attr(), bool_attr(kFrozen)},
+       .attrs = {dw_attr(), bool_attr(kFrozen), dx_attr(), rounded_attr()},
        .infer = infer_rms_norm_grad_add,
        .cost = elementwise_cost<11>,
        .reference = reference_rms_norm_grad_add,
@@ -209,7 +217,7 @@ OpGroup rms_norm_ops() {
        .recompute = kNearlyFree,
        .accumulators = {{1, 5}},
        .in_place = {{0, 4}},
-       .output_dtypes = {{1, "dw", 2}}},
+       .output_dtypes = {{0, "dx", 1}, {1, "dw", 2}}},
   };
   return kOps;
 }

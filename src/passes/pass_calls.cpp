@@ -5,6 +5,7 @@
 
 #include "passes/fusion/common_subexpressions.h"
 #include "passes/fusion/dead_code.h"
+#include "passes/fusion/fuse_casts.h"
 #include "passes/fusion/fuse_head_loss.h"
 #include "passes/fusion/fuse_optimizer.h"
 #include "passes/fusion/fuse_quantize.h"
@@ -142,6 +143,12 @@ Status run_second_backward(PassState& s) {
 Status run_optimizer_in_backward(PassState& s) {
   PLIMSOLL_TRY(optimizer_in_backward(s.graph));
   return Ok{};
+}
+
+Status run_fuse_casts(PassState& s) {
+  PLIMSOLL_ASSIGN(const auto report,
+                  fuse_casts(s.graph, {.keep = s.keep, .last_forward_op = s.last_forward_op}));
+  return follow_report(s, report.replaced);
 }
 
 Status run_share_casts(PassState& s) {

@@ -32,6 +32,7 @@ Status run_fuse_optimizer(PassState& s);
 Status run_second_backward(PassState& s);
 Status run_optimizer_in_backward(PassState& s);
 Status run_fuse_quantize(PassState& s);
+Status run_fuse_casts(PassState& s);
 Status run_share_casts(PassState& s);
 Status run_schedule(PassState& s);
 Status run_unshard(PassState& s);

@@ -96,6 +96,17 @@ TEST(Dtypes, OfStatisticsAndAccumulators) {
             "f32[2,4] bf16[4]");
   EXPECT_EQ(results_of("rms_norm_grad", {bf16({2, 4}), f32({2, 4}), f32({4}), bf16({2})}),
             "rms_norm_grad: rstd must be f32, is bf16[2]");
+  const std::vector<TensorType> grad = {f32({2, 4}), f32({2, 4}), f32({4}), f32({2})};
+  EXPECT_EQ(results_of("rms_norm_grad", grad, {{"rounded", "bf16"}}), "f32[2,4] f32[4] bf16[2,4]");
+  EXPECT_EQ(results_of("rms_norm_grad", grad, {{"rounded", "f16"}, {"frozen", true}}), "f32[2,4] f16[2,4]");
+  EXPECT_EQ(results_of("rms_norm_grad", grad, {{"dx", "bf16"}}), "bf16[2,4] f32[4]");
+  EXPECT_EQ(results_of("rms_norm_grad", grad, {{"rounded", "f32"}}),
+            "rms_norm_grad: rounded must be bf16 or f16");
+  EXPECT_EQ(results_of("rms_norm_grad", grad, {{"rounded", "bf16"}, {"dx", "bf16"}}),
+            "rms_norm_grad: a result is rounded a second time where it is not f32");
+  EXPECT_EQ(results_of("layer_norm_grad", {f32({2, 4}), f32({2, 4}), f32({4}), f32({2}), f32({2})},
+                       {{"rounded", "bf16"}}),
+            "f32[2,4] f32[4] f32[4] bf16[2,4]");
   EXPECT_EQ(results_of("linear_dw", {f32({3, 4}), f32({3, 5}), bf16({5, 4})}),
             "linear_dw: acc must be f32, is bf16[5,4]");
   EXPECT_EQ(results_of("linear_dw", {f32({3, 4}), f32({3, 5}), f32({5, 4})}, {{"out", "bf16"}}),

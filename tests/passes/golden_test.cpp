@@ -19,6 +19,7 @@
 #include "passes/fusion/fuse_activations.h"
 #include "passes/fusion/fuse_attention.h"
 #include "passes/fusion/fuse_bias_grads.h"
+#include "passes/fusion/fuse_casts.h"
 #include "passes/fusion/fuse_conv_norms.h"
 #include "passes/fusion/fuse_embedding_grads.h"
 #include "passes/fusion/fuse_head_loss.h"
@@ -122,6 +123,12 @@ Result<std::string> run_share_casts(Graph& graph) {
   return "// shared " + std::to_string(report.shared) + "\n";
 }
 
+Result<std::string> run_fuse_casts(Graph& graph) {
+  PLIMSOLL_ASSIGN(const auto report, passes::fuse_casts(graph));
+  return "// copied " + std::to_string(report.copied) + ", shortened " + std::to_string(report.shortened) +
+         "\n";
+}
+
 Result<std::string> run_in_place(Graph& graph) {
   PLIMSOLL_ASSIGN(const auto report, passes::in_place(graph));
   std::string text;
@@ -167,6 +174,7 @@ const std::map<std::string, RunPass>& runs() {
       {"fuse_activations", plain<passes::fuse_activations>},
       {"fuse_attention", plain<passes::fuse_attention>},
       {"fuse_bias_grads", plain<passes::fuse_bias_grads>},
+      {"fuse_casts", run_fuse_casts},
       {"fuse_conv_norms", plain<passes::fuse_conv_norms>},
       {"fuse_embedding_grads", plain<passes::fuse_embedding_grads>},
       {"fuse_head_loss", plain<passes::fuse_head_loss>},

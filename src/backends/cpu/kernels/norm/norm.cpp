@@ -13,6 +13,7 @@
 #include "backends/cpu/kernels/elementwise/reduce.h"
 #include "backends/cpu/kernels/norm/norm_rows-inl.h"
 #include "backends/cpu/kernels/operands.h"
+#include "ops/rounded_copy.h"
 
 #ifndef PLIMSOLL_BACKENDS_CPU_KERNELS_NORM_ARGS_
 #define PLIMSOLL_BACKENDS_CPU_KERNELS_NORM_ARGS_
@@ -41,10 +42,11 @@ struct NormForward {
   Rows x, residual, sum, y, weight, bias;
   float *mean, *rstd, eps;
 };
-// A backward pass; d_residual (not given where not fused) is added to dx.
+// A backward pass; d_residual (not given where not fused) is added to dx, of which `rounded`, where given, is
+// a copy. Not all are f32 then.
 struct NormBackward {
   bool all_f32;
-  Rows dy, x, d_residual, dx, weight;
+  Rows dy, x, d_residual, dx, weight, rounded;
   const float *mean, *rstd;
 };
 
@@ -98,34 +100,42 @@ void layer_norm_rows_as(const NormForward& a, int64_t begin, int64_t end) {
   }
 }
 
+// Calls gradient(out) with what becomes of row r of dx.
+template <class Row, class Gradient>
+HWY_INLINE void with_out(const NormBackward& a, int64_t r, Gradient gradient) {
+  const Row dx = row_of<Row>(a.dx, r);
+  const auto copying = [&](auto out) HWY_ATTR {
+    if constexpr (std::is_same_v<Row, stored::Any>)
+      if (a.rounded.given())
+        return gradient(norms::CopyDx<decltype(out)>{out, row_of<stored::Any>(a.rounded, r)});
+    gradient(out);
+  };
+  if (a.d_residual.given())
+    copying(norms::AddDx<Row>{row_of<Row>(a.d_residual, r), dx});
+  else
+    copying(norms::StoreDx<Row>{dx});
+}
+
 // dw [n] is the granule's own.
 template <class Row>
 void rms_norm_grad_rows_as(const NormBackward& a, int64_t begin, int64_t end, float* dw) {
   const int64_t n = a.x.rows.cols;
   const Row weight = row_of<Row>(a.weight, 0);
-  for (int64_t r = begin; r < end; ++r) {
-    const Row dy = row_of<Row>(a.dy, r), x = row_of<Row>(a.x, r), dx = row_of<Row>(a.dx, r);
-    if (a.d_residual.given())
-      norms::rms_norm_grad_row(dy, x, weight, a.rstd[r], norms::AddDx<Row>{row_of<Row>(a.d_residual, r), dx},
-                               dw, n);
-    else
-      norms::rms_norm_grad_row(dy, x, weight, a.rstd[r], norms::StoreDx<Row>{dx}, dw, n);
-  }
+  for (int64_t r = begin; r < end; ++r)
+    with_out<Row>(a, r, [&](auto out) HWY_ATTR {
+      norms::rms_norm_grad_row(row_of<Row>(a.dy, r), row_of<Row>(a.x, r), weight, a.rstd[r], out, dw, n);
+    });
 }
 
 template <class Row>
 void layer_norm_grad_rows_as(const NormBackward& a, int64_t begin, int64_t end, float* dw, float* db) {
   const int64_t n = a.x.rows.cols;
   const Row weight = row_of<Row>(a.weight, 0);
-  for (int64_t r = begin; r < end; ++r) {
-    const Row dy = row_of<Row>(a.dy, r), x = row_of<Row>(a.x, r), dx = row_of<Row>(a.dx, r);
-    const norms::Moments m{a.mean[r], a.rstd[r]};
-    if (a.d_residual.given())
-      norms::layer_norm_grad_row(dy, x, weight, m, norms::AddDx<Row>{row_of<Row>(a.d_residual, r), dx}, dw,
-                                 db, n);
-    else
-      norms::layer_norm_grad_row(dy, x, weight, m, norms::StoreDx<Row>{dx}, dw, db, n);
-  }
+  for (int64_t r = begin; r < end; ++r)
+    with_out<Row>(a, r, [&](auto out) HWY_ATTR {
+      norms::layer_norm_grad_row(row_of<Row>(a.dy, r), row_of<Row>(a.x, r), weight,
+                                 norms::Moments{a.mean[r], a.rstd[r]}, out, dw, db, n);
+    });
 }
 
 void rms_norm_rows(const NormForward& a, int64_t begin, int64_t end) {
@@ -190,7 +200,8 @@ void forward(const KernelCall& call, ThreadPool& pool) {
 template <bool kLayer>
 int64_t backward_workspace_bytes(const ir::OpTypes& types, int /*num_threads*/) {
   const ir::Shape& shape = types.inputs[0].shape;
-  const bool converts = types.outputs.size() > 1 && ir::is_half_precision(types.outputs[1].dtype);
+  const bool converts = ops::results_without_copy(types.attrs, types.outputs.size()) > 1 &&
+                        ir::is_half_precision(types.outputs[1].dtype);
   const int64_t rows = Granules(shape).count() * (kLayer ? 2 : 1) + (converts ? 1 : 0);
   return rows * shape.dim(-1) * static_cast<int64_t>(sizeof(float));
 }
@@ -209,6 +220,7 @@ void backward(const KernelCall& call, ThreadPool& pool) {
   if (kFused) a.d_residual = Rows(call.inputs[in++]);
   const TensorRef acc_dw = input_or_none(call, in++), acc_db = input_or_none(call, in++);
   a.dx = Rows(call.outputs[0]);
+  if (ops::has_rounded_copy(call.op->attrs)) a.rounded = Rows(call.outputs.back());
 
   const Granules granules(call.inputs[0].shape());
   const int64_t cols = a.x.rows.cols, count = granules.count();
@@ -226,7 +238,7 @@ void backward(const KernelCall& call, ThreadPool& pool) {
     pool.run(count, granule);
   else
     for (int64_t g = 0; g < count; ++g) granule(g, 0);  // too little to wake anyone
-  if (call.outputs.size() == 1) return;                 // frozen
+  if (ops::results_without_copy(call.op->attrs, call.outputs.size()) == 1) return;  // frozen
   add_granules(dw, count, acc_dw, call.outputs[1], row, pool);
   if (kLayer) add_granules(db, count, acc_db, call.outputs[2], row, pool);
 }

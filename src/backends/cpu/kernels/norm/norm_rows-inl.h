@@ -88,21 +88,34 @@ HWY_INLINE Moments layer_norm_row(First first, X x, W weight, W bias, Y y, int64
   return {mean, rstd};
 }
 
-// What becomes of dx: stored, or added to the residual's gradient.
+// What becomes of dx: stored, or added to the residual's gradient. The value that is stored.
 template <class Row>
 struct StoreDx {
   Row dx;
   template <class Part>
-  HWY_INLINE void operator()(V v, int64_t i, Part part) const {
+  HWY_INLINE V operator()(V v, int64_t i, Part part) const {
     store(v, dx + i, part);
+    return v;
   }
 };
 template <class Row>
 struct AddDx {
   Row residual, dx;
   template <class Part>
+  HWY_INLINE V operator()(V v, int64_t i, Part part) const {
+    const V sum = hn::Add(load(residual + i, part), v);
+    store(sum, dx + i, part);
+    return sum;
+  }
+};
+// And once more, rounded to the dtype of `copy`.
+template <class Out>
+struct CopyDx {
+  Out out;
+  stored::Any copy;
+  template <class Part>
   HWY_INLINE void operator()(V v, int64_t i, Part part) const {
-    store(hn::Add(load(residual + i, part), v), dx + i, part);
+    store(out(v, i, part), copy + i, part);
   }
 };
 

@@ -6,6 +6,7 @@
 #include "backends/cuda/kernels/norm/sums.h"
 #include "backends/cuda/kernels/norm/sums_args.h"
 #include "backends/cuda/kernels/operands.h"
+#include "ops/rounded_copy.h"
 
 namespace plimsoll::cuda {
 
@@ -44,7 +45,8 @@ Status forward(const KernelCall& call, Stream& stream) {
                        norm_rows(call, {.is_layer = kLayer, .adds = kFused}));
 }
 
-bool learns(const ir::OpTypes& types) { return types.outputs.size() > 1; }
+bool learns(const ir::Attrs& attrs, size_t results) { return ops::results_without_copy(attrs, results) > 1; }
+bool learns(const ir::OpTypes& types) { return learns(types.attrs, types.outputs.size()); }
 
 /// Whether a block's threads hold a row, so that dx and the sums over rows come out of one pass
 /// (norm_parts.cu).
@@ -116,7 +118,8 @@ Status backward(const KernelCall& call, Stream& stream) {
     a.d_residual = operand(call.inputs[in++]);
   }
   a.dx = operand(call.outputs[0]);
-  if (call.outputs.size() > 1) {  // it learns
+  if (ops::has_rounded_copy(call.op->attrs)) a.rounded = operand(call.outputs.back());
+  if (learns(call.op->attrs, call.outputs.size())) {
     const Accumulators acc{input_or_none(call, in), input_or_none(call, in + 1)};
     if (is_held(x.shape())) return backward_in_parts(call, a, acc, stream);
     auto* partial = Scratch(call).take<float>(column_sum_elements(dy.shape()));

@@ -22,7 +22,7 @@ extern "C" __global__ void norm_grad_rows(NormGrad a) {
             residual = row_begin(a.residual_rows, row);
   const bool vec = a.cols % 8 == 0 && by_eights(a.x_rows) && by_eights(a.dy_rows) &&
                    by_eights(a.residual_rows) && aligned16(a.x) && aligned16(a.dy) && aligned16(a.weight) &&
-                   aligned16(a.d_residual) && aligned16(a.dx);
+                   aligned16(a.d_residual) && aligned16(a.dx) && aligned16(a.rounded);
   const bool layer = a.mean != nullptr;
   const float rstd = a.rstd[row], mean = layer ? a.mean[row] : 0.0f;
   const bool once = a.cols <= 8 * (i64)blockDim.x;  // a thread takes eight elements: they stay in registers
@@ -51,6 +51,7 @@ extern "C" __global__ void norm_grad_rows(NormGrad a) {
       d[e] = given(a.d_residual) ? r[e] + dx : dx;
     }
     store_part(a.dx, row * a.cols + c, n, d, vec);
+    if (given(a.rounded)) store_part(a.rounded, row * a.cols + c, n, d, vec);
   }
 }
 

@@ -18,6 +18,7 @@ struct NormRows {
 };
 struct NormGrad {
   Operand dy, x, weight, d_residual, dx;         // d_residual is added where given
+  Operand rounded;                               // where given, of dx
   const float *mean = nullptr, *rstd = nullptr;  // mean of layer_norm
   i64 cols = 0;
   RowStrides dy_rows, x_rows, residual_rows;

@@ -23,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(kMostRowThreads) norm_grad_parts(No
   const int n = c >= a.cols ? 0 : a.cols - c < 8 ? (int)(a.cols - c) : 8;
   const bool vec = a.cols % 8 == 0 && by_eights(a.x_rows) && by_eights(a.dy_rows) &&
                    by_eights(a.residual_rows) && aligned16(a.x) && aligned16(a.dy) && aligned16(a.weight) &&
-                   aligned16(a.d_residual) && aligned16(a.dx);
+                   aligned16(a.d_residual) && aligned16(a.dx) && aligned16(a.rounded);
   const bool layer = a.mean != nullptr;
   float w[8], dw[8] = {}, db[8] = {};
   load_part(a.weight, c, n, w, vec);
@@ -50,6 +50,7 @@ extern "C" __global__ void __launch_bounds__(kMostRowThreads) norm_grad_parts(No
       d[e] = given(a.d_residual) ? r[e] + dx : dx;
     }
     store_part(a.dx, row * a.cols + c, n, d, vec);
+    if (given(a.rounded)) store_part(a.rounded, row * a.cols + c, n, d, vec);
   }
   const Operand weight_sums{args.weight_sums, kF32, 0}, bias_sums{args.bias_sums, kF32, 0};
   const bool whole = a.cols % 8 == 0;

@@ -67,6 +67,65 @@ TEST(Norm, FrozenGivesDxAlone) {
   }
 }
 
+/// The gradients of a norm: their operands, and where the parameters learn their accumulators.
+struct Gradient {
+  std::string op;
+  std::vector<Tensor> operands, accumulators;
+};
+
+std::vector<Gradient> gradients(const Norm& c) {
+  const auto rms = run_cpu({"rms_norm", {c.rows(), c.weight()}, kEps});
+  const auto layer = run_cpu({"layer_norm", {c.rows(), c.weight(), c.bias()}, kEps});
+  return {{"rms_norm_grad", {c.dy(), c.rows(), c.weight(), rms[1]}, {c.bias()}},
+          {"rms_norm_grad_add", {c.dy(), c.rows(), c.weight(), rms[1], c.residual()}, {c.bias()}},
+          {"layer_norm_grad", {c.dy(), c.rows(), c.weight(), layer[1], layer[2]}, {c.weight(), c.bias()}},
+          {"layer_norm_grad_add",
+           {c.dy(), c.rows(), c.weight(), layer[1], layer[2], c.residual()},
+           {c.weight(), c.bias()}}};
+}
+
+/// The copy is the last result, with the bits of a cast of dx; the other results are as without it.
+void expect_copy(const std::string& op, const std::vector<Tensor>& operands, const Attrs& plain,
+                 DType dtype) {
+  // The definition is rounded at once, and may go to the neighbour.
+  const double step = 2 * (dtype == DType::kBf16 ? kBf16Step : kF16Step);
+  const std::string word(ir::name(dtype));
+  Attrs rounded = plain, brief = plain;
+  rounded.set("rounded", word);
+  brief.set("dx", word);
+  expect_op({op, operands, rounded}, step);
+  expect_op({op, operands, brief}, step);
+  std::vector<Tensor> expected = run_cpu({op, operands, plain});
+  const Tensor copy = run_cpu({"cast", {expected[0]}, {{"out", word}}})[0];
+  expected.push_back(copy);
+  expect_same_bits(run_cpu({op, operands, rounded}), expected, op);
+  expected.front() = copy;
+  expected.pop_back();
+  expect_same_bits(run_cpu({op, operands, brief}), expected, op);
+  if (cuda::CudaDevice* card = cuda::fixtures::card(); card != nullptr && dtype == DType::kBf16) {
+    const auto got = run_on_card(*card, {op, operands, rounded});
+    expect_same_bits(got.back(), bf16(got.front()), op + " (card)");
+  }
+}
+
+TEST(Norm, GradientsWriteARoundedCopy) {
+  for (const Norm& c :
+       sizes_for<std::vector<Norm>>({{{2, 7, 33}}, {{1, 40, 64}}}, {std::begin(kCases), std::end(kCases)}))
+    for (const Gradient& g : gradients(c)) {
+      expect_copy(g.op, g.operands, {}, DType::kBf16);
+      expect_copy(g.op, g.operands, Attrs{{"frozen", true}}, DType::kBf16);
+      std::vector<Tensor> accumulating = g.operands;
+      accumulating.insert(accumulating.end(), g.accumulators.begin(), g.accumulators.end());
+      expect_copy(g.op, accumulating, {}, DType::kF16);
+    }
+}
+
+/// Wider than what the threads of a card's block hold.
+TEST(Norm, WideRowsWriteARoundedCopy) {
+  const Norm c{{1, 3, 4104}};
+  for (const Gradient& g : gradients(c)) expect_copy(g.op, g.operands, {}, DType::kBf16);
+}
+
 /// Wider than what the threads of a card's block hold.
 TEST(Norm, WideRows) {
   const Norm c{{1, 3, 4104}};
@@ -99,7 +158,8 @@ TEST(Norm, FusedGivesTheBitsOfItsParts) {
 /// Each operand f32 or short, and y of either; the widest of x and residual is the sum's.
 TEST(Norm, ShortRows) {
   for (const DType dtype : {DType::kBf16, DType::kF16}) {
-    const double step = dtype == DType::kBf16 ? kBf16Step : kF16Step;
+    // The definition is rounded at once, and may go to the neighbour.
+    const double step = 2 * (dtype == DType::kBf16 ? kBf16Step : kF16Step);
     Attrs out = kEps;
     out.set("out", std::string(ir::name(dtype)));
     for (const Norm& c : {kCases[0], kCases[1], kCases[3]}) {

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <optional>
 
+#include "ops/rounding.h"
+
 namespace plimsoll::planner {
 namespace {
 
@@ -27,6 +29,28 @@ double share_of(std::string_view key, const ThreadShares& share) {
   if (work.kind == ir::WorkKind::kProduct || work.kind == ir::WorkKind::kLossHead) return share.products;
   if (work.kind == ir::WorkKind::kAttention) return share.attention;
   return work.is_multi_tensor ? share.updates : share.memory_bound;
+}
+
+/// What kernels of their own move to round a product's operands (Target::rounds_apart).
+struct Rounding {
+  double bytes = 0;
+  int launches = 0;
+};
+
+Rounding rounding_of(const ir::OpDef& def, const ir::OpTypes& t) {
+  Rounding rounding;
+  const bool multiplies = def.work.kind == ir::WorkKind::kProduct || def.work.kind == ir::WorkKind::kLossHead;
+  if (!multiplies || t.inputs.size() < 2) return rounding;
+  const ops::Precision precision = ops::precision_of(t.attrs, t.inputs[0].dtype, t.inputs[1].dtype);
+  const ir::DType to = ops::stored_dtype(precision);
+  for (size_t i = 0; i < static_cast<size_t>(def.rounded_operands); ++i) {
+    const ir::TensorType& x = t.inputs[i];
+    const bool is_as_multiplied = x.dtype == to && precision != ops::Precision::kTf32;
+    if (!t.has(i) || !ir::is_computable(x.dtype) || is_as_multiplied) continue;
+    rounding.bytes += static_cast<double>(x.num_elements() * (ir::bits(x.dtype) + ir::bits(to)) / 8);
+    ++rounding.launches;
+  }
+  return rounding;
 }
 
 double between(double a, double b, double part) {
@@ -218,8 +242,14 @@ void CostModel::add(const ir::Graph& graph, const ir::Op& op, StepSeconds& secon
   const Part part = part_of(op);
   const Time time = time_of(part, *op.def, types, cost);
   const double most = std::max(time.arithmetic, time.memory);
+  double rounding = 0;
+  if (target_ != nullptr && target_->rounds_apart()) {
+    const auto [bytes, launches] = rounding_of(*op.def, types);
+    rounding = bytes / (bytes <= profile_.cache_bytes ? profile_.cache_bandwidth : profile_.memory_bandwidth);
+    seconds.parts[static_cast<size_t>(part)] += rounding + launches * profile_.launch_seconds;
+  }
   seconds.parts[static_cast<size_t>(part)] += most + profile_.launch_seconds;
-  if (time.memory > time.arithmetic) seconds.by_memory[static_cast<size_t>(part)] += most;
+  seconds.by_memory[static_cast<size_t>(part)] += rounding + (time.memory > time.arithmetic ? most : 0);
 }
 
 }  // namespace plimsoll::planner

@@ -47,8 +47,8 @@ HostRates host_rates(const MachineProfile& profile);
 class CostModel {
  public:
   /// A CPU's rates go with `num_threads` (thread_shares); a card's do not. `network`: between ranks.
-  /// `target`: says which products of FP8 and FP4 operands run on units for these formats, and outlives this;
-  /// null: none.
+  /// `target`: says which products of FP8 and FP4 operands run on units for these formats, and whether
+  /// kernels of their own round what products multiply, and outlives this; null: none.
   CostModel(const MachineProfile& profile, int num_threads, const Network& network = {},
             const runtime::Target* target = nullptr);
 

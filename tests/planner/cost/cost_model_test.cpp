@@ -11,13 +11,16 @@
 namespace plimsoll::planner {
 namespace {
 
-/// Of one product of x [rows, 256] with a weight [512, 256], both of that dtype.
-StepSeconds of_linear(const CostModel& model, int64_t rows, ir::DType dtype) {
+/// Of one product of x [rows, 256] with a weight [512, 256], both of that dtype; in bf16 where it rounds
+/// them.
+StepSeconds of_linear(const CostModel& model, int64_t rows, ir::DType dtype, bool rounds = false) {
   ir::Graph graph;
   ir::Builder b(graph, ops::find_op);
   const ir::ValueId x = b.state({"x", {dtype, {rows, 256}}, ir::StateClass::kInput});
   const ir::ValueId w = b.state({"w", {dtype, {512, 256}}, ir::StateClass::kParameter});
-  b.op("linear", {x, w}, {{"transposed", false}});
+  ir::Attrs attrs{{"transposed", false}};
+  if (rounds) attrs.set("precision", std::string("bf16"));
+  b.op("linear", {x, w}, attrs);
   EXPECT_TRUE(b.status().ok());
   StepSeconds seconds;
   for (const ir::OpId id : graph.order()) model.add(graph, graph.op(id), seconds);
@@ -34,10 +37,12 @@ TEST(CostModel, ProductsGainByThreadsAndByShortTypesWithUnits) {
   EXPECT_LT(plain_f32, 1.1 * of_linear(plain, 512, ir::DType::kBf16).total()) << "no units, no gain";
 }
 
-/// A machine with units for FP8 operands, or without.
+/// A machine with units for FP8 operands, or without; products round on the way, or do not.
 class UnitsTarget final : public runtime::Target {
  public:
-  explicit UnitsTarget(bool has_units) : has_units_(has_units) {}
+  explicit UnitsTarget(bool has_units, bool rounds_apart = false)
+      : has_units_(has_units), rounds_apart_(rounds_apart) {}
+  [[nodiscard]] bool rounds_apart() const override { return rounds_apart_; }
   [[nodiscard]] std::string_view name() const override { return "units"; }
   [[nodiscard]] int64_t workspace_bytes(const ir::OpTypes&) const override { return 0; }
   [[nodiscard]] bool accepts_strided(std::string_view, size_t) const override { return false; }
@@ -54,7 +59,7 @@ class UnitsTarget final : public runtime::Target {
   }
 
  private:
-  bool has_units_;
+  bool has_units_, rounds_apart_;
 };
 
 /// Of a product of x [4096, 4096] with a weight of that shape, both as codes.
@@ -89,6 +94,23 @@ TEST(CostModel, ProductsOfCodesGainByUnits) {
   MachineProfile measured = h100;
   measured.fp8_flops = 0;
   EXPECT_EQ(of_codes(measured, &with), of_codes(measured, &without)) << "not known: as bf16";
+}
+
+/// Where a kernel of its own rounds an operand, its bytes and its launch count; not where it is short
+/// already.
+TEST(CostModel, RoundingAnOperandTakesTime) {
+  const UnitsTarget apart(false, true), on_the_way(false);
+  MachineProfile h100 = *find_card("h100");
+  h100.cache_bytes = 0;
+  const CostModel with(h100, 1, {}, &apart), without(h100, 1, {}, &on_the_way);
+  const double bytes = 6 * (4096 * 256 + 512 * 256);
+  const StepSeconds rounds = of_linear(with, 4096, ir::DType::kF32, true),
+                    plain = of_linear(without, 4096, ir::DType::kF32, true);
+  EXPECT_NEAR(rounds.total() - plain.total(), bytes / h100.memory_bandwidth + 2 * h100.launch_seconds, 1e-12);
+  EXPECT_EQ(of_linear(with, 4096, ir::DType::kBf16, true).total(),
+            of_linear(without, 4096, ir::DType::kBf16, true).total());
+  EXPECT_EQ(of_linear(with, 4096, ir::DType::kF32).total(),
+            of_linear(without, 4096, ir::DType::kF32).total());
 }
 
 TEST(CostModel, AProductOfFewRowsWaitsForMemory) {

@@ -88,14 +88,12 @@ std::vector<Error> check_distributed(const RunConfig& config) {
            "set distributed.transport=auto, or runtime.device=cuda");
   if (config.training.chooses_global_batch_size)
     refuse(several + "training.global_batch_size is auto", "set training.global_batch_size to a number");
-  const std::string& recipe = config.training.fp8.recipe;
-  if (config.computes_in(Precision::kFp8) && recipe != "block" && recipe != "mxfp8")
-    refuse(several + "training.fp8.recipe is " + recipe +
-               ", whose scales come from a whole tensor: ranks do not share them in this version",
-           "set training.fp8.recipe=mxfp8 or block");
-  if (config.training.state.accumulators != StateWord::kFp32)
-    refuse(several + "training.state.accumulators is bf16: ranks exchange sums in fp32 in this version",
-           "set training.state.accumulators=fp32, or train with one rank");
+  if (config.training.state.accumulators != StateWord::kFp32 && shares_gradients(d))
+    refuse(fmt::format(
+               "distributed.mode is {}, and training.state.accumulators is bf16: each rank has its piece "
+               "of the accumulators alone, in fp32",
+               word(d.mode)),
+           "set distributed.mode=zero1, or training.state.accumulators=fp32");
   if (!config.debug.dump_dir.empty())
     refuse(several + "debug.dump_dir asks for dumps, which are one rank's", "dump a run of one rank");
   if (d.topology.per_node.value_or(d.num_ranks()) < d.num_ranks() && d.topology.inter.bytes_per_second == 0)

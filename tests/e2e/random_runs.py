@@ -38,7 +38,7 @@ class What:
     def add_numbers(self, dice, optimizers):
         precision = dice.choice(PRECISION)
         if dice.random() < 0.35:
-            recipe = dice.choice(RECIPES if self.ranks == 1 else ["block", "mxfp8"])
+            recipe = dice.choice(RECIPES)
             precision = f"fp8 training.fp8.recipe={recipe}"
             if dice.random() < 0.3:
                 precision += " training.fp8.quantized_activations=true"

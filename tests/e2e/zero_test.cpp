@@ -222,18 +222,46 @@ TEST_F(Zero, GivesThemInEveryPrecision) {
     expect_same(2, precision);
 }
 
-/// Blocks are the rank's own, so what a rank quantises depends on its sequences alone.
-/// Blocks along tokens end with sequences of this length, so that no bit depends on the split.
+/// Blocks are the rank's own, as are scales of a micro-batch's tensors; those of delayed scaling are all
+/// ranks'. Blocks along tokens end with sequences of this length, so that no bit depends on the split.
 TEST_F(Zero, GivesThemInFp8) {
   for (const auto& [how, mode] : part_of<std::pair<std::string, const char*>>(
-           {{"block", "zero1"},
+           {{"delayed", "zero1"},
+            {"delayed training.micro_batch_size=1", "zero1"},
+            {"delayed", "zero2"},
+            {"delayed runtime.device=discrete runtime.discrete.seed=5 runtime.discrete.check=true", "zero3"},
+            {"current", "zero1"},
+            {"current", "zero3"},
+            {"nvfp4", "zero1"},
+            {"nvfp4", "zero2"},
+            {"block", "zero1"},
             {"block", "zero2"},
             {"mxfp8", "zero1"},
             {"mxfp8", "zero2"},
             {"block training.fp8.quantized_activations=true", "zero1"},
             {"block training.fp8.quantized_activations=true", "zero2"}},
-           2))
+           3))
     expect_same(2, "data.sequence_length=256 training.precision=fp8 training.fp8.recipe=" + how, mode);
+}
+
+/// The largest magnitudes of a step are those of all ranks, in a program of one micro-batch and of several.
+TEST_F(Zero, DelayedScalesAreThoseOfTheEffectiveBatch) {
+  const auto history = [&](int ranks, const std::string& more) {
+    std::filesystem::remove_all(folder_.path("run"));
+    trained(
+        ranks, "run",
+        "training.max_steps=1 output.save_steps=1 training.eval_strategy=no training.precision=fp8 " + more);
+    return read_tensors(folder_.read("run/checkpoint-1/optimizer.safetensors")).at("fp8.amax_history");
+  };
+  const auto one = history(1, "");
+  EXPECT_TRUE(history(2, "") == one);
+  EXPECT_TRUE(history(2, "training.micro_batch_size=1") == one);
+  EXPECT_TRUE(history(2, "training.fp8.amax_history_len=2") == history(1, "training.fp8.amax_history_len=2"));
+}
+
+/// Sums in 16 bits are drawn as one rank draws them, travel in fp32 and are rounded once.
+TEST_F(Zero, GivesThemForAccumulatorsOf16Bits) {
+  expect_same(2, "training.micro_batch_size=1 training.precision=bf16 training.state.accumulators=bf16");
 }
 
 TEST_F(Zero, GivesThemWithEveryOptimizer) {

@@ -33,10 +33,12 @@ TEST(Distributed, WhatRanksCannotHaveIsRefused) {
   EXPECT_THAT(refusal_of_ranks({"debug.dump_dir=dump"}), HasSubstr("debug.dump_dir"));
   EXPECT_THAT(refusal_of_ranks({"memory.optimizer_in_backward=true", "training.max_grad_norm=0"}),
               HasSubstr("the ranks add their gradients first"));
-  EXPECT_THAT(refusal_of_ranks({"training.state.accumulators=bf16"}),
+  EXPECT_THAT(refusal_of_ranks({"distributed.mode=zero2", "training.state.accumulators=bf16"}),
               HasSubstr("training.state.accumulators is bf16"));
-  EXPECT_THAT(refusal_of_ranks({"training.precision=fp8"}), HasSubstr("training.fp8.recipe is delayed"));
-  EXPECT_TRUE(parse_ranks({"distributed.ranks=2", "training.precision=fp8", "training.fp8.recipe=mxfp8"}));
+  EXPECT_TRUE(parse_ranks({"distributed.ranks=2", "training.state.accumulators=bf16"}));
+  for (const char* recipe : {"delayed", "current", "block", "mxfp8", "nvfp4"})
+    EXPECT_TRUE(parse_ranks(
+        {"distributed.ranks=2", "training.precision=fp8", std::string("training.fp8.recipe=") + recipe}));
   EXPECT_THAT(refusal_of_ranks({"training.global_batch_size=auto"}), HasSubstr("global_batch_size is auto"));
   EXPECT_TRUE(parse_ranks({"debug.dump_dir=dump", "distributed.ranks=1"})) << "one rank may have all";
 }
@@ -61,8 +63,7 @@ TEST(Distributed, ANetworkIsDescribedByItsLinks) {
 }
 
 TEST(Distributed, EachIsRefusedOnce) {
-  for (const char* setting : {"training.state.accumulators=bf16", "training.precision=fp8",
-                              "debug.dump_dir=dump", "training.global_batch_size=auto"}) {
+  for (const char* setting : {"debug.dump_dir=dump", "training.global_batch_size=auto"}) {
     auto config = parse_ranks({setting});
     ASSERT_TRUE(config) << config.error().what;
     config->distributed.ranks = 2;

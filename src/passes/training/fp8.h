@@ -37,6 +37,7 @@ struct Fp8Settings {
   numerics::Fp8Options form = {};
   numerics::DelayedScaling delayed = {};
   int64_t history_len = 1024;
+  int64_t ranks = 1;              ///< that move on by the largest magnitudes of all of them
   bool ends_step = false;         ///< the program moves on the scales of `delayed`
   std::string random_state = {};  ///< what stochastic rounding draws from
   /// Codes and scales of the operands of programs with backward are kept in states of class kOutput,

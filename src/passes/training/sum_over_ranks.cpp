@@ -7,7 +7,9 @@
 #include "ir/op_def.h"
 #include "ops/pointwise.h"
 #include "ops/ranks.h"
+#include "ops/reduce.h"
 #include "ops/shard.h"
+#include "ops/structure.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -16,10 +18,16 @@ bool has_a_piece_for_each(const ir::TensorType& type, int64_t ranks) {
   return type.num_elements() >= ranks * ops::kPieceGrain;
 }
 
+/// Accumulators of 16 bits are added in f32, and the sum is rounded once.
 ir::ValueId summed(ir::Builder& b, ir::ValueId gradient, int64_t ranks, bool as_piece) {
+  const ir::DType dtype = b.type(gradient).dtype;
+  const auto to = [&](ir::ValueId x, ir::DType wanted) {
+    return dtype == ir::DType::kF32 ? x : ops::cast(b, x, wanted);
+  };
+  const ir::ValueId sent = to(gradient, ir::DType::kF32);
   if (!as_piece && !has_a_piece_for_each(b.type(gradient), ranks))
-    return ops::sum_ranks(b, ops::gather_ranks(b, gradient, ranks));
-  const ir::ValueId piece = ops::sum_ranks(b, ops::exchange(b, gradient, ranks));
+    return to(ops::sum_ranks(b, ops::gather_ranks(b, sent, ranks)), dtype);
+  const ir::ValueId piece = to(ops::sum_ranks(b, ops::exchange(b, sent, ranks)), dtype);
   return as_piece ? ops::put_piece(b, piece, gradient, ranks) : ops::all_gather(b, piece, gradient, ranks);
 }
 
@@ -43,6 +51,14 @@ std::vector<ir::ValueId> sum_over_ranks(ir::Builder& b, const std::vector<ir::Va
 void sum_state_over_ranks(ir::Builder& b, std::string_view state, int64_t ranks) {
   const auto scope = b.block(ir::kUpdateBlock, "ranks");
   b.assign(state, ops::sum_ranks(b, ops::gather_ranks(b, b.read(state), ranks)));
+}
+
+ir::ValueId most_over_ranks(ir::Builder& b, ir::ValueId x, int64_t ranks) {
+  const auto scope = b.block(ir::kUpdateBlock, "ranks");
+  if (!has_a_piece_for_each(b.type(x), 2))
+    return ops::reduce(b, ops::Reduce::kMax, ops::gather_ranks(b, x, ranks), {0}, false);
+  const ir::ValueId piece = ops::reduce(b, ops::Reduce::kMax, ops::exchange(b, x, ranks), {0}, false);
+  return ops::all_gather(b, piece, x, ranks);
 }
 
 ir::ValueId average_state_over_ranks(ir::Builder& b, std::string_view state, int64_t ranks) {

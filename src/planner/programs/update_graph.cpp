@@ -162,10 +162,14 @@ Status StepGraphs::sum_in_last(ir::Graph& graph) const {
   std::set<ir::OpId> replaced;
   for (const GradientStates& of : result_.gradients) {
     ValueId sum;
+    const DType dtype = options_.optimizer.state.accumulators;
+    const bool widens = of.accumulators.size() > 1 && dtype != DType::kF32;
     for (const std::string& name : of.accumulators) {
-      const ValueId complete = graph.op(assigns.at(name)).inputs[0];
+      ValueId complete = graph.op(assigns.at(name)).inputs[0];
+      if (widens) complete = ops::cast(b, complete, DType::kF32);
       sum = sum.valid() ? ops::add(b, sum, complete) : complete;
     }
+    if (widens) sum = ops::cast(b, sum, dtype);
     replaced.insert(assigns.at(of.accumulators[0]));
     sums.push_back(sum);
   }
@@ -211,7 +215,8 @@ Result<StepGraphs::Written> StepGraphs::update() {
   }
   PLIMSOLL_TRY(append_update(b, sums));
   if (fp8_slots_ > 0) {
-    const passes::Fp8Settings& fp8 = options_.pipeline.fp8;
+    passes::Fp8Settings fp8 = options_.pipeline.fp8;
+    fp8.ranks = options_.ranks;
     const ValueId scales = b.state(ops::fp8_scale_state(fp8_slots_));
     const ValueId history = b.state(ops::fp8_history_state(fp8_slots_, fp8.history_len));
     passes::append_next_scales(b, fp8, history, scales);

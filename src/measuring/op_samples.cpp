@@ -107,11 +107,13 @@ struct Heads {
 constexpr Pair kAttentionShapes[] = {{32, 64},  {128, 64}, {256, 32},  {512, 32},
                                      {512, 48}, {512, 64}, {512, 128}, {2048, 64}};
 
-void add_attention(DType type, std::span<const Pair> shapes, std::vector<OpSample>& samples,
-                   Heads heads = {}) {
+/// `precision`: "tf32", of f32.
+void add_attention(DType type, std::span<const Pair> shapes, std::vector<OpSample>& samples, Heads heads = {},
+                   const std::string& precision = "") {
   for (const auto& [tokens, head_dim] : shapes) {
-    const ir::Attrs how{{"heads", heads.asking}, {"kv_heads", heads.asked}, {"head_dim", head_dim},
-                        {"scale", 0.125},        {"causal", true},          {"window", int64_t{0}}};
+    ir::Attrs how{{"heads", heads.asking}, {"kv_heads", heads.asked}, {"head_dim", head_dim},
+                  {"scale", 0.125},        {"causal", true},          {"window", int64_t{0}}};
+    if (!precision.empty()) how.set("precision", precision);
     const TensorType qkv{type, {1, tokens, (heads.asking + 2 * heads.asked) * head_dim}};
     const TensorType x{type, {1, tokens, heads.asking * head_dim}};
     samples.push_back({"attention_packed", {qkv}, how});
@@ -253,8 +255,10 @@ std::vector<SampleGroup> card_samples() {
   for (const auto& [type, precision] : precisions)
     for (const int64_t rows : {512, 2048, 8192})
       for (const Pair& weight : kWeights) add_card_product(type, precision, rows, weight, products.samples);
+  constexpr Heads kCardHeads{.asking = 32, .asked = 8};
+  add_attention(DType::kF32, kCardAttentionShapes, attention.samples, kCardHeads, "tf32");
   for (const DType type : kTypes) {
-    add_attention(type, kCardAttentionShapes, attention.samples, {.asking = 32, .asked = 8});
+    add_attention(type, kCardAttentionShapes, attention.samples, kCardHeads);
     add_loss(type, kCardLossShapes, loss.samples);
     if (type != DType::kF16) add_memory_bound(type, kMemoryBound, true, memory_bound.samples);
   }

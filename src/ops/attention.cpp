@@ -33,6 +33,8 @@ void check_common(Operands& in, const OpTypes& t, const Extents& e, size_t doc_s
   in.require(window >= 0 && (window == 0 || t.attrs.flag("causal")),
              "window must be positive, or 0 for none, and causal");
   in.require(std::isfinite(t.attrs.f64("scale")), "scale must be finite");
+  in.require(t.attrs.find("precision") == nullptr || t.attrs.str("precision") == "tf32",
+             "precision must be tf32");
 }
 
 void check_separate(Operands& in, const OpTypes& t) {
@@ -177,7 +179,8 @@ OpGroup attention_ops() {
   using enum ir::RecomputeClass;
   using enum ir::AutocastClass;
   const AttrSpec p{"p", AttrSpec::Kind::kFloat, false}, key{"key", AttrSpec::Kind::kInt, false};
-  const std::vector<AttrSpec> masks = {float_attr("scale"), bool_attr("causal"), int_attr("window"), p, key};
+  const std::vector<AttrSpec> masks = {float_attr("scale"), bool_attr("causal"), int_attr("window"), p, key,
+                                       precision_attr()};
   const std::vector<AttrSpec> rows = {int_attr("heads"),
                                       int_attr("kv_heads"),
                                       int_attr("head_dim"),
@@ -185,7 +188,8 @@ OpGroup attention_ops() {
                                       bool_attr("causal"),
                                       int_attr("window"),
                                       p,
-                                      key};
+                                      key,
+                                      precision_attr()};
   const ir::Work forward = {.kind = WorkKind::kAttention, .keys = {kForwardKey}, .size = size_attention},
                  grad = {.kind = WorkKind::kAttention, .keys = {kGradKey}, .size = size_attention_grad};
   static const std::vector<OpDef> kOps = {

@@ -28,11 +28,14 @@ struct Attention {
 /// -> out [B, T, H, D], lse f32[B, H, T]. Vaswani et al. 2017; tiled as Dao 2023, arXiv:2307.08691.
 /// With `random` and options.dropout p > 0 a weight is kept with probability 1 - p and then divided by it, as
 /// philox.h lays out; lse is that of all weights.
-/// Op `attention`(q, k, v, doc_start?, random?) {scale, causal, window, p, key}, the last two with `random`;
+/// {precision} "tf32" lets a backend round f32 operands of its products, the weights among them, to TF32; it
+/// is no part of the definition, as the rounding of weights to 16 bits is none.
+/// Op `attention`(q, k, v, doc_start?, random?) {scale, causal, window, p, key, precision}, p and key with
+/// `random`;
 /// `attention_grad`(q, k, v, out, lse, dout, doc_start?, random?) -> dq, dk, dv.
 /// Fused: `attention_packed`(qkv [B, T, (H+2KV)*D], doc_start?, random?) {heads, kv_heads, head_dim, scale,
-/// causal, window, p, key} -> out [B, T, H*D], lse; `attention_packed_grad`(qkv, out, lse, dout, doc_start?,
-/// random?) -> dqkv.
+/// causal, window, p, key, precision} -> out [B, T, H*D], lse; `attention_packed_grad`(qkv, out, lse, dout,
+/// doc_start?, random?) -> dqkv.
 Attention attention(Builder& b, ValueId q, ValueId k, ValueId v, ValueId doc_start,
                     const AttentionOptions& options, ValueId random = {});
 

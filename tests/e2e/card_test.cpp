@@ -275,6 +275,10 @@ const std::vector<Case> kCases = {
     {"MicroBatches", model("llama"), "training.micro_batch_size=1 memory.recompute=full"},
     {"BiasesInMicroBatches", gpt2("0"), "training.micro_batch_size=1"},
     {"Tf32", model("llama"), "training.precision=tf32", 3e-3, 3e-3},
+    {"Tf32Dropout", gpt2("0.1"), "training.precision=tf32 training.micro_batch_size=2 training.optimizer=sgd",
+     3e-3, 3e-3},
+    {"Tf32Window", model("qwen3", ", use_sliding_window: true, sliding_window: 9, max_window_layers: 1"),
+     "training.precision=tf32", 3e-3, 1e-2},
     {"Bf16", model("llama"), "training.precision=bf16", 2e-2, 2e-2},
     {"Bf16States", model("llama"),
      "training.precision=bf16 training.state.weights=bf16 training.state.gradients=bf16 "

@@ -126,7 +126,7 @@ class Autocast {
   }
 
   /// Products: by attribute where the op has one; else its floating operands are cast to what they are
-  /// multiplied in.
+  /// multiplied in, and of tf32, which no dtype stores, an attribute tells.
   void set_precision(OpId id, Precision precision) {
     const bool plain = precision == Precision::kF32;
     if (graph_.op(id).def->rounded_operands > 0) {
@@ -139,6 +139,8 @@ class Autocast {
       const ValueId v = graph_.op(id).inputs[i];
       if (v.valid() && ir::is_floating(graph_.type(v).dtype)) use_as(id, i, ops::stored_dtype(precision));
     }
+    if (precision == Precision::kTf32)
+      graph_.op(id).attrs.set("precision", std::string(ops::name(precision)));
   }
 
   /// Parts of a concatenation have one dtype.
@@ -183,18 +185,19 @@ class Autocast {
   void tell(OpId id, const Choice& choice) {
     const Op& op = graph_.op(id);
     if (op.outputs.empty() || op.def->is_view || !ir::is_floating(graph_.type(op.outputs[0]).dtype)) return;
-    // Without the attribute only what is stored is rounded, and tf32 stores f32.
+    // Where nothing but what is stored is rounded, tf32 stores f32 and is for a card's units alone.
     const bool low = op.def->autocast == AutocastClass::kLowPrecision &&
                      choice.precision != Precision::kF32 &&
                      (op.def->rounded_operands > 0 || ops::stored_dtype(choice.precision) != DType::kF32);
-    const std::string computes = choice.fp8 ? "fp8 operands, f32 sums"
-                                 : !low     ? "f32"
-                                 : op.def->rounded_operands > 0
-                                     ? fmt::format("{} products, f32 sums", ops::name(choice.precision))
-                                 // Kernels multiply bf16 where the processor does (attention).
-                                 : choice.precision == Precision::kBf16
-                                     ? "bf16 products, f32 sums and softmax"
-                                     : fmt::format("f32, of {} operands", ops::name(choice.precision));
+    const std::string computes =
+        choice.fp8                     ? "fp8 operands, f32 sums"
+        : !low                         ? op.attrs.find("precision") == nullptr ? "f32"
+                                                                               : "f32; tf32 products, f32 sums and softmax on a card"
+        : op.def->rounded_operands > 0 ? fmt::format("{} products, f32 sums", ops::name(choice.precision))
+        // Kernels multiply bf16 where the processor does (attention).
+        : choice.precision == Precision::kBf16
+            ? "bf16 products, f32 sums and softmax"
+            : fmt::format("f32, of {} operands", ops::name(choice.precision));
     const auto dtype = [&](size_t i) { return std::string(ir::name(graph_.type(op.outputs[i]).dtype)); };
     const ir::NormForm& norm = op.def->norm;
     const bool sums = norm.sum >= 0;

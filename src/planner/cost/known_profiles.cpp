@@ -59,14 +59,15 @@ constexpr Card kCards[] = {
 /// Products: 0.76 of the peak in fp32, 0.74 in tf32 and 0.84 in bf16 with operands of one constant, which is
 /// quicker than random ones by a tenth.
 static_assert(kDataSheetProductPart == 0.75);
-/// Attention in fp32 and tf32, and in fp16 on Turing, runs on FMA units: 140 ms of a micro-batch's 260, 18 of
+/// Attention in fp32, and in fp16 and tf32 on Turing, runs on FMA units: 140 ms of a micro-batch's 260, 18 of
 /// 67 TFLOP/s.
 constexpr double kFmaAttentionPart = 0.27;
 /// In bf16 and fp16 it runs on matrix units, by mma.sync. **Expected, not measured on any card yet**: two
 /// thirds of what FlashAttention 2, whose kernels multiply by the same instructions, is published to reach in
 /// forward and backward together: about 190 TFLOP/s of an A100's 312, and of an H100's 989, whose peak those
 /// instructions do not reach (306 and 166 TFLOP/s, Dao-AILab/flash-attention#1893); on a B200 as much as on
-/// an H100.
+/// an H100. In tf32 the same part of that precision's rate: its instructions multiply half as much at a time,
+/// of operands of twice the bytes.
 double matrix_attention_part(int capability) {
   return capability >= 100 && capability < 120 ? 0.06 : capability == 90 ? 0.13 : 0.4;
 }
@@ -102,7 +103,9 @@ MachineProfile profile_of(const Card& card) {
   p.fp4_flops = kCodeProductPart * card.fp4 * 1e12;
   p.attention_flops.fill(kFmaAttentionPart * card.f32 * 1e12);
   if (card.capability >= 80)
-    for (const auto& [type, rate] : {std::pair(ProductType::kBf16, card.bf16), {ProductType::kF16, card.f16}})
+    for (const auto& [type, rate] : {std::pair(ProductType::kTf32, card.tf32),
+                                     {ProductType::kBf16, card.bf16},
+                                     {ProductType::kF16, card.f16}})
       p.attention_flops[static_cast<size_t>(type)] = matrix_attention_part(card.capability) * rate * 1e12;
   p.attention_half_blocks = blocks_at_once(card.capability, card.multiprocessors);
   p.half_extent = kHalfExtent;

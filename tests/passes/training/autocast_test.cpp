@@ -114,6 +114,26 @@ TEST(Autocast, Tf32StoresF32) {
   EXPECT_EQ(block.precision_of("down"), "tf32");
 }
 
+/// Its operands are stored as they are multiplied in every other precision.
+TEST(Autocast, AttentionIsToldOfTf32Alone) {
+  const auto told = [](ops::Precision precision) {
+    ir::Graph graph;
+    ir::Builder b(graph, ops::find_op);
+    const ValueId x = b.state({"x", {DType::kF32, {1, 5, 2, 4}}, StateClass::kInput});
+    const ValueId y = ops::attention(b, x, x, x, {}, {}).out;
+    graph.declare_state({"y", graph.type(y), StateClass::kOutput});
+    b.assign("y", y);
+    EXPECT_TRUE(autocast(graph, {.precision = precision}).ok());
+    for (const ir::OpId id : graph.order())
+      if (const ir::Op& op = graph.op(id); op.def->name == "attention")
+        return op.attrs.find("precision") == nullptr ? std::string() : op.attrs.str("precision");
+    return std::string("none");
+  };
+  EXPECT_EQ(told(ops::Precision::kTf32), "tf32");
+  EXPECT_EQ(told(ops::Precision::kF32), "");
+  EXPECT_EQ(told(ops::Precision::kBf16), "");
+}
+
 TEST(Autocast, OverridesByLayerAndOp) {
   using enum ops::Precision;
   const std::vector<PrecisionOverride> overrides = {{"layers.*.down", kF32}, {"attention*", kF32}};

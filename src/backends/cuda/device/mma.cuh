@@ -11,6 +11,15 @@
 //
 // A result d, rounded and packed, therefore is an operand a of the next product: attention keeps its weights
 // in registers.
+//
+// Those of m16n8k8 in TF32, whose words are f32 of 10 bits of mantissa:
+//
+//   a [16, 8]  a[0]: row g, column t    a[1]: row g+8    a[2]: row g, column t+4    a[3]: row g+8
+//   b [8, 8]   b0: row t of column g    b1: row t+4
+//   d [16, 8]  as above
+//
+// A result d is an operand a whose columns are taken in another order: 2t in the place of t, 2t+1 in that of
+// t+4. The rows of b then have to come in that order too.
 #pragma once
 
 #include "backends/cuda/device/vector.cuh"
@@ -90,31 +99,41 @@ __device__ __forceinline__ void load_matrices_transposed(u32 (&d)[4], SharedAt r
 struct MmaOperands {
   u32 a[4], b[2];
 };
-// Row `row` of a [16, 16], and column `column` of b [16, 8], as floats.
-template <int kType, typename Lanes>
-void mma_row(const Lanes& lanes, int row, float (&out)[16]) {
-  for (int word = 0; word < 8; ++word)
-    unpack2(lanes[(u32)(row % 8 * 4 + word % 4)].a[word / 4 * 2 + row / 8], kType, out + 2 * word);
+// A word that a product in TF32 takes; bits beyond its mantissa, of which the manual promises nothing, are a
+// mistake.
+inline float tf32_of(u32 word) { return __uint_as_float((word & 0x1fffu) != 0 ? 0x7fffffffu : word); }
+// Row `row` of a [16, kInner], and column `column` of b [kInner, 8], as floats.
+template <int kType, typename Lanes, int kInner>
+void mma_row(const Lanes& lanes, int row, float (&out)[kInner]) {
+  if constexpr (kType == kF32)
+    for (int k = 0; k < 8; ++k) out[k] = tf32_of(lanes[(u32)(row % 8 * 4 + k % 4)].a[k / 4 * 2 + row / 8]);
+  else
+    for (int word = 0; word < 8; ++word)
+      unpack2(lanes[(u32)(row % 8 * 4 + word % 4)].a[word / 4 * 2 + row / 8], kType, out + 2 * word);
 }
-template <int kType, typename Lanes>
-void mma_column(const Lanes& lanes, int column, float (&out)[16]) {
-  for (int word = 0; word < 8; ++word)
-    unpack2(lanes[(u32)(column * 4 + word % 4)].b[word / 4], kType, out + 2 * word);
+template <int kType, typename Lanes, int kInner>
+void mma_column(const Lanes& lanes, int column, float (&out)[kInner]) {
+  if constexpr (kType == kF32)
+    for (int k = 0; k < 8; ++k) out[k] = tf32_of(lanes[(u32)(column * 4 + k % 4)].b[k / 4]);
+  else
+    for (int word = 0; word < 8; ++word)
+      unpack2(lanes[(u32)(column * 4 + word % 4)].b[word / 4], kType, out + 2 * word);
 }
 #endif
 
-// d += a b, in f32. kType: kBf16 or kF16.
+// d += a b, in f32. kType: kBf16 or kF16, whose inner extent is 16; kF32: TF32, of 8.
 template <int kType>
 __device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 #ifdef PLIMSOLL_HOST_TWIN
+  constexpr int kInner = kType == kF32 ? 8 : 16;
   const auto lanes = twin::warp_exchange(MmaOperands{{a[0], a[1], a[2], a[3]}, {b0, b1}});
   const int lane = threadIdx.x & 31;
-  float rows[2][16], columns[2][16];
+  float rows[2][kInner], columns[2][kInner];
   for (int i = 0; i < 2; ++i) {
     mma_row<kType>(lanes, lane / 4 + 8 * i, rows[i]);
     mma_column<kType>(lanes, 2 * (lane % 4) + i, columns[i]);
   }
-  for (int k = 0; k < 16; ++k)
+  for (int k = 0; k < kInner; ++k)
     for (int e = 0; e < 4; ++e) d[e] += rows[e / 2][k] * columns[e % 2][k];
 #else
   if constexpr (kType == kBf16)
@@ -123,14 +142,25 @@ __device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], u32 b0, u3
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-  else
+  else if constexpr (kType == kF16)
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #endif
 }
+
+// A word of f32 as a product in TF32 takes it: rounded to nearest even, as every other product of that
+// precision rounds its operands.
+__device__ __forceinline__ u32 tf32_word(float x) { return __float_as_uint(rounded_to_tf32(x)); }
+__device__ __forceinline__ u32 tf32_word(u32 x) { return tf32_word(__uint_as_float(x)); }
 
 // Two numbers rounded to nearest even, in one word.
 template <int kType>

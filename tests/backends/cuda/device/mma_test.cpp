@@ -1,5 +1,5 @@
 // The host's side of matrix instructions: fragments as NVIDIA's PTX ISA numbers them ("Matrix fragments for
-// mma.m16n8k16", "ldmatrix"), against plain products; copies that arrive late.
+// mma.m16n8k16", "ldmatrix"), against plain products; copies that arrive late. mma_tf32_test.cpp has TF32.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,42 +16,10 @@ namespace {
 
 #include "backends/cuda/device/async.cuh"
 #include "backends/cuda/device/mma.cuh"
-#include "backends/cuda/kernels/attention/mma_tiles.cuh"
+#include "backends/cuda/device/probe.h"
+#include "backends/cuda/kernels/attention/mma_products.cuh"
 
 using namespace plimsoll::cuda;
-
-/// What a kernel under test is given: matrices of f32, row by row.
-struct Probe {
-  const float *a = nullptr, *b = nullptr;
-  float* d = nullptr;
-};
-
-/// Runs a warp.
-template <void (*kFunction)(Probe)>
-void run(const Probe& probe) {
-  static char none[1];
-  const twin::Kernel kernel{"probe", 32,  twin::Call<kFunction>::sizes, twin::Call<kFunction>::run,
-                            none,    none};
-  void* arguments[] = {const_cast<Probe*>(&probe)};
-  ASSERT_EQ(twin::run_grid(kernel, {}, {32}, 8192, arguments, false), "");
-}
-
-/// Small whole numbers, which no dtype rounds and whose products' sums are exact.
-std::vector<float> numbers(size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<float> v(count);
-  for (float& x : v) x = static_cast<float>(static_cast<int>(random() % 17) - 8);
-  return v;
-}
-/// x [m, k] times y [k, n], or the rows of y [n, k] where `rows`.
-std::vector<float> product(const std::vector<float>& x, const std::vector<float>& y, size_t m, size_t n,
-                           size_t k, bool rows) {
-  std::vector<float> d(m * n);
-  for (size_t i = 0; i < m; ++i)
-    for (size_t j = 0; j < n; ++j)
-      for (size_t c = 0; c < k; ++c) d[i * n + j] += x[i * k + c] * (rows ? y[j * k + c] : y[c * n + j]);
-  return d;
-}
 
 template <int kType>
 u32 pair_of(float low, float high) {
@@ -121,8 +89,8 @@ void multiply_tiles(Probe p) {
   for (int at = static_cast<int>(threadIdx.x); at < 16 * 8; at += 32) {
     u16 of_x[8], of_y[8];
     for (int e = 0; e < 8; ++e) of_x[e] = to_bf16(p.a[at * 8 + e]), of_y[e] = to_bf16(p.b[at * 8 + e]);
-    shared_store16(x + tile_offset<64>(at / 8, at % 8), load_part(of_x, 8));
-    shared_store16(y + tile_offset<64>(at / 8, at % 8), load_part(of_y, 8));
+    shared_store16(x + tile_offset<128>(at / 8, at % 8), load_part(of_x, 8));
+    shared_store16(y + tile_offset<128>(at / 8, at % 8), load_part(of_y, 8));
   }
   __syncwarp();
   float s[1][2][4], o[1][8][4] = {};

@@ -1,5 +1,6 @@
 // Attention on separate q, k, v and on packed rows q | k | v: on matrix units (mma_attention.h) where
-// operands are of one 16-bit dtype and the card has them, else on FMA units, in f32.
+// operands are of one 16-bit dtype, or f32 with precision tf32, and the card has them, else on FMA units, in
+// f32.
 #include <span>
 
 #include "backends/cuda/kernels/attention/attention_args.h"
@@ -69,11 +70,15 @@ int64_t token_stride(const TensorRef& ref) {
   return shape.dim(0) != 1 ? ref.strides[0] : shape.num_elements();
 }
 
+/// `precision` of attention has no other value.
+bool is_tf32(const ir::Attrs& attrs) { return attrs.find("precision") != nullptr; }
+
 /// Mask and dropout; documents are operand `doc`, what is drawn from the one behind it.
 void bind_masks(Attention& a, const KernelCall& call, size_t doc) {
   const ir::Attrs& attrs = call.op->attrs;
   a.scale = static_cast<float>(attrs.f64("scale"));
   a.causal = attrs.flag("causal") ? 1 : 0;
+  a.tf32 = is_tf32(attrs) ? 1 : 0;
   a.window = attrs.i64("window") < a.tokens ? attrs.i64("window") : 0;  // a wider one hides nothing
   a.doc_start = data_or_null<const int32_t>(input_or_none(call, doc));
   a.random = data_or_null<const uint32_t>(input_or_none(call, doc + 1));
@@ -169,7 +174,7 @@ Status queue_backward(const KernelCall& call, Attention& a, size_t saved, Stream
                        {256}, size->dkv_bytes(), a);
 }
 
-/// Parts are counted wherever operands are of 16 bits, whichever card it will be.
+/// Parts are counted wherever operands are of 16 bits or multiplied in TF32, whichever card it will be.
 int64_t backward_bytes(const ir::OpTypes& types) {
   const ir::TensorType& q = types.inputs[0];
   const bool is_packed = q.shape.rank() == 3;
@@ -178,8 +183,9 @@ int64_t backward_bytes(const ir::OpTypes& types) {
                 kv_heads = is_packed ? types.attrs.i64("kv_heads") : types.inputs[1].shape.dim(2),
                 head_dim = is_packed ? types.attrs.i64("head_dim") : q.shape.dim(3);
   Scratch scratch;
+  const bool in_parts = ir::is_half_precision(q.dtype) || is_tf32(types.attrs);
   take(scratch, batch, tokens, heads, kv_heads, head_dim,
-       ir::is_half_precision(q.dtype) ? num_parts(batch, tokens, heads, kv_heads) : 1);
+       in_parts ? num_parts(batch, tokens, heads, kv_heads) : 1);
   return scratch.bytes();
 }
 

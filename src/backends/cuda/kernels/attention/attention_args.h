@@ -19,6 +19,7 @@ struct Attention {
   int heads = 0, kv_heads = 0, head_dim = 0, causal = 0;
   u32 key = 0;
   int parts = 1;             // of a group's heads, each of which gives dk and dv of its own: mma_dkv.cu
+  int tf32 = 0;              // f32 operands may be rounded to that; of the host alone
   float* partial = nullptr;  // f32[parts, 2, B, T, KV, D]: dk and dv of the parts; null where there is one
 };
 /// Of `count` heads of tokens.

@@ -1,30 +1,34 @@
-// Kernels of attention on matrix units, and their extents. They take Attention: operands of one 16-bit dtype,
-// a positive scale.
+// Kernels of attention on matrix units, and their extents. They take Attention: operands of one dtype, a
+// positive scale.
 #pragma once
 
 #include "backends/cuda/kernels/attention/attention_args.h"
 
 namespace plimsoll::cuda {
 
-/// Of heads filled up to kWidth columns. A block of each kernel stays within 99 KiB of shared memory, what it
-/// has on cards of compute capability 8.6, 8.9 and 12.0.
-template <int kWidth>
+/// Of heads filled up to kWidth columns, of elements of kType: kBf16, kF16, or kF32 for products in TF32. A
+/// block of each kernel stays within 99 KiB of shared memory, what it has on cards of compute capability 8.6,
+/// 8.9 and 12.0.
+template <int kWidth, int kType>
 struct MmaSizes {
-  /// Forward: a block's queries, and the keys that it takes at once.
-  static constexpr int kQueries = kWidth > 128 ? 64 : 128, kKeys = 64;
+  static constexpr bool kIsTf32 = kType == kF32;
+  static constexpr int kRow = kWidth * (kIsTf32 ? 4 : 2);  ///< bytes of a row of a tile
+  /// Forward: a block's queries, and the keys that it takes at once; fewer of them where weights are dropped,
+  /// since draws need registers.
+  static constexpr int kQueries = kWidth > 128 ? 64 : 128, kKeys = kIsTf32 ? 4096 / kWidth : 64;
+  static constexpr int kDrawnKeys = kKeys > 16 ? kKeys / 2 : 16;
   /// Backward: a block's queries (or keys), and the keys (or queries) that it takes at once, in two buffers.
-  static constexpr int kOwn = 64, kLoop = 4096 / kWidth;
-  static constexpr int kThreads = 128, kKeyThreads = kWidth > 128 ? 256 : 128;  ///< the latter of dk and dv
+  static constexpr int kOwn = kRow > 512 ? 32 : 64, kLoop = 8192 / kRow;
+  static constexpr int kThreads = 128, kKeyThreads = kRow == 512 && !kIsTf32 ? 256 : 128;  ///< dk and dv
 
-  static constexpr int kForwardBytes = (kQueries + 2 * kKeys) * kWidth * 2;
-  static constexpr int kOwnBytes = kOwn * kWidth * 2, kLoopBytes = kLoop * kWidth * 2;
+  static constexpr int kForwardBytes = (kQueries + 2 * kKeys) * kRow;
+  static constexpr int kOwnBytes = kOwn * kRow, kLoopBytes = kLoop * kRow;
   static constexpr int kTileBytes = 2 * kOwnBytes + 4 * kLoopBytes;
-  static constexpr int kQueryBytes = kTileBytes + 4 * kOwn;  ///< delta of the rows
-  static constexpr int kKeyBytes = kTileBytes + 16 * kLoop;  ///< lse and delta, in two buffers
+  static constexpr int kQueryBytes = kTileBytes + 2 * kThreads;  ///< delta of 16 rows of each warp
+  static constexpr int kKeyBytes = kTileBytes + 16 * kLoop;      ///< lse and delta, in two buffers
+
+  static_assert(kForwardBytes <= 99 << 10 && kQueryBytes <= 99 << 10 && kKeyBytes <= 99 << 10);
 };
-static_assert(MmaSizes<64>::kForwardBytes <= 99 << 10 && MmaSizes<64>::kKeyBytes <= 99 << 10);
-static_assert(MmaSizes<128>::kForwardBytes <= 99 << 10 && MmaSizes<128>::kKeyBytes <= 99 << 10);
-static_assert(MmaSizes<256>::kForwardBytes <= 99 << 10 && MmaSizes<256>::kKeyBytes <= 99 << 10);
 
 inline constexpr DeviceKernel<Attention> kMmaForward64{"attention/mma_forward", "attention_mma_64"};
 inline constexpr DeviceKernel<Attention> kMmaForward128{"attention/mma_forward", "attention_mma_128"};

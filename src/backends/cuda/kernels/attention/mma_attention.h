@@ -11,7 +11,7 @@
 namespace plimsoll::cuda {
 
 /// Whether a card of that capability multiplies all these operands on its matrix units: they are of one
-/// 16-bit dtype.
+/// 16-bit dtype, or of f32 and to be multiplied in TF32.
 bool runs_on_matrix_units(const Attention& a, int capability);
 
 /// Parts into which a group's heads are dealt for dk and dv, so that a card has blocks enough where sequences

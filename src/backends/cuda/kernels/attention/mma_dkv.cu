@@ -10,19 +10,19 @@
 #include "backends/cuda/kernels/attention/mma_args.h"
 #include "backends/cuda/kernels/attention/mma_forms.cuh"
 #include "backends/cuda/kernels/attention/mma_masks.cuh"
-#include "backends/cuda/kernels/attention/mma_tiles.cuh"
+#include "backends/cuda/kernels/attention/mma_products.cuh"
 
 namespace plimsoll::cuda {
 
 template <int kType, int kWidth, bool kDrops>
 struct MmaDkv {
-  using Sizes = MmaSizes<kWidth>;
+  using Sizes = MmaSizes<kWidth, kType>;
   static constexpr int kThreads = Sizes::kKeyThreads, kKeys = Sizes::kOwn, kQueries = Sizes::kLoop,
-                       kN = kQueries / 8, kColumns = kWidth / 8 * 128 / kThreads;
+                       kN = kQueries / 8, kColumns = kWidth / 8 * 2 * kKeys / kThreads;
 
   const Attention& a;
   const i64 batch;
-  const int kv, part, lane, k0, row0, column0;  // row0, column0: the warp's, within the tile and in chunks
+  const int kv, part, lane, k0, row0, column0;  // row0, column0: the warp's, within the tile and in eights
   const Mask mask;
 
   // Blocks: x: parts of groups of sequences; y: tiles, of which the first have the most queries.
@@ -33,15 +33,15 @@ struct MmaDkv {
         part((int)(blockIdx.x % (u32)args.parts)),
         lane(threadIdx.x & 31),
         k0((int)blockIdx.y * kKeys),
-        row0((int)(threadIdx.x >> 5 & 3) * 16),
-        column0((int)(threadIdx.x >> 7) * kColumns),
+        row0((int)(threadIdx.x >> 5) * 16 % kKeys),
+        column0((int)(threadIdx.x / (2 * kKeys)) * kColumns),
         mask(args, batch) {}
 
   // A tile of queries of a head into a buffer, with the statistics of its rows.
   __device__ __forceinline__ void load_queries(SharedAt q, SharedAt dout, SharedAt statistics, int head,
                                                int q0) const {
-    load_tile<kQueries, kWidth, kThreads>(q, rows_of(a, a.q, a.q_stride, batch, head), q0);
-    load_tile<kQueries, kWidth, kThreads>(dout, rows_of(a, a.dout, a.dout_stride, batch, head), q0);
+    load_tile<kQueries, kWidth, kThreads>(q, rows_of<kType>(a, a.q, a.q_stride, batch, head), q0);
+    load_tile<kQueries, kWidth, kThreads>(dout, rows_of<kType>(a, a.dout, a.dout_stride, batch, head), q0);
     if (threadIdx.x >= 2 * kQueries) return;
     const int row = q0 + (int)threadIdx.x % kQueries;
     const float* from = threadIdx.x < kQueries ? a.lse : a.delta;
@@ -89,7 +89,7 @@ struct MmaDkv {
     for (int n = 0; n < kColumns; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const int j = k0 + row0 + lane / 4 + e / 2 * 8, d = 8 * (column0 + n) + 2 * (lane % 4) + e % 2;
+        const int j = k0 + row0 + lane / 4 + e / 2 * 8, d = 8 * column0 + column_of<kType>(n, e);
         if (j < mask.tokens() && d < a.head_dim) to[j * cols + d] = o[n][e] * scale;
       }
   }
@@ -104,8 +104,8 @@ struct MmaDkv {
     put_rows<kType, kWidth, kColumns>(k, row0, column0, dk, a.scale, a.scale);
     put_rows<kType, kWidth, kColumns>(v, row0, column0, dv, 1.0f, 1.0f);
     __syncthreads();
-    store_tile<kKeys, kWidth, kThreads>(k, rows_of(a, a.dk, a.dkv_stride, batch, kv), k0);
-    store_tile<kKeys, kWidth, kThreads>(v, rows_of(a, a.dv, a.dkv_stride, batch, kv), k0);
+    store_tile<kKeys, kWidth, kThreads>(k, rows_of<kType>(a, a.dk, a.dkv_stride, batch, kv), k0);
+    store_tile<kKeys, kWidth, kThreads>(v, rows_of<kType>(a, a.dv, a.dkv_stride, batch, kv), k0);
   }
 
   // The tiles of queries that see a key of the block's, from `begin` on.
@@ -120,10 +120,13 @@ struct MmaDkv {
   }
 
   // Shared: k, v, two buffers of q, of dout and of their rows' statistics.
-  __device__ __forceinline__ void run(SharedAt k, float* statistics) {
-    const SharedAt v = k + Sizes::kOwnBytes, q = v + Sizes::kOwnBytes, dout = q + 2 * Sizes::kLoopBytes;
-    load_tile<kKeys, kWidth, kThreads>(k, rows_of(a, a.k, a.k_stride, batch, kv), k0);
-    load_tile<kKeys, kWidth, kThreads>(v, rows_of(a, a.v, a.v_stride, batch, kv), k0);
+  __device__ __forceinline__ void run(unsigned char* shared) {
+    const SharedAt k = shared_at(shared), v = k + Sizes::kOwnBytes, q = v + Sizes::kOwnBytes,
+                   dout = q + 2 * Sizes::kLoopBytes;
+    float* const statistics = (float*)(shared + Sizes::kTileBytes);
+    load_tile<kKeys, kWidth, kThreads>(k, rows_of<kType>(a, a.k, a.k_stride, batch, kv), k0);
+    load_tile<kKeys, kWidth, kThreads>(v, rows_of<kType>(a, a.v, a.v_stride, batch, kv), k0);
+    async_close();
     const int begin = first_tile(), end = end_tile(begin), each = a.heads / a.kv_heads;
     int head = kv * each + part * each / a.parts, tile = begin, buffer = 0;
     const int past_head = kv * each + (part + 1) * each / a.parts;
@@ -134,14 +137,19 @@ struct MmaDkv {
     float dk[1][kColumns][4] = {}, dv[1][kColumns][4] = {};
     load(head, tile, 0);
     async_close();
+    async_wait<1>();
+    round_tile<kType, kKeys, kWidth, kThreads>(k);
+    round_tile<kType, kKeys, kWidth, kThreads>(v);
     while (head < past_head && begin < end) {  // else nobody sees the keys
       const bool is_last = tile + 1 == end;
       const int next_head = is_last ? head + 1 : head, next_tile = is_last ? begin : tile + 1;
       if (next_head < past_head) load(next_head, next_tile, buffer ^ 1);
       async_close();
       async_wait<1>();
-      __syncthreads();
       const SharedAt q_now = q + buffer * Sizes::kLoopBytes, dout_now = dout + buffer * Sizes::kLoopBytes;
+      round_tile<kType, kQueries, kWidth, kThreads>(q_now);
+      round_tile<kType, kQueries, kWidth, kThreads>(dout_now);
+      __syncthreads();
       if (!mask.is_hidden(tile * kQueries, kQueries, k0 + row0, 16)) {  // this warp's keys
         float s[1][kN][4], dp[1][kN][4];
         multiply_rows<kType, kWidth>(k, row0, q_now, s);
@@ -162,8 +170,7 @@ struct MmaDkv {
 template <int kWidth>
 __device__ __forceinline__ void mma_dkv(const Attention& a) {
   extern __shared__ __align__(128) unsigned char mma_shared[];
-  MMA_ATTENTION_FORM(MmaDkv, kWidth, a, shared_at(mma_shared),
-                     (float*)(mma_shared + MmaSizes<kWidth>::kTileBytes));
+  MMA_ATTENTION_FORM(MmaDkv, kWidth, a, mma_shared);
 }
 
 #if MMA_HAS_WIDTH(64)

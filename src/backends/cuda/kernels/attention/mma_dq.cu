@@ -7,19 +7,19 @@
 #include "backends/cuda/kernels/attention/mma_args.h"
 #include "backends/cuda/kernels/attention/mma_forms.cuh"
 #include "backends/cuda/kernels/attention/mma_masks.cuh"
-#include "backends/cuda/kernels/attention/mma_tiles.cuh"
+#include "backends/cuda/kernels/attention/mma_products.cuh"
 
 namespace plimsoll::cuda {
 
 template <int kType, int kWidth, bool kDrops>
 struct MmaDq {
-  using Sizes = MmaSizes<kWidth>;
+  using Sizes = MmaSizes<kWidth, kType>;
   static constexpr int kThreads = Sizes::kThreads, kQueries = Sizes::kOwn, kKeys = Sizes::kLoop,
-                       kN = kKeys / 8, kColumns = kWidth / 8;
+                       kN = kKeys / 8, kColumns = kWidth / 8 * 2 * kQueries / kThreads;
 
   const Attention& a;
   const i64 batch;
-  const int head, lane, q0, row0;  // row0: of the warp within the tile
+  const int head, lane, q0, row0, column0;  // row0, column0: the warp's, within the tile and in eights
   const Mask mask;
 
   // Blocks: x: heads of sequences; y: tiles, those with the most keys first.
@@ -29,32 +29,41 @@ struct MmaDq {
         head((int)(blockIdx.x % (u32)args.heads)),
         lane(threadIdx.x & 31),
         q0((int)(gridDim.y - 1 - blockIdx.y) * kQueries),
-        row0((int)(threadIdx.x >> 5) * 16),
+        row0((int)(threadIdx.x >> 5) * 16 % kQueries),
+        column0((int)(threadIdx.x / (2 * kQueries)) * kColumns),
         mask(args, batch) {}
 
-  static __device__ __forceinline__ float dot2(u32 x, u32 y) {
-    float of_x[2], of_y[2];
-    unpack2(x, kType, of_x), unpack2(y, kType, of_y);
-    return of_x[0] * of_y[0] + of_x[1] * of_y[1];
+  static __device__ __forceinline__ float dot(u32 x, u32 y) {
+    if constexpr (kType == kF32) {
+      return __uint_as_float(x) * __uint_as_float(y);
+    } else {
+      float of_x[2], of_y[2];
+      unpack2(x, kType, of_x), unpack2(y, kType, of_y);
+      return of_x[0] * of_y[0] + of_x[1] * of_y[1];
+    }
   }
-  // delta of the warp's 16 rows, to shared and to global memory; kColumns lanes take a row.
-  __device__ __forceinline__ void sum_delta(const Rows& dout, float* delta) const {
-    const Rows out = rows_of(a, a.out, a.out_stride, batch, head);
-    const int chunk = lane % kColumns, left = a.head_dim - chunk * 8;
-    for (int r = 0; r < 16; r += 32 / kColumns) {
-      const int row = row0 + r + lane / kColumns, i = q0 + row;
+  // delta of the warp's 16 rows, to shared memory, and by the first warp of a row to global memory; kLanes
+  // lanes take a row.
+  __device__ __forceinline__ void sum_delta(const Rows<kType>& dout, float* delta) const {
+    constexpr int kChunks = Sizes::kRow / 16, kLanes = kChunks < 32 ? kChunks : 32;
+    const Rows<kType> out = rows_of<kType>(a, a.out, a.out_stride, batch, head);
+    for (int r = 0; r < 16; r += 32 / kLanes) {
+      const int row = r + lane / kLanes, i = q0 + row0 + row;
       float sum = 0;
-      if (i < mask.tokens() && left > 0) {
-        const u16 *x = out.data + i * out.stride + chunk * 8, *y = dout.data + i * dout.stride + chunk * 8;
+#pragma unroll
+      for (int chunk = lane % kLanes; chunk < kChunks; chunk += kLanes) {
+        const int first = chunk * out.kChunk, left = a.head_dim - first;
+        if (i >= mask.tokens() || left <= 0) continue;
+        const auto *x = out.data + i * out.stride + first, *y = dout.data + i * dout.stride + first;
         const uint4 of_x = out.whole ? *(const uint4*)x : load_part(x, left);
         const uint4 of_y = dout.whole ? *(const uint4*)y : load_part(y, left);
-        sum = dot2(of_x.x, of_y.x) + dot2(of_x.y, of_y.y) + dot2(of_x.z, of_y.z) + dot2(of_x.w, of_y.w);
+        sum += dot(of_x.x, of_y.x) + dot(of_x.y, of_y.y) + dot(of_x.z, of_y.z) + dot(of_x.w, of_y.w);
       }
-      for (int offset = kColumns / 2; offset > 0; offset >>= 1)
+      for (int offset = kLanes / 2; offset > 0; offset >>= 1)
         sum += __shfl_xor_sync(0xffffffffu, sum, offset);
-      if (chunk != 0) continue;
+      if (lane % kLanes != 0) continue;
       delta[row] = sum;
-      if (i < mask.tokens()) a.delta[(batch * a.heads + head) * a.tokens + i] = sum;
+      if (column0 == 0 && i < mask.tokens()) a.delta[(batch * a.heads + head) * a.tokens + i] = sum;
     }
     __syncwarp();
   }
@@ -82,13 +91,17 @@ struct MmaDq {
   }
 
   // Shared: q, dout, two buffers of k and of v, delta.
-  __device__ __forceinline__ void run(SharedAt q, float* delta_of_rows) {
-    const SharedAt dout = q + Sizes::kOwnBytes, k = dout + Sizes::kOwnBytes, v = k + 2 * Sizes::kLoopBytes;
+  __device__ __forceinline__ void run(unsigned char* shared) {
+    const SharedAt q = shared_at(shared), dout = q + Sizes::kOwnBytes, k = dout + Sizes::kOwnBytes,
+                   v = k + 2 * Sizes::kLoopBytes;
+    float* delta_of_rows = (float*)(shared + Sizes::kTileBytes) + (threadIdx.x >> 5) * 16;  // the warp's
     const int kv = head / (a.heads / a.kv_heads);
-    const Rows keys = rows_of(a, a.k, a.k_stride, batch, kv), values = rows_of(a, a.v, a.v_stride, batch, kv),
-               dout_rows = rows_of(a, a.dout, a.dout_stride, batch, head);
-    load_tile<kQueries, kWidth, kThreads>(q, rows_of(a, a.q, a.q_stride, batch, head), q0);
+    const auto keys = rows_of<kType>(a, a.k, a.k_stride, batch, kv),
+               values = rows_of<kType>(a, a.v, a.v_stride, batch, kv),
+               dout_rows = rows_of<kType>(a, a.dout, a.dout_stride, batch, head);
+    load_tile<kQueries, kWidth, kThreads>(q, rows_of<kType>(a, a.q, a.q_stride, batch, head), q0);
     load_tile<kQueries, kWidth, kThreads>(dout, dout_rows, q0);
+    async_close();
     const int begin = mask.first_key(q0) / kKeys, end = mask.end_of_keys(begin, q0, kQueries, kKeys);
     load_tile<kKeys, kWidth, kThreads>(k, keys, begin * kKeys);
     load_tile<kKeys, kWidth, kThreads>(v, values, begin * kKeys);
@@ -97,10 +110,13 @@ struct MmaDq {
     float lse[2], delta[2], o[1][kColumns][4] = {};
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = row0 + lane / 4 + 8 * half, i = q0 + row;
+      const int row = lane / 4 + 8 * half, i = q0 + row0 + row;
       lse[half] = i < mask.tokens() ? a.lse[(batch * a.heads + head) * a.tokens + i] * log2_e() : 0.0f;
       delta[half] = delta_of_rows[row];
     }
+    async_wait<1>();
+    round_tile<kType, kQueries, kWidth, kThreads>(q);
+    round_tile<kType, kQueries, kWidth, kThreads>(dout);
     for (int tile = begin; tile < end; ++tile) {
       const int now = ((tile - begin) & 1) * Sizes::kLoopBytes, next = Sizes::kLoopBytes - now;
       if (tile + 1 < end) {
@@ -109,29 +125,30 @@ struct MmaDq {
       }
       async_close();
       async_wait<1>();
+      round_tile<kType, kKeys, kWidth, kThreads>(k + now);
+      round_tile<kType, kKeys, kWidth, kThreads>(v + now);
       __syncthreads();
       if (!mask.is_hidden(q0 + row0, 16, tile * kKeys, kKeys)) {  // from this warp
         float s[1][kN][4], dp[1][kN][4];
         multiply_rows<kType, kWidth>(q, row0, k + now, s);
         multiply_rows<kType, kWidth>(dout, row0, v + now, dp);
         slopes(tile * kKeys, lse, delta, dp, s);
-        add_weighted<kType, kWidth>(s, k + now, 0, o);
+        add_weighted<kType, kWidth>(s, k + now, column0, o);
       }
       __syncthreads();  // all have read the tiles
     }
     async_wait<0>();
     __syncthreads();
-    put_rows<kType, kWidth, kColumns>(q, row0, 0, o[0], a.scale, a.scale);
+    put_rows<kType, kWidth, kColumns>(q, row0, column0, o[0], a.scale, a.scale);
     __syncthreads();
-    store_tile<kQueries, kWidth, kThreads>(q, rows_of(a, a.dq, a.dq_stride, batch, head), q0);
+    store_tile<kQueries, kWidth, kThreads>(q, rows_of<kType>(a, a.dq, a.dq_stride, batch, head), q0);
   }
 };
 
 template <int kWidth>
 __device__ __forceinline__ void mma_dq(const Attention& a) {
   extern __shared__ __align__(128) unsigned char mma_shared[];
-  MMA_ATTENTION_FORM(MmaDq, kWidth, a, shared_at(mma_shared),
-                     (float*)(mma_shared + MmaSizes<kWidth>::kTileBytes));
+  MMA_ATTENTION_FORM(MmaDq, kWidth, a, mma_shared);
 }
 
 #if MMA_HAS_WIDTH(64)

@@ -6,17 +6,16 @@
 #include "backends/cuda/kernels/attention/mma_args.h"
 #include "backends/cuda/kernels/attention/mma_forms.cuh"
 #include "backends/cuda/kernels/attention/mma_masks.cuh"
-#include "backends/cuda/kernels/attention/mma_tiles.cuh"
+#include "backends/cuda/kernels/attention/mma_products.cuh"
 
 namespace plimsoll::cuda {
 
 template <int kType, int kWidth, bool kDrops>
 struct MmaForward {
-  using Sizes = MmaSizes<kWidth>;
+  using Sizes = MmaSizes<kWidth, kType>;
   static constexpr int kThreads = Sizes::kThreads, kQueries = Sizes::kQueries, kM = kQueries / 64,
                        kColumns = kWidth / 8;
-  // Draws need the registers of half a tile's scores.
-  static constexpr int kKeys = kDrops ? Sizes::kKeys / 2 : Sizes::kKeys, kN = kKeys / 8;
+  static constexpr int kKeys = kDrops ? Sizes::kDrawnKeys : Sizes::kKeys, kN = kKeys / 8;
 
   const Attention& a;
   const i64 batch;
@@ -114,19 +113,23 @@ struct MmaForward {
       put_rows<kType, kWidth, kColumns>(tile, row0 + 16 * m, 0, o[m], inverse[0], inverse[1]);
     }
     __syncthreads();
-    store_tile<kQueries, kWidth, kThreads>(tile, rows_of(a, a.out, a.out_stride, batch, head), q0);
+    store_tile<kQueries, kWidth, kThreads>(tile, rows_of<kType>(a, a.out, a.out_stride, batch, head), q0);
   }
 
   // Shared: q, k, v.
   __device__ __forceinline__ void run(SharedAt q) {
-    const SharedAt k = q + kQueries * kWidth * 2, v = k + kKeys * kWidth * 2;
+    const SharedAt k = q + kQueries * Sizes::kRow, v = k + kKeys * Sizes::kRow;
     const int kv = head / (a.heads / a.kv_heads);
-    const Rows keys = rows_of(a, a.k, a.k_stride, batch, kv), values = rows_of(a, a.v, a.v_stride, batch, kv);
-    load_tile<kQueries, kWidth, kThreads>(q, rows_of(a, a.q, a.q_stride, batch, head), q0);
+    const auto keys = rows_of<kType>(a, a.k, a.k_stride, batch, kv),
+               values = rows_of<kType>(a, a.v, a.v_stride, batch, kv);
+    load_tile<kQueries, kWidth, kThreads>(q, rows_of<kType>(a, a.q, a.q_stride, batch, head), q0);
     int tile = mask.first_key(q0) / kKeys;
     const int end = mask.end_of_keys(tile, q0, kQueries, kKeys);
+    async_close();
     load_tile<kKeys, kWidth, kThreads>(k, keys, tile * kKeys);
     async_close();
+    async_wait<1>();
+    round_tile<kType, kQueries, kWidth, kThreads>(q);
     float o[kM][kColumns][4] = {};
 #pragma unroll
     for (int m = 0; m < kM; ++m)
@@ -134,6 +137,7 @@ struct MmaForward {
       for (int half = 0; half < 2; ++half) most[m][half] = minus_infinity(), total[m][half] = 0;
     for (; tile < end; ++tile) {
       async_wait<0>();
+      round_tile<kType, kKeys, kWidth, kThreads>(k);
       __syncthreads();  // the keys are here, and all have read the last values
       load_tile<kKeys, kWidth, kThreads>(v, values, tile * kKeys);
       async_close();
@@ -149,6 +153,7 @@ struct MmaForward {
         if constexpr (kDrops) drop(tile * kKeys, s);
       }
       async_wait<1>();
+      round_tile<kType, kKeys, kWidth, kThreads>(v);
       __syncthreads();  // the values are here
       if (!sees_none) add_weighted<kType, kWidth>(s, v, 0, o);
     }

@@ -32,8 +32,8 @@ struct PackedProblem {
   PackedProblem(const Case& c, ir::DType dtype, double scale)
       : attrs{{"heads", c.heads}, {"kv_heads", c.kv_heads}, {"head_dim", c.head_dim},
               {"scale", scale},   {"causal", c.causal},     {"window", c.window}},
-        qkv(as(dtype, normal({c.batch, c.tokens, (c.heads + 2 * c.kv_heads) * c.head_dim}, 1))),
-        dout(as(dtype, normal({c.batch, c.tokens, c.heads * c.head_dim}, 2))),
+        qkv(stored(dtype, normal({c.batch, c.tokens, (c.heads + 2 * c.kv_heads) * c.head_dim}, 1))),
+        dout(stored(dtype, normal({c.batch, c.tokens, c.heads * c.head_dim}, 2))),
         doc_start(document_starts(c)) {
     if (c.dropout < 0) return;
     attrs.set("p", c.dropout);
@@ -44,6 +44,9 @@ struct PackedProblem {
   [[nodiscard]] OpRun backward(const std::vector<Tensor>& y) const {
     return {"attention_packed_grad", {qkv, y[0], y[1], dout, doc_start, random}, attrs};
   }
+
+ private:
+  static Tensor stored(ir::DType dtype, Tensor t) { return dtype == ir::DType::kF32 ? t : as(dtype, t); }
 };
 
 /// In norm, relative to the expected.

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "settings/named_profile.h"
-#include "settings/state_settings.h"
 #include "settings/wrong.h"
 
 namespace plimsoll::settings {
@@ -52,25 +51,6 @@ bool shares_parameters(const DistributedSettings& distributed) {
   return distributed.mode == RankMode::kZero3 && distributed.num_ranks() > 1;
 }
 
-namespace {
-
-/// What a run cannot have whose ranks share the optimizer's state.
-void check_shared_update(const RunConfig& config, std::vector<Error>& errors) {
-  const auto refuse = [&](std::string_view what, std::string hint) {
-    errors.push_back(wrong_setting(
-        fmt::format("distributed.mode is {}, and {} in this version", word(config.distributed.mode), what),
-        std::move(hint)));
-  };
-  // With zero3 all ranks evaluate, and go back to the best checkpoint.
-  if (shares_parameters(config.distributed)) return;
-  if (!state_choice(config.training, config.lora.enabled).dtypes.masters) return;
-  if (config.training.load_best_model_at_end)
-    refuse("masters of the best checkpoint (training.load_best_model_at_end) are not shared",
-           "set distributed.mode=ddp");
-}
-
-}  // namespace
-
 std::vector<Error> check_distributed(const RunConfig& config) {
   std::vector<Error> errors;
   const DistributedSettings& d = config.distributed;
@@ -101,7 +81,6 @@ std::vector<Error> check_distributed(const RunConfig& config) {
                        "machines are connected",
                        *d.topology.per_node, d.num_ranks()),
            "set distributed.topology.inter, for example to 12.5GB/s");
-  if (updating_ranks(d) > 1) check_shared_update(config, errors);
   return errors;
 }
 

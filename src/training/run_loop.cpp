@@ -43,7 +43,8 @@ Status RunLoop::operator()() {
   if (is_asked_to_stop() && !trainer_.is_evaluated()) return stop();
   PLIMSOLL_TRY(hold(report_saved(/*wait=*/true), /*last=*/true));
   if (trainer_.steps_done() < trainer_.total_steps()) report_early_stop();
-  if (trainer_.config().training.load_best_model_at_end) PLIMSOLL_TRY(call_all(RankDecision::kRestore));
+  if (roll_call_ != nullptr && trainer_.shares_states() && trainer_.config().training.load_best_model_at_end)
+    PLIMSOLL_TRY(roll_call_->decide(RankDecision::kRestore));
   PLIMSOLL_TRY(trainer_.restore_best());
   PLIMSOLL_TRY(begin_shared_reads());
   const bool is_right = finished && trainer_.final_is_right();

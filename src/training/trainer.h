@@ -107,7 +107,8 @@ class Trainer {
   /// The folder that holds the last saved step.
   [[nodiscard]] std::string checkpoint_folder() const;
   /// With training.load_best_model_at_end: the session holds the best checkpoint's model from here on, and no
-  /// step follows. Call when no save is in flight. Errors: kBadData, kIo of that checkpoint.
+  /// step follows. Call when no save is in flight; ranks that share states call it together. Errors:
+  /// kBadData, kIo of that checkpoint.
   Status restore_best();
   [[nodiscard]] const BestModel& best() const { return best_; }
   /// Writes `<output.dir>/final`. Errors: kIo.
@@ -158,6 +159,8 @@ class Trainer {
   }
 
  private:
+  /// Of the best evaluation, where another model than its is held; else -1.
+  Result<int64_t> step_to_restore();
   Trainer(const settings::RunConfig& config, strategy::Prepared prepared)
       : config_(config),
         prepared_(std::move(prepared)),

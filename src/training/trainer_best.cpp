@@ -1,6 +1,8 @@
 // The best evaluation of a run: what it is judged by, and its model in the end.
 #include <fmt/format.h>
 
+#include <span>
+
 #include "io/file.h"
 #include "training/trainer.h"
 
@@ -15,15 +17,24 @@ Status Trainer::compare_evaluation(const EvalEvent& event) {
   return Ok{};
 }
 
-Status Trainer::restore_best() {
+/// Rank 0 may be the only one that evaluates, so it says which checkpoint is the best.
+Result<int64_t> Trainer::step_to_restore() {
   const std::optional<checkpoints::BestState> best = best_.state();
-  if (!config_.training.load_best_model_at_end || !best || best->saved_step < 0) return Ok{};
-  figures_.best = best_.text();
-  if (best->saved_step == step_) return Ok{};
+  int64_t step = best && best->saved_step != step_ ? best->saved_step : -1;
+  if (group_ != nullptr && shares_states())
+    PLIMSOLL_TRY(group_->communicator().broadcast(0, std::as_writable_bytes(std::span(&step, 1))));
+  return step;
+}
+
+Status Trainer::restore_best() {
+  if (!config_.training.load_best_model_at_end) return Ok{};
+  if (const auto best = best_.state(); best && best->saved_step >= 0) figures_.best = best_.text();
+  PLIMSOLL_ASSIGN(const int64_t step, step_to_restore());
+  if (step < 0) return Ok{};
   // Beside the checkpoint that the run went on from, where it has not been saved by this process.
-  std::string path = checkpoints::checkpoint_path(config_.output.dir, best->saved_step);
+  std::string path = checkpoints::checkpoint_path(config_.output.dir, step);
   if (!checkpoints::is_checkpoint(path) && checkpoint_)
-    path = checkpoints::checkpoint_path(io::folder_of(checkpoint_->path), best->saved_step);
+    path = checkpoints::checkpoint_path(io::folder_of(checkpoint_->path), step);
   auto opened = checkpoints::open_checkpoint(path);
   Status loaded = Ok{};
   if (opened)

@@ -86,6 +86,13 @@ TEST_F(Zero, EvaluatesWhatRanksShare) {
   for (const char* how : {"training.ema_decay=0.9 training.early_stopping_patience=1",
                           "training.metric_for_best_model=eval_loss training.greater_is_better=true"})
     expect_same(2, evaluated + how, "zero3");
+  // Rank 0 evaluates alone where each has all parameters; their masters are all ranks'.
+  for (const char* mode : {"zero1", "zero2"})
+    expect_same(2,
+                evaluated +
+                    "training.metric_for_best_model=eval_loss training.greater_is_better=true "
+                    "training.precision=bf16 training.state.weights=bf16 output.dtype=fp32",
+                mode);
 }
 
 /// Weights that are read from files, as they are and in few bits; and of one rank's adapter goes on with two.

@@ -47,8 +47,6 @@ class What:
             if dice.random() < 0.2:
                 precision += " training.state.weights=bf16"
             self.fixed_split |= recipe in ("current", "nvfp4")
-        if self.ranks > 1 and "accumulators" in precision:
-            precision = "bf16"
         self.fixed_split |= "accumulators" in precision
         optimizer = dice.choice(optimizers)
         if "moments" in precision and (not optimizer.startswith("adam") or optimizer == "adamw_8bit"):
@@ -111,7 +109,8 @@ def how_of(dice, what):
     how = ["memory.recompute=" + dice.choice(policies), f"runtime.threads={dice.randint(1, 2)}"]
     mode = "ddp"
     if what.ranks > 1:
-        mode = dice.choice(["ddp", "zero1", "zero2", "zero3", "zero3"])
+        has_accumulators_of_16_bits = "training.state.accumulators=bf16" in what.settings
+        mode = dice.choice(["ddp", "zero1"] if has_accumulators_of_16_bits else ["ddp", "zero1", "zero2", "zero3", "zero3"])
         how.append(f"distributed.mode={mode}")
         if dice.random() < 0.6:
             how.append("distributed.topology=" + dice.choice(TOPOLOGY))

@@ -159,13 +159,14 @@ class Trainer {
   }
 
  private:
-  /// Of the best evaluation, where another model than its is held; else -1.
-  Result<int64_t> step_to_restore();
   Trainer(const settings::RunConfig& config, strategy::Prepared prepared)
       : config_(config),
         prepared_(std::move(prepared)),
         groups_(settings::group_hypers(config.training)),
         best_(config.training) {}
+  /// The best checkpoint's step; -1 where there is none, or the session holds its model. Of all ranks that
+  /// share states, together.
+  Result<int64_t> step_to_restore();
   /// Whether the evaluation at hand is to end; of ranks that compute it together rank 0 says so to all.
   [[nodiscard]] bool is_evaluation_stopped() const;
   [[nodiscard]] bool is_first() const { return group_ == nullptr || group_->rank() == 0; }

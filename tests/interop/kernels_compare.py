@@ -25,7 +25,8 @@ CAPABILITIES = ["80", "86", "89", "90a", "100", "120"]
 CAPABILITIES_OF_FORMS = ["80", "90a", "120"]  # of modules that take seconds a form
 # Macros that a module is compiled with, by the beginning of its name; every other module has one form, without.
 FORMS = {"attention/mma_": [f"MMA_WIDTH={width} MMA_TYPE={dtype} MMA_DROPS={drops}"
-                            for width, dtype, drops in ((64, 2, 0), (128, 1, 0), (256, 1, 1), (64, 0, 1), (128, 0, 0), (256, 0, 0))]}
+                            for width, dtype, drops in ((64, 2, 0), (64, 2, 1), (128, 1, 0), (128, 1, 1), (256, 1, 1), (64, 0, 1), (128, 0, 0),
+                                                        (256, 0, 0))]}
 # Attention, over a cache too, holds as many sums as there are registers for, with several blocks on a multiprocessor:
 # bytes that may spill. On matrix units it is none in most forms, 80 for dk and dv of wide heads on sm_120.
 MAY_SPILL = re.compile(r"^attention_(mma_)?(dq_|dkv_|cached_)?\d+(_\d+)?$"), 128

@@ -78,7 +78,7 @@ struct Draws {
 
   __device__ __forceinline__ uint4 words(int query, int key) const {
     const u64 block = (u64)(key >> 2) * tokens + (u64)query;
-    return philox4((u32)block, sequence + ((u32)(block >> 32) << 16), step, op_key, key_low, key_high);
+    return philox4<5>((u32)block, sequence + ((u32)(block >> 32) << 16), step, op_key, key_low, key_high);
   }
   __device__ __forceinline__ float factor(u32 word) const { return (u64)word >= threshold ? kept : 0.0f; }
 

@@ -47,7 +47,7 @@ Rounding rounding_of(const ir::OpDef& def, const ir::OpTypes& t) {
     const ir::TensorType& x = t.inputs[i];
     const bool is_as_multiplied = x.dtype == to && precision != ops::Precision::kTf32;
     if (!t.has(i) || !ir::is_computable(x.dtype) || is_as_multiplied) continue;
-    rounding.bytes += static_cast<double>(x.num_elements() * (ir::bits(x.dtype) + ir::bits(to)) / 8);
+    rounding.bytes += static_cast<double>(x.num_elements() * (ir::bits(x.dtype) + ir::bits(to))) / 8;
     ++rounding.launches;
   }
   return rounding;

@@ -46,7 +46,7 @@ struct PackedProblem {
   }
 
  private:
-  static Tensor stored(ir::DType dtype, Tensor t) { return dtype == ir::DType::kF32 ? t : as(dtype, t); }
+  static Tensor stored(ir::DType dtype, const Tensor& t) { return dtype == ir::DType::kF32 ? t : as(dtype, t); }
 };
 
 /// In norm, relative to the expected.

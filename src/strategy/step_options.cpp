@@ -45,6 +45,7 @@ planner::StepOptions run_options(const RunScope& scope, const settings::BatchSpl
     options.optimizer.state.accumulators = ir::DType::kF32;
   options.decay_all = config.training.weight_decay_scope == settings::DecayScope::kAll;
   settings::set_precision(config.training, options.pipeline);
+  options.pipeline.fp8.ranks = options.ranks;
   options.pipeline.fp8.dumps = dumps_steps(config) && config.dumps("quantized");
   options.pipeline.fp8.dumps_operands = dumps_steps(config) && config.dumps("operands");
   options.pipeline.runs_twice = options.training && config.debug.verify_steps > 0;

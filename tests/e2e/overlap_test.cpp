@@ -67,7 +67,8 @@ TEST_F(Overlap, OfTheLastMicroBatchTakesEveryRun) {
            {"model.config.tie_word_embeddings=false memory.recompute=full",
             "training.precision=bf16 training.state.weights=bf16 training.state.gradients=fp32",
             "training.precision=fp16 training.loss_scale.init_scale=1.0e6", "training.optimizer=muon",
-            "training.optimizer=adafactor training.ema_decay=0.9", "debug.verify_steps=1"},
+            "training.optimizer=adafactor training.ema_decay=0.9", "debug.verify_steps=1",
+            "training.precision=fp8 data.sequence_length=256"},
            3)) {
     const std::string micro = std::string(" training.micro_batch_size=1 ") + how;
     const std::string expected = left(2, micro + " distributed.mode=ddp");
@@ -76,6 +77,17 @@ TEST_F(Overlap, OfTheLastMicroBatchTakesEveryRun) {
       EXPECT_NE(out_.find("\"micro_last\""), std::string::npos) << how << mode;
     }
   }
+}
+
+/// The sum over a tied table's uses is rounded to 16 bits before ranks add it, in whichever program they do.
+TEST_F(Overlap, OfTheLastMicroBatchTakesAccumulatorsOf16Bits) {
+  const std::string micro =
+      " training.micro_batch_size=1 training.precision=bf16 training.state.accumulators=bf16 "
+      "distributed.mode=";
+  const std::string expected = left(2, micro + "ddp");
+  EXPECT_TRUE(left(2, kSlowNetwork + micro + "zero1") == expected);
+  EXPECT_TRUE(left(2, kSlowNetwork + micro + "ddp") == expected);
+  EXPECT_NE(out_.find("\"micro_last\""), std::string::npos);
 }
 
 TEST_F(Overlap, ChangesNoneOfSeveralMicroBatches) {

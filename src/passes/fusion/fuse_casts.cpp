@@ -10,7 +10,6 @@
 #include "ir/op_def.h"
 #include "ir/op_query.h"
 #include "ops/rounded_copy.h"
-#include "passes/fusion/rounding_readers.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -22,7 +21,7 @@ using ir::ValueId;
 
 class FuseCasts {
  public:
-  FuseCasts(ir::Graph& graph, const FuseCastsOptions& options)
+  FuseCasts(ir::Graph& graph, const RoundingOptions& options)
       : graph_(graph),
         rw_(graph, options.keep),
         forward_end_(options.last_forward_op.valid() ? rw_.position(options.last_forward_op)
@@ -105,8 +104,7 @@ class FuseCasts {
       rw_.remove(reader);
       return;
     }
-    hold_results(graph_, reader, v);
-    std::ranges::replace(graph_.op(reader).inputs, v, rounded);
+    read_rounded(graph_, reader, v, rounded);
   }
 
   [[nodiscard]] bool is_backward(OpId id) const { return rw_.position(id) > forward_end_; }
@@ -119,7 +117,7 @@ class FuseCasts {
 
 }  // namespace
 
-Result<FuseCastsReport> fuse_casts(ir::Graph& graph, const FuseCastsOptions& options) {
+Result<FuseCastsReport> fuse_casts(ir::Graph& graph, const RoundingOptions& options) {
   return FuseCasts(graph, options).run();
 }
 

@@ -8,16 +8,11 @@
 // Which ops can: those with attribute `rounded` (ops/rounded_copy.h).
 #pragma once
 
-#include <span>
-
+#include "passes/fusion/rounding_readers.h"
 #include "passes/rewriter.h"
 
 namespace plimsoll::passes {
 
-struct FuseCastsOptions {
-  std::span<const ir::ValueId> keep = {};
-  ir::OpId last_forward_op = {};  ///< invalid: a program without backward
-};
 struct FuseCastsReport {
   Replaced replaced = {};
   size_t copied = 0;     ///< values that their op writes twice
@@ -27,6 +22,6 @@ struct FuseCastsReport {
 /// The copy is for the readers that round to the dtype to which the first of them does, and are of its block,
 /// on the value's side of the loss. Where all readers round to one dtype and the op stores its result so,
 /// that is all that it stores. A cast is such a reader, and is gone. The same bits. Linear time.
-Result<FuseCastsReport> fuse_casts(ir::Graph& graph, const FuseCastsOptions& options = {});
+Result<FuseCastsReport> fuse_casts(ir::Graph& graph, const RoundingOptions& options = {});
 
 }  // namespace plimsoll::passes

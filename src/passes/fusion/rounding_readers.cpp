@@ -1,5 +1,6 @@
 #include "passes/fusion/rounding_readers.h"
 
+#include <algorithm>
 #include <string>
 
 namespace plimsoll::passes {
@@ -25,6 +26,11 @@ void hold_results(Graph& graph, OpId id, ValueId v) {
     if (o.follows >= 0 && output < op.outputs.size() && op.inputs[static_cast<size_t>(o.follows)] == v)
       op.attrs.set(o.attr, std::string(ir::name(graph.type(op.outputs[output]).dtype)));
   }
+}
+
+void read_rounded(Graph& graph, OpId id, ValueId v, ValueId rounded) {
+  hold_results(graph, id, v);
+  std::ranges::replace(graph.op(id).inputs, v, rounded);
 }
 
 }  // namespace plimsoll::passes

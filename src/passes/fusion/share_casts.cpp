@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "ops/operands.h"
-#include "passes/fusion/rounding_readers.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -17,7 +16,7 @@ using ir::ValueId;
 
 class Casts {
  public:
-  Casts(ir::Graph& graph, const ShareCastsOptions& options)
+  Casts(ir::Graph& graph, const RoundingOptions& options)
       : graph_(graph),
         rw_(graph, options.keep),
         forward_end_(options.last_forward_op.valid() ? rw_.position(options.last_forward_op)
@@ -52,10 +51,7 @@ class Casts {
   void share(ValueId v, DType dtype, std::span<const OpId> readers) {
     const OpId first = *std::ranges::min_element(readers, {}, [&](OpId r) { return rw_.position(r); });
     const ValueId cast = rw_.before(first, "cast", {v}, ops::with_out({}, dtype))[0];
-    for (const OpId reader : readers) {
-      hold_results(graph_, reader, v);
-      std::ranges::replace(graph_.op(reader).inputs, v, cast);
-    }
+    for (const OpId reader : readers) read_rounded(graph_, reader, v, cast);
     ++report_.shared;
   }
 
@@ -67,7 +63,7 @@ class Casts {
 
 }  // namespace
 
-Result<ShareCastsReport> share_casts(ir::Graph& graph, const ShareCastsOptions& options) {
+Result<ShareCastsReport> share_casts(ir::Graph& graph, const RoundingOptions& options) {
   return Casts(graph, options).run();
 }
 

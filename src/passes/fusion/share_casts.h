@@ -5,16 +5,11 @@
 //            └► linear_dw {bf16}       ==>                └► linear_dw {bf16}
 #pragma once
 
-#include <span>
-
+#include "passes/fusion/rounding_readers.h"
 #include "passes/rewriter.h"
 
 namespace plimsoll::passes {
 
-struct ShareCastsOptions {
-  std::span<const ir::ValueId> keep = {};
-  ir::OpId last_forward_op = {};  ///< invalid: a program without backward
-};
 struct ShareCastsReport {
   Replaced replaced = {};
   size_t shared = 0;
@@ -23,6 +18,6 @@ struct ShareCastsReport {
 /// A value of f32, of an op that is neither a state's read nor a view, gets one cast for the two or more of
 /// its readers that are of one block and direction and round it to the same dtype; it takes the place of
 /// their scratch. The same bits.
-Result<ShareCastsReport> share_casts(ir::Graph& graph, const ShareCastsOptions& options = {});
+Result<ShareCastsReport> share_casts(ir::Graph& graph, const RoundingOptions& options = {});
 
 }  // namespace plimsoll::passes

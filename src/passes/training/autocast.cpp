@@ -182,26 +182,27 @@ class Autocast {
         if (graph_.op(user).inputs[i] == rows) use_as(user, i, dtype);
   }
 
+  [[nodiscard]] static std::string computes(const Op& op, const Choice& choice) {
+    if (choice.fp8) return "fp8 operands, f32 sums";
+    const Precision precision = choice.precision;
+    if (op.def->autocast != AutocastClass::kLowPrecision || precision == Precision::kF32) return "f32";
+    if (op.def->rounded_operands > 0) return fmt::format("{} products, f32 sums", ops::name(precision));
+    // Nothing but what is stored is rounded, and tf32 stores f32: it is for a card's units alone.
+    if (ops::stored_dtype(precision) == DType::kF32)
+      return op.attrs.find("precision") == nullptr ? "f32"
+                                                   : "f32; tf32 products, f32 sums and softmax on a card";
+    // Kernels multiply bf16 where the processor does (attention).
+    if (precision == Precision::kBf16) return "bf16 products, f32 sums and softmax";
+    return fmt::format("f32, of {} operands", ops::name(precision));
+  }
+
   void tell(OpId id, const Choice& choice) {
     const Op& op = graph_.op(id);
     if (op.outputs.empty() || op.def->is_view || !ir::is_floating(graph_.type(op.outputs[0]).dtype)) return;
-    // Where nothing but what is stored is rounded, tf32 stores f32 and is for a card's units alone.
-    const bool low = op.def->autocast == AutocastClass::kLowPrecision &&
-                     choice.precision != Precision::kF32 &&
-                     (op.def->rounded_operands > 0 || ops::stored_dtype(choice.precision) != DType::kF32);
-    const std::string computes =
-        choice.fp8                     ? "fp8 operands, f32 sums"
-        : !low                         ? op.attrs.find("precision") == nullptr ? "f32"
-                                                                               : "f32; tf32 products, f32 sums and softmax on a card"
-        : op.def->rounded_operands > 0 ? fmt::format("{} products, f32 sums", ops::name(choice.precision))
-        // Kernels multiply bf16 where the processor does (attention).
-        : choice.precision == Precision::kBf16
-            ? "bf16 products, f32 sums and softmax"
-            : fmt::format("f32, of {} operands", ops::name(choice.precision));
     const auto dtype = [&](size_t i) { return std::string(ir::name(graph_.type(op.outputs[i]).dtype)); };
     const ir::NormForm& norm = op.def->norm;
     const bool sums = norm.sum >= 0;
-    report_.choices.push_back({std::string(op.def->name), op.layer, computes,
+    report_.choices.push_back({std::string(op.def->name), op.layer, computes(op, choice),
                                dtype(norm.y < 0 ? 0 : static_cast<size_t>(norm.y)),
                                sums ? dtype(static_cast<size_t>(norm.sum)) : "", choice.why, op.block});
   }

@@ -9,7 +9,7 @@
 namespace plimsoll::passes {
 
 void append_next_scales(ir::Builder& b, const Fp8Settings& fp8, ir::ValueId history, ir::ValueId scales) {
-  if (fp8.ranks > 1) history = most_over_ranks(b, history, fp8.ranks);
+  if (fp8.ranks > 1) history = max_over_ranks(b, history, fp8.ranks);
   const ops::Fp8Scales next = ops::next_fp8_scales(b, history, scales, fp8.delayed, fp8.form.hybrid);
   b.assign(ops::kFp8HistoryState, next.history);
   b.assign(ops::kFp8ScaleState, next.scales);

@@ -53,7 +53,7 @@ void sum_state_over_ranks(ir::Builder& b, std::string_view state, int64_t ranks)
   b.assign(state, ops::sum_ranks(b, ops::gather_ranks(b, b.read(state), ranks)));
 }
 
-ir::ValueId most_over_ranks(ir::Builder& b, ir::ValueId x, int64_t ranks) {
+ir::ValueId max_over_ranks(ir::Builder& b, ir::ValueId x, int64_t ranks) {
   const auto scope = b.block(ir::kUpdateBlock, "ranks");
   if (!has_a_piece_for_each(b.type(x), 2))
     return ops::reduce(b, ops::Reduce::kMax, ops::gather_ranks(b, x, ranks), {0}, false);

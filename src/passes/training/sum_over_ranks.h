@@ -24,7 +24,7 @@ std::vector<ir::ValueId> sum_over_ranks(ir::Builder& b, const std::vector<ir::Va
 void sum_state_over_ranks(ir::Builder& b, std::string_view state, int64_t ranks);
 
 /// The largest of f32 `x` over `ranks`, element by element, for a state of which `x` is the value; no NaN.
-ir::ValueId most_over_ranks(ir::Builder& b, ir::ValueId x, int64_t ranks);
+ir::ValueId max_over_ranks(ir::Builder& b, ir::ValueId x, int64_t ranks);
 
 /// The mean of a state's values over `ranks`, which it holds from here on.
 ir::ValueId average_state_over_ranks(ir::Builder& b, std::string_view state, int64_t ranks);

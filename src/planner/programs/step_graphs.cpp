@@ -89,7 +89,6 @@ passes::Pipeline StepGraphs::pipeline(const ProgramId& id, const Graph& graph,
   options.chunk_tokens = chunk_tokens(id);
   options.frozen = frozen_;
   options.sharding = sharding(id.role);
-  options.fp8.ranks = options_.ranks;
   options.fp8.ends_step = id.role == ProgramRole::kStep;
   if (options_.keeps_fp8_weights) options.fp8.weights = weight_copies(id.role);
   if (options_.finds_gains && length_of(id) == options_.sequence_length)

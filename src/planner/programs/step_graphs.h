@@ -103,6 +103,7 @@ class StepGraphs {
   /// Behind the gradients the update, or with accumulators the sums; then tidied.
   Status complete(const passes::ProgramId& id, Written& written);
   Status accumulate(const passes::ProgramId& id, Written& written);
+  ir::ValueId sum_of_uses(ir::Builder& b, const std::vector<ir::ValueId>& uses) const;
   Status sum_in_last(ir::Graph& graph) const;
   void add_ranks(ir::Builder& b, const std::vector<int64_t>& pieces, std::vector<ir::ValueId>& sums) const;
   [[nodiscard]] std::vector<ir::ValueId> sums_over_ranks(ir::Builder& b, const Written& written) const;

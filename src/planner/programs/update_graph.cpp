@@ -149,6 +149,23 @@ std::vector<ValueId> StepGraphs::sums_over_ranks(Builder& b, const Written& writ
   return sums;
 }
 
+/// In the gradients' dtype the sum is rounded where a step without accumulation stores it. Accumulators of
+/// bf16 are added up in f32; what ranks then add is as accumulators are, wherever they do.
+ValueId StepGraphs::sum_of_uses(Builder& b, const std::vector<ValueId>& uses) const {
+  if (uses.size() == 1) return uses[0];
+  const optimizers::StateDtypes& dtypes = options_.optimizer.state;
+  const auto as = [&](ValueId x, DType dtype) {
+    return b.type(x).dtype == dtype ? x : ops::cast(b, x, dtype);
+  };
+  ValueId sum;
+  for (const ValueId use : uses) {
+    if (sum.valid() && dtypes.gradients != DType::kF32) sum = as(sum, dtypes.gradients);
+    const ValueId next = as(use, DType::kF32);
+    sum = sum.valid() ? ops::add(b, sum, next) : next;
+  }
+  return options_.ranks > 1 ? as(sum, dtypes.accumulators) : sum;
+}
+
 /// A gradient is complete with its accumulators, and its sum over the ranks is the first one's value from
 /// there on.
 Status StepGraphs::sum_in_last(ir::Graph& graph) const {
@@ -161,17 +178,10 @@ Status StepGraphs::sum_in_last(ir::Graph& graph) const {
   std::vector<ValueId> sums;
   std::set<ir::OpId> replaced;
   for (const GradientStates& of : result_.gradients) {
-    ValueId sum;
-    const DType dtype = options_.optimizer.state.accumulators;
-    const bool widens = of.accumulators.size() > 1 && dtype != DType::kF32;
-    for (const std::string& name : of.accumulators) {
-      ValueId complete = graph.op(assigns.at(name)).inputs[0];
-      if (widens) complete = ops::cast(b, complete, DType::kF32);
-      sum = sum.valid() ? ops::add(b, sum, complete) : complete;
-    }
-    if (widens) sum = ops::cast(b, sum, dtype);
+    std::vector<ValueId> complete;
+    for (const std::string& name : of.accumulators) complete.push_back(graph.op(assigns.at(name)).inputs[0]);
     replaced.insert(assigns.at(of.accumulators[0]));
-    sums.push_back(sum);
+    sums.push_back(sum_of_uses(b, complete));
   }
   std::vector<ir::OpId> order = graph.order();
   std::erase_if(order, [&](ir::OpId id) { return replaced.contains(id); });
@@ -181,8 +191,6 @@ Status StepGraphs::sum_in_last(ir::Graph& graph) const {
   return b.status();
 }
 
-/// In the gradients' dtype the sum over uses is rounded where a step without accumulation stores it.
-/// Accumulators of bf16 are added up in f32.
 Result<StepGraphs::Written> StepGraphs::update() {
   Written written = begin({ProgramRole::kUpdate});
   Builder b(written.graph, ops::find_op);
@@ -195,18 +203,11 @@ Result<StepGraphs::Written> StepGraphs::update() {
     if (!shared_.contains(parameter.name))
       written.graph.declare_state(
           {parameter.name, {parameter.dtype, parameter.shape}, StateClass::kParameter});
-    ValueId sum;
     std::vector<std::string> accumulators = result_.gradients[p].accumulators;
     if (options_.sums_in_last) accumulators.resize(1);
-    for (const std::string& name : accumulators) {
-      ValueId gradient = b.state({name, type, StateClass::kGradient});
-      if (accumulators.size() > 1 && type.dtype != DType::kF32)
-        gradient = ops::cast(b, gradient, DType::kF32);
-      if (sum.valid() && options_.optimizer.state.gradients != DType::kF32)
-        sum = ops::cast(b, sum, options_.optimizer.state.gradients);
-      sum = sum.valid() ? ops::add(b, sum, gradient) : gradient;
-    }
-    sums.push_back(sum);
+    std::vector<ValueId> uses;
+    for (const std::string& name : accumulators) uses.push_back(b.state({name, type, StateClass::kGradient}));
+    sums.push_back(sum_of_uses(b, uses));
   }
   if (options_.ranks > 1) {
     if (!options_.sums_in_last) add_ranks(b, pieces, sums);
@@ -215,8 +216,7 @@ Result<StepGraphs::Written> StepGraphs::update() {
   }
   PLIMSOLL_TRY(append_update(b, sums));
   if (fp8_slots_ > 0) {
-    passes::Fp8Settings fp8 = options_.pipeline.fp8;
-    fp8.ranks = options_.ranks;
+    const passes::Fp8Settings& fp8 = options_.pipeline.fp8;
     const ValueId scales = b.state(ops::fp8_scale_state(fp8_slots_));
     const ValueId history = b.state(ops::fp8_history_state(fp8_slots_, fp8.history_len));
     passes::append_next_scales(b, fp8, history, scales);

@@ -16,20 +16,7 @@ namespace {
 // than the rounding of the result.
 constexpr double kElement = 10 * kBf16Step, kNorm = 0.8 * kBf16Step;
 
-struct Case {
-  int64_t batch, tokens, heads, kv_heads, head_dim;
-  bool causal = true;
-  int64_t window = 0;
-  int64_t document = 0;  ///< mean length; 0: one
-  double dropout = -1;   ///< below 0: none
-  double scale = 0.2;
-};
-
-void PrintTo(const Case& c, std::ostream* out) {
-  *out << "B" << c.batch << " T" << c.tokens << " H" << c.heads << "/" << c.kv_heads << " D" << c.head_dim
-       << (c.causal ? " causal" : " full") << " window " << c.window << " documents " << c.document
-       << " dropout " << c.dropout << " scale " << c.scale;
-}
+using Case = PackedCase;
 
 struct Problem : PackedProblem {
   explicit Problem(const Case& c) : PackedProblem(c, DType::kBf16, c.scale) {}

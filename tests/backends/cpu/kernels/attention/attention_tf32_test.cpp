@@ -9,30 +9,16 @@
 namespace plimsoll::cpu::fixtures {
 namespace {
 
-struct Tf32Case {
-  int64_t batch, tokens, heads, kv_heads, head_dim;
-  bool causal = true;
-  int64_t window = 0;
-  int64_t document = 0;  ///< mean length; 0: one
-  double dropout = -1;   ///< below 0: none
-};
-
-void PrintTo(const Tf32Case& c, std::ostream* out) {
-  *out << "B" << c.batch << " T" << c.tokens << " H" << c.heads << "/" << c.kv_heads << " D" << c.head_dim
-       << (c.causal ? " causal" : " full") << " window " << c.window << " documents " << c.document
-       << " dropout " << c.dropout;
-}
-
 // 2^-11 is the rounding of an operand. A single element may lie as far off as in 16 bits.
 constexpr double kOfTf32 = 10 * 0x1p-11;
 
-PackedProblem in_tf32(const Tf32Case& c, bool rounds = true) {
+PackedProblem in_tf32(const PackedCase& c, bool rounds = true) {
   PackedProblem p(c, DType::kF32, 1 / std::sqrt(static_cast<double>(c.head_dim)));
   if (rounds) p.attrs.set("precision", std::string("tf32"));
   return p;
 }
 
-class AttentionTf32 : public ::testing::TestWithParam<Tf32Case> {};
+class AttentionTf32 : public ::testing::TestWithParam<PackedCase> {};
 
 TEST_P(AttentionTf32, AgreesWithTheReference) {
   const PackedProblem p = in_tf32(GetParam()), exact = in_tf32(GetParam(), false);
@@ -45,14 +31,14 @@ TEST_P(AttentionTf32, AgreesWithTheReference) {
 
 /// The widths that a card fills heads up to and what lies below, two tiles and a part; every mask.
 INSTANTIATE_TEST_SUITE_P(Shapes, AttentionTf32,
-                         ::testing::Values(Tf32Case{2, 1, 1, 1, 64}, Tf32Case{1, 150, 2, 1, 64},
-                                           Tf32Case{1, 130, 3, 1, 20}, Tf32Case{1, 140, 2, 2, 100},
-                                           Tf32Case{1, 70, 2, 1, 256}, Tf32Case{1, 70, 1, 1, 131, false},
-                                           Tf32Case{1, 200, 2, 1, 36, true, 70},
-                                           Tf32Case{2, 140, 4, 2, 20, true, 0, 37},
-                                           Tf32Case{1, 150, 2, 1, 33, false, 0, 37},
-                                           Tf32Case{2, 140, 4, 2, 24, true, 0, 0, 0.3},
-                                           Tf32Case{1, 130, 2, 1, 128, true, 50, 60, 0.2}));
+                         ::testing::Values(PackedCase{2, 1, 1, 1, 64}, PackedCase{1, 150, 2, 1, 64},
+                                           PackedCase{1, 130, 3, 1, 20}, PackedCase{1, 140, 2, 2, 100},
+                                           PackedCase{1, 70, 2, 1, 256}, PackedCase{1, 70, 1, 1, 131, false},
+                                           PackedCase{1, 200, 2, 1, 36, true, 70},
+                                           PackedCase{2, 140, 4, 2, 20, true, 0, 37},
+                                           PackedCase{1, 150, 2, 1, 33, false, 0, 37},
+                                           PackedCase{2, 140, 4, 2, 24, true, 0, 0, 0.3},
+                                           PackedCase{1, 130, 2, 1, 128, true, 50, 60, 0.2}));
 
 TEST(AttentionTf32Ops, TakeOperandsOfTheirOwn) {
   const Attrs attrs{

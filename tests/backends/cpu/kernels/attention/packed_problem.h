@@ -3,12 +3,28 @@
 #pragma once
 
 #include <cmath>
+#include <ostream>
 #include <random>
 #include <vector>
 
 #include "backends/cpu/op_run.h"
 
 namespace plimsoll::cpu::fixtures {
+
+struct PackedCase {
+  int64_t batch, tokens, heads, kv_heads, head_dim;
+  bool causal = true;
+  int64_t window = 0;
+  int64_t document = 0;  ///< mean length; 0: one
+  double dropout = -1;   ///< below 0: none
+  double scale = 0.2;    ///< not of tf32's, which take it from head_dim
+};
+
+inline void PrintTo(const PackedCase& c, std::ostream* out) {
+  *out << "B" << c.batch << " T" << c.tokens << " H" << c.heads << "/" << c.kv_heads << " D" << c.head_dim
+       << (c.causal ? " causal" : " full") << " window " << c.window << " documents " << c.document
+       << " dropout " << c.dropout << " scale " << c.scale;
+}
 
 /// The first token of each token's document, of documents of the mean length c.document; 0: absent.
 template <typename Case>
@@ -46,7 +62,9 @@ struct PackedProblem {
   }
 
  private:
-  static Tensor stored(ir::DType dtype, const Tensor& t) { return dtype == ir::DType::kF32 ? t : as(dtype, t); }
+  static Tensor stored(ir::DType dtype, const Tensor& t) {
+    return dtype == ir::DType::kF32 ? t : as(dtype, t);
+  }
 };
 
 /// In norm, relative to the expected.

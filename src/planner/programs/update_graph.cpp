@@ -206,6 +206,7 @@ Result<StepGraphs::Written> StepGraphs::update() {
     std::vector<std::string> accumulators = result_.gradients[p].accumulators;
     if (options_.sums_in_last) accumulators.resize(1);
     std::vector<ValueId> uses;
+    uses.reserve(accumulators.size());
     for (const std::string& name : accumulators) uses.push_back(b.state({name, type, StateClass::kGradient}));
     sums.push_back(sum_of_uses(b, uses));
   }

@@ -16,6 +16,9 @@ struct Forward {
   /// Packed documents: i32[B, T], the index in its sequence of the first token of each token's document;
   /// positions count from there, attention sees no further. Absent: a sequence is one document.
   ir::ValueId doc_start = {};
+  /// i32[B, T], of models with token types: the part of a pair that each token is of, below
+  /// num_token_types(). Absent: all 0.
+  ir::ValueId token_types = {};
   bool training = false;     ///< dropout; else the model is as it answers
   ir::ValueId random = {};   ///< i32[4], see ops.h: what dropout draws from; needed in training
   ir::ValueId start = {};    ///< generation: i32[B], the position of column 0 of each row; absent: 0
@@ -32,7 +35,13 @@ class LanguageModel : public Model {
   static constexpr const char* kScore = "score.weight";
 
   [[nodiscard]] int64_t vocab_size() const { return vocab_size_; }
+  /// The longest sequence that it takes.
   [[nodiscard]] int64_t max_positions() const { return max_positions_; }
+  /// Whether a token sees those behind it too. Padding is then a document of its own (Forward::doc_start),
+  /// and there is no next token to predict: no generation, no loss of causal language models.
+  [[nodiscard]] virtual bool is_bidirectional() const { return false; }
+  /// How many token types it has embeddings of; 0: it reads no Forward::token_types.
+  [[nodiscard]] virtual int64_t num_token_types() const { return 0; }
 
   /// Builds the forward pass up to the final norm: the residual stream [B, T, hidden]. With a cache, keys and
   /// values of each layer go through states "cache.k.<layer>" and "cache.v.<layer>" [B, S, kv_heads,

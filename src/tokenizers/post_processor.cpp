@@ -55,6 +55,13 @@ Result<std::vector<int32_t>> special_ids(const Field& field, const Field& id) {
   return result;
 }
 
+Result<int32_t> type_id_of(const Field& piece) {
+  const Field type_id = piece.member("type_id");
+  if (type_id.absent()) return 0;
+  PLIMSOLL_ASSIGN(const int64_t value, type_id.integer(0, INT32_MAX));
+  return static_cast<int32_t>(value);
+}
+
 /// One of the two lists of a template, `num_texts` of which it may name: A, or A and B. Each text stands at
 /// most once.
 Result<Pieces> read_template(const Field& field, const Field& list, int num_texts) {
@@ -67,8 +74,10 @@ Result<Pieces> read_template(const Field& field, const Field& list, int num_text
     PLIMSOLL_TRY(piece.check_map());
     const Field sequence = piece.member("Sequence");
     if (!sequence.tree) {
-      PLIMSOLL_ASSIGN(auto ids, special_ids(field, piece.member("SpecialToken").member("id")));
-      pieces.push_back({.ids = std::move(ids)});
+      const Field special = piece.member("SpecialToken");
+      PLIMSOLL_ASSIGN(auto ids, special_ids(field, special.member("id")));
+      PLIMSOLL_ASSIGN(const int32_t type_id, type_id_of(special));
+      pieces.push_back({.type_id = type_id, .ids = std::move(ids)});
       continue;
     }
     const auto name = sequence.member("id").string();
@@ -78,7 +87,8 @@ Result<Pieces> read_template(const Field& field, const Field& list, int num_text
       return sequence.member("id").expected(num_texts > 1 ? "A or B" : "A, the only text there is");
     if (seen[second]) return sequence.error("repeats the text");
     seen[second] = true;
-    pieces.push_back({.is_text = true, .is_second = second});
+    PLIMSOLL_ASSIGN(const int32_t type_id, type_id_of(sequence));
+    pieces.push_back({.is_text = true, .is_second = second, .type_id = type_id});
   }
   return pieces;
 }
@@ -100,7 +110,8 @@ Status PostProcessor::add_template(const Field& field) {
   return Ok{};
 }
 
-/// "cls": ["<s>", 0] before, "sep": ["</s>", 2] behind; between two texts RoBERTa has two, BERT one.
+/// "cls": ["<s>", 0] before, "sep": ["</s>", 2] behind; between two texts RoBERTa has two, BERT one. BERT's
+/// second text and the token behind it are of type 1, everything of RoBERTa is of type 0.
 Status PostProcessor::add_around(const Field& field) {
   PLIMSOLL_ASSIGN(const std::string type, field.type());
   std::vector<Piece> tokens;
@@ -110,11 +121,14 @@ Status PostProcessor::add_around(const Field& field) {
     PLIMSOLL_ASSIGN(const int64_t id, token.item(1).integer(0, INT32_MAX));
     tokens.push_back({.ids = {static_cast<int32_t>(id)}});
   }
+  const bool is_roberta = type == "RobertaProcessing";
+  const int32_t second_type = is_roberta ? 0 : 1;
   const Piece &cls = tokens[0], &sep = tokens[1], first{.is_text = true},
-              second{.is_text = true, .is_second = true};
+              second{.is_text = true, .is_second = true, .type_id = second_type},
+              last{.type_id = second_type, .ids = sep.ids};
   pieces_ = {cls, first, sep};
-  pair_pieces_ = {cls, first, sep, second, sep};
-  if (type == "RobertaProcessing") pair_pieces_.insert(pair_pieces_.begin() + 2, sep);
+  pair_pieces_ = {cls, first, sep, second, last};
+  if (is_roberta) pair_pieces_.insert(pair_pieces_.begin() + 2, sep);
   return Ok{};
 }
 

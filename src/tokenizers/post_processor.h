@@ -20,11 +20,12 @@ class PostProcessor {
   struct Piece {
     bool is_text = false;
     bool is_second = false;  ///< of a pair, the second text
+    int32_t type_id = 0;     ///< of all its tokens
     std::vector<int32_t> ids = {};
   };
   /// No pieces at all: the text alone.
   [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
-  /// The same for a pair; no pieces: one text behind the other.
+  /// The same for a pair; no pieces: one text behind the other, of types 0 and 1.
   [[nodiscard]] const std::vector<Piece>& pair_pieces() const { return pair_pieces_; }
   /// Whether a template has a place for both texts of a pair.
   [[nodiscard]] bool takes_pairs() const { return takes_pairs_; }

@@ -42,9 +42,25 @@ class Tokenizer {
   /// before.
   Status encode(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids) const;
   /// The same of a text and its pair (premise and hypothesis, …), each encoded by itself, as the package does
-  /// with encode(text, pair). Errors: as encode; kBadData where a template has no place for two texts.
+  /// with encode(text, pair). `type_ids`, unless null: for each id appended, the segment that the
+  /// post-processor gives it (BERT: 0 for the first text, 1 for its pair). Errors: as encode; kBadData where
+  /// a template has no place for two texts.
   Status encode_pair(std::string_view text, std::string_view pair, bool add_special_tokens,
-                     std::vector<int32_t>& ids) const;
+                     std::vector<int32_t>& ids, std::vector<int32_t>* type_ids = nullptr) const;
+  /// The ids of a text, or of a text and its pair, with special tokens, at most `max_tokens` of them. Where
+  /// they would be more, the texts lose tokens at their ends: the longer one first, until both are as long;
+  /// of an odd number that is left, the longer one gets one more (of equal ones the pair). Special tokens
+  /// stay. As transformers with truncation=True. `type_ids`: as encode_pair. Errors: as encode_pair;
+  /// kInvalidArgument where `max_tokens` are fewer than the special tokens.
+  Status encode_within(std::string_view text, std::optional<std::string_view> pair, size_t max_tokens,
+                       std::vector<int32_t>& ids, std::vector<int32_t>* type_ids = nullptr) const;
+  /// Appends the ids of a text, or of a text and its pair, that were encoded without special tokens, with the
+  /// special tokens where the post-processor has them. `type_ids`: as encode_pair. Errors: kBadData where a
+  /// template has no place for two texts.
+  Status join(std::span<const int32_t> text, std::optional<std::span<const int32_t>> pair,
+              std::vector<int32_t>& ids, std::vector<int32_t>* type_ids = nullptr) const;
+  /// How many special tokens a text gets, or a pair.
+  [[nodiscard]] size_t num_special_tokens(bool is_pair) const;
   /// The same ids as encode, and for each of them in `ends` the byte of `text`, as it was given, where its
   /// token ends. A token that ends inside a character ends with that character; where normalization changed
   /// the text, with the characters that it was made from. What is put before a text ends with its first

@@ -7,52 +7,13 @@
 #include <chrono>
 
 #include "io/temporary_folder.h"
+#include "tokenizers/small_tokenizer.h"
 
 namespace plimsoll::tokenizers {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-/// Letters a to d and what they merge to, in the order of the merges.
-const std::string kGpt2Model =
-    R"({"type": "BPE", "unk_token": null, "vocab": {"a": 0, "b": 1, "c": 2, "d": 3, "ab": 4, "bc": 5,
-  "abc": 6, " ": 7, "aa": 8, "aaaa": 9}, "merges": ["b c", ["a", "b"], "a bc", "ab c", "a a", "aa aa"]})";
-const std::string kAdded =
-    R"([{"id": 10, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false,
-  "normalized": false, "special": true}])";
-
-/// A document of JSON texts by member.
-std::string tokenizer_json(std::vector<std::pair<std::string, std::string>> members) {
-  std::string text = R"({"version": "1.0")";
-  for (const auto& [key, value] : members) text += ", \"" + key + "\": " + value;
-  return text + "}";
-}
-std::string with(const std::string& key, const std::string& value) {
-  return tokenizer_json({{"model", kGpt2Model}, {key, value}});
-}
-std::string with_model(const std::string& fields) {
-  return tokenizer_json({{"model", "{\"type\": \"BPE\", " + fields + "}"}});
-}
-
-std::unique_ptr<Tokenizer> tokenizer_of(const std::string& json) {
-  auto tokenizer = Tokenizer::parse(json, "t.json");
-  EXPECT_TRUE(tokenizer) << tokenizer.error().message();
-  return tokenizer ? std::move(tokenizer).value() : nullptr;
-}
-
-std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text, bool special = false) {
-  std::vector<int32_t> ids;
-  EXPECT_TRUE(tokenizer.encode(text, special, ids));
-  return ids;
-}
-
-std::string tokenizer_refusal(const std::string& json) {
-  const auto tokenizer = Tokenizer::parse(json, "t.json");
-  if (tokenizer) return "accepted: " + json;
-  EXPECT_EQ(tokenizer.error().code, ErrorCode::kBadData);
-  return tokenizer.error().message();
-}
 
 TEST(Tokenizer, MergesByRankThenFromTheLeft) {
   const auto tokenizer = tokenizer_of(tokenizer_json({{"model", kGpt2Model}}));
@@ -181,75 +142,6 @@ TEST(Tokenizer, EndsOfWhatIsPutInAndWhatVanishes) {
       "strip_left": true, "strip_right": true})"}}),
                    "  a a "),
               ElementsAre(3, 4, 5));
-}
-
-/// A template of these pieces: "<s>" and "x" are special, A and B the texts.
-std::string pair_template(const std::vector<std::string>& pair) {
-  std::string pieces;
-  for (const std::string& piece : pair)
-    pieces +=
-        (pieces.empty() ? "" : ", ") +
-        (piece == "A" || piece == "B" ? "{\"Sequence\": {\"id\": \"" + piece + "\", \"type_id\": 0}}"
-                                      : "{\"SpecialToken\": {\"id\": \"" + piece + "\", \"type_id\": 0}}");
-  return R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}], "pair": [)" +
-         pieces + R"(], "special_tokens": {"<s>": {"id": "<s>", "ids": [10], "tokens": ["<s>"]},
-             "x": {"id": "x", "ids": [3, 2], "tokens": ["d", "c"]}}})";
-}
-std::string with_post_processor(const std::string& post_processor) {
-  return tokenizer_json(
-      {{"model", kGpt2Model}, {"added_tokens", kAdded}, {"post_processor", post_processor}});
-}
-
-/// As tokenizers 0.23.3 has it.
-TEST(Tokenizer, EncodesPairsAsThePostProcessorSays) {
-  struct Row {
-    std::string post_processor;
-    std::vector<int32_t> pair, with_empty, plain;
-  };
-  const Row rows[] = {
-      {"null", {6, 4, 10}, {6}, {6, 8}},
-      {R"({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": false, "use_regex": true})",
-       {6, 4, 10},
-       {6},
-       {6, 8}},
-      {pair_template({"<s>", "A", "x", "B", "<s>"}), {10, 6, 3, 2, 4, 10, 10}, {10, 6, 3, 2, 10}, {6, 8}},
-      {pair_template({"B", "<s>", "A"}), {4, 10, 10, 6}, {10, 6}, {8, 6}},
-      {R"({"type": "RobertaProcessing", "cls": ["<s>", 10], "sep": ["d", 3], "trim_offsets": true,
-           "add_prefix_space": false})",
-       {10, 6, 3, 3, 4, 10, 3},
-       {10, 6, 3, 3, 3},
-       {6, 8}},
-      {R"({"type": "BertProcessing", "cls": ["<s>", 10], "sep": ["d", 3]})",
-       {10, 6, 3, 4, 10, 3},
-       {10, 6, 3, 3},
-       {6, 8}},
-  };
-  for (const Row& row : rows) {
-    const auto tokenizer = tokenizer_of(with_post_processor(row.post_processor));
-    const auto pair = [&](std::string_view text, std::string_view second, bool special) {
-      std::vector<int32_t> ids;
-      EXPECT_TRUE(tokenizer->encode_pair(text, second, special, ids));
-      return ids;
-    };
-    EXPECT_EQ(pair("abc", "ab<s>", true), row.pair) << row.post_processor;
-    EXPECT_EQ(pair("abc", "", true), row.with_empty) << row.post_processor;
-    EXPECT_EQ(pair("abc", "aa", false), row.plain) << row.post_processor;
-  }
-}
-
-TEST(Tokenizer, RefusesPairsThatHaveNoPlace) {
-  for (const std::vector<std::string>& pieces : {std::vector<std::string>{}, {"<s>", "A"}, {"B"}}) {
-    const auto tokenizer = tokenizer_of(with_post_processor(pair_template(pieces)));
-    std::vector<int32_t> ids = {5};
-    const Status status = tokenizer->encode_pair("a", "b", true, ids);
-    ASSERT_FALSE(status);
-    EXPECT_EQ(status.error().message(), "post_processor.pair has no place for two texts: t.json");
-    EXPECT_THAT(ids, ElementsAre(5));
-  }
-  EXPECT_THAT(tokenizer_refusal(with_post_processor(pair_template({"A", "B", "A"}))),
-              HasSubstr("post_processor.pair[2].Sequence repeats the text"));
-  EXPECT_THAT(tokenizer_refusal(with_post_processor(pair_template({"A", "y", "B"}))),
-              HasSubstr("post_processor.pair[1].SpecialToken.id names 'y'"));
 }
 
 TEST(Tokenizer, NeedsItsUnknownTokenOnlyWhenItIsUsed) {

@@ -263,12 +263,14 @@ Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWei
       if (weight) weight = part_for(view, model, *weight, match);
       if (draws_head && model.is_of_head(view.name)) {
         if (weight) match.ignored.push_back(*weight);
+        match.drawn.push_back(&view);
         continue;
       }
       const bool comes_with_adapter = model.adapters() && model.adapters()->brought.contains(view.name);
       if (comes_with_adapter) continue;
       if (!weight) {
-        match.missing.push_back(&view);
+        const bool is_drawn = draws_head && model.is_drawn_where_missing(view.name);
+        (is_drawn ? match.drawn : match.missing).push_back(&view);
         continue;
       }
       WeightSource source{&parameter, &view, *weight};
@@ -336,8 +338,27 @@ Status check_match(const WeightMatch& match, const io::ModelWeights& weights) {
   return match.fits() ? check_tied_head(match, weights) : weights_do_not_fit(match, weights);
 }
 
+namespace {
+
+/// What is drawn and does not learn would be saved nowhere: an adapter's files hold what learns alone.
+Status check_drawn(const models::Model& model, const WeightMatch& match, const io::ModelWeights& weights) {
+  if (!model.adapters()) return Ok{};
+  for (const models::ParameterView* view : match.drawn)
+    if (!model.adapters()->keys.contains(view->name))
+      return Error{ErrorCode::kBadData,
+                   fmt::format("{} is missing and would be drawn, and the adapter's files would not have it",
+                               view->name),
+                   weights.directory(),
+                   fmt::format("let it learn and be saved: lora.modules_to_save=[{}]",
+                               view->name.substr(0, view->name.rfind('.')))};
+  return Ok{};
+}
+
+}  // namespace
+
 Status check_weights(const models::Model& model, const io::ModelWeights& weights, bool draws_head) {
   PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, weights, draws_head));
+  PLIMSOLL_TRY(check_drawn(model, match, weights));
   return check_match(match, weights);
 }
 
@@ -345,6 +366,7 @@ Result<LoadReport> load_weights(const models::Model& model, const io::ModelWeigh
                                 runtime::Session& session, int num_threads, bool draws_head) {
   const auto start = std::chrono::steady_clock::now();
   PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, weights, draws_head));
+  PLIMSOLL_TRY(check_drawn(model, match, weights));
   PLIMSOLL_TRY(check_match(match, weights));
   const std::vector<LoadPiece> pieces = cut_into_pieces(model, match, session);
   PLIMSOLL_TRY(io::in_parallel(pieces.size(), num_threads,
@@ -367,6 +389,7 @@ Result<LoadReport> load_weights(const models::Model& model, const io::ModelWeigh
     report.file_bytes += source.weight.tensor->bytes;
     report.memory_bytes += models::state_of(*source.buffer).type.bytes().count;
   }
+  for (const models::ParameterView* view : match.drawn) report.drawn.push_back(view->name);
   for (const io::WeightRef& weight : match.ignored) report.ignored.push_back(weight.tensor->name);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

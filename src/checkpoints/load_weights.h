@@ -35,6 +35,7 @@ struct WeightMatch {
   std::vector<WeightSource> misshaped;                ///< another shape
   std::vector<WeightSource> unreadable;               ///< a dtype that is no plain float (F8_E4M3, I8, …)
   std::vector<WeightSource> otherwise;                ///< in few bits or not, against what config.json says
+  std::vector<const models::ParameterView*> drawn;    ///< not read: of a fresh head, or missing beside one
   std::vector<io::WeightRef> extra;                   ///< of no parameter, and not to be ignored
   std::vector<io::WeightRef> ignored;          ///< buffers, and a tied head that is stored all the same
   std::optional<WeightSource> tied_head = {};  ///< that head, and the embedding that it must equal
@@ -49,7 +50,8 @@ struct WeightMatch {
 };
 
 /// A tensor may lack the family's base prefix ("model.", "transformer."), as files of base models do. A
-/// head that is to be drawn is not read: it may be missing or of other labels. Of a model that is stored in
+/// head that is to be drawn is not read: it may be missing or of other labels; what is drawn beside it where
+/// it is missing (Model::is_drawn_where_missing) is read where it is there. Of a model that is stored in
 /// few bits quant states are read. Errors: kBadData for codes and scales that do not belong together; kIo.
 Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWeights& weights,
                                   bool draws_head = false);
@@ -70,12 +72,14 @@ struct LoadReport {
   int64_t memory_bytes = 0;  ///< written
   double seconds = 0;
   std::vector<std::string> ignored;  ///< names of tensors that were passed over
+  std::vector<std::string> drawn;    ///< names of the model's that keep their random values
 };
 
 /// Into the parameters' dtype, to nearest; with masters these take the files' values and the parameters
 /// theirs; what adapters begin with and is quantised gives them their values too. Memory: beyond the session
 /// 96 KiB and two of a convolution's filters a thread; the threads end before it returns. The same bits for
-/// any number of threads. Errors: kBadData where weights and model do not match, or a file was cut; kIo.
+/// any number of threads. What is drawn keeps the values that it has. Errors: kBadData where weights and
+/// model do not match, or a file was cut; kIo.
 Result<LoadReport> load_weights(const models::Model& model, const io::ModelWeights& weights,
                                 runtime::Session& session, int num_threads, bool draws_head = false);
 

@@ -9,7 +9,7 @@
 
 namespace plimsoll::checkpoints {
 
-/// The tensor of that name: with the family's prefix or without it, or as other libraries name it
+/// The tensor of that name: with the family's prefix or without it, or as other files name it
 /// (Model::other_name); there it may hold several of the model's (ImageModel::other_part).
 std::optional<io::WeightRef> find_weight(const io::ModelWeights& weights, std::string_view name,
                                          const models::Model& model);

@@ -53,8 +53,9 @@ Result<io::Labels> labels_of(const io::ConfigJson& config) {
 Result<io::Labels> labels_of_adapter(const std::string& adapter) {
   PLIMSOLL_ASSIGN(const io::SafetensorsFile file,
                   io::SafetensorsFile::open(adapter + "/adapter_model.safetensors"));
-  const io::SafetensorsTensor* head =
-      file.find("base_model.model." + std::string(models::LanguageModel::kScore));
+  const io::SafetensorsTensor* head = nullptr;
+  for (const char* name : {"score.weight", "classifier.weight", "classifier.out_proj.weight"})
+    if (head == nullptr) head = file.find("base_model.model." + std::string(name));
   if (head == nullptr || head->shape.size() != 2)
     return Error{ErrorCode::kBadData, "neither model nor adapter has a classifier's head", adapter,
                  "train one: task=sequence_classification"};

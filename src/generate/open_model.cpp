@@ -54,6 +54,7 @@ Result<std::unique_ptr<models::LanguageModel>> language_model(const io::ConfigJs
   if (model->num_labels() > 0)
     return Error{ErrorCode::kBadData, "the model is a classifier, expected a causal language model",
                  config.source(), "it answers with labels: plimsoll predict --model DIR --data FILE"};
+  PLIMSOLL_TRY(models::check_is_causal(*model, config));
   if (!request.adapter.empty()) {
     PLIMSOLL_ASSIGN(const std::string type, config.model_type());
     if (auto added = models::add_adapters(*model, lora, type, /*strict=*/false); !added)

@@ -139,30 +139,68 @@ Status ConfigJson::require_absent(std::initializer_list<std::string_view> fields
   return Ok{};
 }
 
-Result<std::string> ConfigJson::model_type() const {
-  constexpr std::string_view kGpt2Head = "GPT2LMHeadModel";
+namespace {
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+/// The model_type that transformers' class of an encoder of text implies, whichever head it has; empty for
+/// any other class.
+std::string encoder_of(std::string_view architecture) {
+  constexpr std::pair<std::string_view, std::string_view> kEncoders[] = {{"Bert", "bert"},
+                                                                         {"Roberta", "roberta"},
+                                                                         {"XLMRoberta", "xlm-roberta"},
+                                                                         {"Camembert", "camembert"},
+                                                                         {"DistilBert", "distilbert"}};
+  constexpr std::string_view kHeads[] = {"Model",
+                                         "ForMaskedLM",
+                                         "ForPreTraining",
+                                         "ForSequenceClassification",
+                                         "ForTokenClassification",
+                                         "ForQuestionAnswering",
+                                         "ForMultipleChoice",
+                                         "ForNextSentencePrediction"};
+  for (const auto& [name, type] : kEncoders)
+    for (const std::string_view head : kHeads)
+      if (architecture.starts_with(name) && architecture.substr(name.size()) == head)
+        return std::string(type);
+  return {};
+}
+
+/// The same of any class that is read.
+std::string type_of(std::string_view architecture) {
   // Image models are published without a head too.
   constexpr std::string_view kBare[] = {"ViTModel", "Dinov2Model", "ConvNextModel", "ResNetModel"};
+  if (std::string encoder = encoder_of(architecture); !encoder.empty()) return encoder;
+  if (architecture == "GPT2LMHeadModel") return "gpt2";
+  const auto without = [&](std::string_view end) {
+    return lower(std::string(architecture.substr(0, architecture.size() - end.size())));
+  };
+  for (const std::string_view bare : kBare)
+    if (architecture == bare) return without("Model");
+  for (const std::string_view head : {"ForCausalLM", "ForSequenceClassification", "ForImageClassification"})
+    if (architecture.ends_with(head)) return without(head);
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> ConfigJson::model_type() const {
   std::string implied;
   if (const Tree* architectures = get("architectures")) {
-    for (const Tree& item : architectures->items) {
-      if (item.text == kGpt2Head) implied = "gpt2";
-      for (const std::string_view bare : kBare)
-        if (item.text == bare) implied = bare.substr(0, bare.size() - std::string_view("Model").size());
-      for (const std::string_view head :
-           {"ForCausalLM", "ForSequenceClassification", "ForImageClassification"})
-        if (item.text.ends_with(head)) implied = item.text.substr(0, item.text.size() - head.size());
-    }
+    for (const Tree& item : architectures->items)
+      if (std::string type = type_of(item.text); !type.empty()) implied = std::move(type);
     if (implied.empty())
       return error(
           "architectures",
           "a list with a model that ends in ForCausalLM (or GPT2LMHeadModel), ForSequenceClassification "
-          "or ForImageClassification");
+          "or ForImageClassification, or an encoder of text (BertModel, BertForMaskedLM)");
   }
   if (has("model_type")) return string("model_type");
   if (implied.empty()) return error("model_type", "a family's name such as llama or gpt2");
-  for (char& c : implied)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return implied;
 }
 

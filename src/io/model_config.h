@@ -39,7 +39,7 @@ class ConfigJson {
   [[nodiscard]] const std::string& source() const { return source_; }
   /// The family: model_type, or what an entry of architectures implies. Errors: kBadData where neither says,
   /// or architectures names another head than a causal LM's or a classifier's of sequences or images. An
-  /// image model may have none ("ViTModel").
+  /// image model may have none ("ViTModel"), an encoder of text none or any ("BertForMaskedLM").
   Result<std::string> model_type() const;
   /// Whether the field is there and not null.
   [[nodiscard]] bool has(std::string_view field) const;

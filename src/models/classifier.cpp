@@ -37,6 +37,12 @@ bool is_image_model(const io::ConfigJson& config) {
   return family != nullptr && is_image_family(*family);
 }
 
+bool is_encoder(const io::ConfigJson& config) {
+  const auto type = config.model_type();
+  const Family* family = type ? find_family(*type) : nullptr;
+  return family != nullptr && is_encoder_family(*family);
+}
+
 io::ConfigJson with_class(const io::ConfigJson& config) {
   io::ConfigJson named(config.fields(), config.source());
   const auto type = config.model_type();

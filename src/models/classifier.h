@@ -17,8 +17,11 @@ Result<io::ConfigJson> as_image_classifier(const io::ConfigJson& config, const i
 /// Whether its model_type is that of a family of image models, with a head or without.
 bool is_image_model(const io::ConfigJson& config);
 
+/// Whether it is that of a family of encoders of text, with whichever head.
+bool is_encoder(const io::ConfigJson& config);
+
 /// `config` with model_type and architectures as transformers opens it by: what it leaves out is its family's
-/// causal language model, or its classifier of images.
+/// causal language model, its encoder without a head, or its classifier of images.
 io::ConfigJson with_class(const io::ConfigJson& config);
 
 }  // namespace plimsoll::models

@@ -12,6 +12,10 @@ bool is_image_family(const Family& family) {
   return std::ranges::any_of(kImageFamilies, [&](const FamilyFile file) { return &file() == &family; });
 }
 
+bool is_encoder_family(const Family& family) {
+  return std::ranges::any_of(kEncoderFamilies, [&](const FamilyFile file) { return &file() == &family; });
+}
+
 std::string family_names() {
   std::string names;
   for (const auto family : kFamilies) names += (names.empty() ? "" : ", ") + std::string(family().model_type);

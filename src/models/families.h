@@ -60,30 +60,42 @@ struct Family {
 const Family* find_family(std::string_view model_type);
 /// Whether its models run on images (models/image_model.h).
 bool is_image_family(const Family& family);
+/// Whether its models are encoders of text.
+bool is_encoder_family(const Family& family);
 /// The model types, in the list's order: "llama, mistral, …".
 std::string family_names();
 
 // Each family's file exports it.
+const Family& bert_family();
+const Family& camembert_family();
 const Family& convnext_family();
 const Family& dinov2_family();
+const Family& distilbert_family();
 const Family& gpt2_family();
 const Family& llama_family();
 const Family& mistral_family();
 const Family& qwen2_family();
 const Family& qwen3_family();
 const Family& resnet_family();
+const Family& roberta_family();
 const Family& smollm3_family();
 const Family& vit_family();
+const Family& xlm_roberta_family();
 
 using FamilyFile = const Family& (*)();
+/// Causal language models.
 inline constexpr std::array kLanguageFamilies = {llama_family, mistral_family, qwen2_family,
                                                  qwen3_family, smollm3_family, gpt2_family};
+/// Language models that see both ways (LanguageModel::is_bidirectional).
+inline constexpr std::array kEncoderFamilies = {bert_family, roberta_family, xlm_roberta_family,
+                                                camembert_family, distilbert_family};
 inline constexpr std::array kImageFamilies = {vit_family, dinov2_family, convnext_family, resnet_family};
-/// All of them: language models, then image models.
+/// All of them: causal language models, encoders, then image models.
 inline constexpr auto kFamilies = [] {
-  std::array<FamilyFile, kLanguageFamilies.size() + kImageFamilies.size()> all{};
-  std::ranges::copy(kLanguageFamilies, all.begin());
-  std::ranges::copy(kImageFamilies, all.begin() + kLanguageFamilies.size());
+  std::array<FamilyFile, kLanguageFamilies.size() + kEncoderFamilies.size() + kImageFamilies.size()> all{};
+  auto* end = std::ranges::copy(kLanguageFamilies, all.begin()).out;
+  end = std::ranges::copy(kEncoderFamilies, end).out;
+  std::ranges::copy(kImageFamilies, end);
   return all;
 }();
 

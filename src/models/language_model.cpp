@@ -1,5 +1,9 @@
 #include "models/language_model.h"
 
+#include <fmt/format.h>
+
+#include <string>
+
 #include "base/check.h"
 #include "models/linear.h"
 #include "ops/ops.h"
@@ -28,6 +32,15 @@ const LanguageModel& language_model(const Model& model) {
   const LanguageModel* language = as_language_model(model);
   PLIMSOLL_CHECK(language != nullptr, "the model is no language model");
   return *language;
+}
+
+Status check_is_causal(const LanguageModel& model, const io::ConfigJson& config) {
+  if (!model.is_bidirectional()) return Ok{};
+  PLIMSOLL_ASSIGN(const std::string type, config.model_type());
+  return Error{ErrorCode::kInvalidArgument, fmt::format("{} is an encoder and predicts no next token", type),
+               config.source(),
+               "fine-tune it with task=sequence_classification and ask it with plimsoll predict, or name a "
+               "causal language model"};
 }
 
 Result<std::unique_ptr<LanguageModel>> make_language_model(const io::ConfigJson& config) {

@@ -57,8 +57,8 @@ class LanguageModel : public Model {
   }
   ir::ValueId logits(ir::Builder& b, const Forward& forward) const { return head(b, hidden(b, forward)); }
   /// The head on one row of each sequence, i32[B] `last` -> [B, 1, vocab or num_labels]. The others go no
-  /// further than the stream.
-  ir::ValueId pooled_logits(ir::Builder& b, const Forward& forward, ir::ValueId last) const;
+  /// further than the stream. An encoder's head reads the first row, and `last` may be absent.
+  virtual ir::ValueId pooled_logits(ir::Builder& b, const Forward& forward, ir::ValueId last) const;
 
  protected:
   /// The classifier's head: a linear map without bias.
@@ -73,6 +73,10 @@ const LanguageModel* as_language_model(const Model& model);
 
 /// The same, of a model that must be one: what else came here is a bug.
 const LanguageModel& language_model(const Model& model);
+
+/// An error where it is an encoder, which predicts no next token: for what wants a causal language model.
+/// Names the family of `config` and what to do. kInvalidArgument.
+Status check_is_causal(const LanguageModel& model, const io::ConfigJson& config);
 
 /// The language model of a config.json. Errors: as make_model, and kBadData for a model that is none.
 Result<std::unique_ptr<LanguageModel>> make_language_model(const io::ConfigJson& config);

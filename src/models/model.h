@@ -202,8 +202,9 @@ class Model {
   [[nodiscard]] virtual std::optional<TiedHead> tied_head() const { return {}; }
   /// What the names of all but the head's tensors start with; checkpoints of the bare model lack it.
   [[nodiscard]] virtual std::string_view base_prefix() const { return {}; }
-  /// What files of timm and torchvision call the tensor or buffer that files of transformers call `name`;
-  /// empty where that is not known. timm's wrapper in transformers puts "timm_model." before it.
+  /// What other files call the tensor or buffer that files of transformers call `name`: those of timm and
+  /// torchvision, and old ones; empty where that is not known. timm's wrapper in transformers puts
+  /// "timm_model." before it.
   [[nodiscard]] virtual std::string other_name(std::string_view /*name*/) const { return {}; }
   /// Whether a tensor of that name, which is no parameter, may stand in a checkpoint: buffers that older
   /// versions of transformers saved, a language model's head where this one classifies.
@@ -213,7 +214,10 @@ class Model {
   /// one, `<module>.bias`.
   [[nodiscard]] virtual std::string_view head_module() const { return "score"; }
   /// Whether that is the name of a tensor of the head.
-  [[nodiscard]] bool is_of_head(std::string_view name) const;
+  [[nodiscard]] virtual bool is_of_head(std::string_view name) const;
+  /// Whether a file that gets a fresh head may lack that tensor, which is no part of the head: it is drawn
+  /// then, as the head is. BERT's pooler, which models without a use for it do not save.
+  [[nodiscard]] virtual bool is_drawn_where_missing(std::string_view /*name*/) const { return false; }
 
  protected:
   [[nodiscard]] ir::ValueId read_constant(ir::Builder& b, std::string_view name) const;

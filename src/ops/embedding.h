@@ -33,12 +33,12 @@ ValueId token_rows(Builder& b, ValueId x, ValueId rows, ValueId ids, std::vector
 
 // ---- positions (positions.cpp)
 
-/// i32[batch, tokens]: the index of each token in its sequence, plus start i32[batch] where that is given.
-/// Op `positions`(start?) {batch, tokens}.
-ValueId positions(Builder& b, int64_t batch, int64_t tokens, ValueId start = {});
-/// doc_start i32[B, T], see `attention` -> i32[B, T]: the index of each token in its document. Op
-/// `document_positions`(doc_start).
-ValueId document_positions(Builder& b, ValueId doc_start);
+/// i32[batch, tokens]: the index of each token in its sequence, plus start i32[batch] where that is given,
+/// plus `first`, which is not negative. Op `positions`(start?) {batch, tokens, first?}.
+ValueId positions(Builder& b, int64_t batch, int64_t tokens, ValueId start = {}, int64_t first = 0);
+/// doc_start i32[B, T], see `attention` -> i32[B, T]: the index of each token in its document, plus `first`.
+/// Op `document_positions`(doc_start) {first?}.
+ValueId document_positions(Builder& b, ValueId doc_start, int64_t first = 0);
 
 // ---- rotary positions (rope.cpp)
 

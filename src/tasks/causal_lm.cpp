@@ -80,6 +80,9 @@ Status check_causal(const io::ConfigJson& model) {
   if (models::is_image_model(model))
     return Error{ErrorCode::kInvalidArgument, "task is causal_lm, and the model reads images", model.source(),
                  "set task=image_classification, or name a causal language model"};
+  if (models::is_encoder(model))
+    return Error{ErrorCode::kInvalidArgument, "task is causal_lm, and the model is an encoder of text",
+                 model.source(), "set task=sequence_classification, or name a causal language model"};
   if (!io::is_sequence_classifier(model)) return Ok{};
   return Error{ErrorCode::kInvalidArgument, "task is causal_lm, and the model has the head of a classifier",
                model.source(), "set task=sequence_classification, or name a causal language model"};

@@ -150,14 +150,22 @@ void Events::plan(const planner::PlanReport& report, PlanDetail detail) {
 }
 
 void Events::load(const checkpoints::LoadReport& l) {
-  emit(io::Tree::map({{"event", io::Tree::of(std::string("load"))},
-                      {"path", io::Tree::of(l.path)},
-                      {"tensors", io::Tree::of(l.num_tensors)},
-                      {"bytes", io::Tree::of(l.file_bytes)},
-                      {"seconds", number(l.seconds)}}));
+  io::Tree event = io::Tree::map({{"event", io::Tree::of(std::string("load"))},
+                                  {"path", io::Tree::of(l.path)},
+                                  {"tensors", io::Tree::of(l.num_tensors)},
+                                  {"bytes", io::Tree::of(l.file_bytes)},
+                                  {"seconds", number(l.seconds)}});
+  if (!l.drawn.empty()) {
+    std::vector<io::Tree> names;
+    for (const std::string& name : l.drawn) names.push_back(io::Tree::of(name));
+    event.set("drawn", io::Tree::list(std::move(names)));
+  }
+  emit(event);
   if (takes_events()) return;
   sink_.message(fmt::format("loaded {} tensors, {} in {:.2f} s, from {}", l.num_tensors,
                             to_string(Bytes(l.file_bytes)), l.seconds, l.path));
+  if (!l.drawn.empty())
+    sink_.message(fmt::format("random values, which the files do not give: {}", fmt::join(l.drawn, ", ")));
 }
 
 void Events::step(const training::StepEvent& e) {

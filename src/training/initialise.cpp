@@ -61,10 +61,11 @@ Result<std::optional<checkpoints::LoadReport>> initialise(const settings::RunCon
   if (pretrained) {
     PLIMSOLL_ASSIGN(const std::string folder, settings::model_directory(config.model));
     PLIMSOLL_ASSIGN(const io::ModelWeights weights, io::ModelWeights::open(folder));
+    // First, as what the files have takes the place of what was drawn.
+    if (prepared.fresh_head) PLIMSOLL_TRY(draw(config, session, passes::ProgramRole::kInitHead));
     PLIMSOLL_ASSIGN(
         checkpoints::LoadReport report,
         checkpoints::load_weights(*prepared.model, weights, session, num_threads, prepared.fresh_head));
-    if (prepared.fresh_head) PLIMSOLL_TRY(draw(config, session, passes::ProgramRole::kInitHead));
     PLIMSOLL_TRY(begin_adapters(config, prepared, session));
     Status fits = are_parameters_shared(config, session)
                       ? Ok{}

@@ -18,8 +18,10 @@ def read_samples():
 
 
 SAMPLES = read_samples()
-FAMILIES = {name: sample for name, sample in SAMPLES.items() if "vocab_size" in sample}
-IMAGE_FAMILIES = {name: sample for name, sample in SAMPLES.items() if name not in FAMILIES}
+IMAGE_FAMILIES = {name: sample for name, sample in SAMPLES.items() if "vocab_size" not in sample}
+ENCODERS = {name: sample for name, sample in SAMPLES.items()
+            if name not in IMAGE_FAMILIES and sample["architectures"][0].endswith("ForSequenceClassification")}
+FAMILIES = {name: sample for name, sample in SAMPLES.items() if name not in IMAGE_FAMILIES | ENCODERS}
 LLAMA, QWEN2, QWEN3, SMOLLM3, GPT2 = (FAMILIES[name] for name in ("llama", "qwen2", "qwen3", "smollm3", "gpt2"))
 MISTRAL = {key: value for key, value in FAMILIES["mistral"].items() if key != "sliding_window"} | dict(num_key_value_heads=3)
 LLAMA3_ROPE = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,

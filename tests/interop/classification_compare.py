@@ -2,7 +2,7 @@
 
     python classification_compare.py --binary build/plimsoll [--only TEXT] [--keep DIR]
 
-Every family with one label, several labels and numbers: ten steps, each dumped. Per step, from the parameters that Plimsoll had
+Every family, encoders too, with one label, several labels and numbers: ten steps, each dumped. Per step, from the parameters that Plimsoll had
 before it, loss, logits and gradients are transformers' own, and PyTorch takes the same steps alongside; limits are compare.py's.
 Then the evaluation's loss and metrics, `plimsoll predict`, and final/ as transformers opens it. Texts and pairs go through
 transformers' tokenizer. One line per check, PASS or FAIL; exit code 1 if any fails.
@@ -41,19 +41,34 @@ BATCH, TOKENS, STEPS = 4, 29, 10
 METRIC_TOLERANCE = 1e-6
 PAD = 7  # a token that occurs within rows too
 
-FAMILIES = cases.FAMILIES | {"llama": cases.LLAMA | dict(num_key_value_heads=1)}
+ENCODERS = cases.ENCODERS  # their head reads the first token, and padding is masked
+FAMILIES = cases.FAMILIES | ENCODERS | {"llama": cases.LLAMA | dict(num_key_value_heads=1)}
 NAMES = ["neg", "neu", "pos"]
 
 
-def case(name, family, problem, labels, fresh=False, pad=PAD, without_problem=False, named=False, **settings):
-    """`fresh`: from a causal model's directory; `named`: the data has labels by name; `without_problem`: config.json does not
-    say what the labels are."""
-    return dict(name=name, family=family, problem=problem, labels=labels, fresh=fresh, pad=pad,
-                without_problem=without_problem, named=named, settings=settings)
+def case(name, family, problem, labels, fresh=False, pad=PAD, without_problem=False, named=False, whole=False, config=None,
+         **settings):
+    """`fresh`: from a causal model's directory, an encoder's with the head of a masked language model; `named`: the data has
+    labels by name; `without_problem`: config.json does not say what the labels are; `whole`: no row is shorter than a sequence;
+    `config`: over the family's."""
+    pad = FAMILIES[family]["pad_token_id"] if family in ENCODERS else pad
+    return dict(name=name, family=family, problem=problem, labels=labels, fresh=fresh, pad=pad, whole=whole,
+                without_problem=without_problem, named=named, config=config or {}, settings=settings)
 
 
 CASES = [case(f"{family}, {problem}", family, problem, labels)
          for family in FAMILIES for problem, labels in (("single", 3), ("multi", 4), ("regression", 1))]
+CASES += [case(f"{family}, rows without padding", family, "single", 3, whole=True) for family in ENCODERS]
+CASES += [case(f"{family}, fresh head", family, "single", 3, fresh=True, named=True) for family in ENCODERS]
+CASES += [
+    case("bert, relu, accumulation", "bert", "single", 3, micro_batch_size=1, config=dict(hidden_act="relu")),
+    case("bert, gelu_new, no recompute", "bert", "multi", 4, recompute="none", config=dict(hidden_act="gelu_new")),
+    case("bert, silu, buckets", "bert", "single", 3, micro_batch_size=2, buckets=[9, 17],
+         config=dict(hidden_act="silu")),
+    case("distilbert, relu, accumulation, buckets", "distilbert", "regression", 1, micro_batch_size=1, buckets=[9, 17],
+         config=dict(activation="relu")),
+    case("roberta, positions to the last", "roberta", "regression", 3, whole=True, config=dict(max_position_embeddings=TOKENS + 2)),
+]
 CASES += [
     case("llama, fresh head, names in the data", "llama", "single", 3, fresh=True, named=True),
     case("gpt2, fresh head, several numbers", "gpt2", "regression", 3, fresh=True),
@@ -72,9 +87,12 @@ def examples_of(case, count, seed):
     rng = numpy.random.default_rng(seed)
     vocab = FAMILIES[case["family"]]["vocab_size"]
     rows, labels = [], []
+    is_encoder = case["family"] in ENCODERS
     for i in range(count):
-        row = rng.integers(0, vocab, rng.integers(1, TOKENS + 6)).tolist()
-        if case["pad"] is not None and i % 5 == 0:
+        # transformers counts an encoder's positions without its padding token, wherever it stands.
+        least = max(PAD, case["pad"] + 1) if is_encoder else 0
+        row = rng.integers(least, vocab, TOKENS if case["whole"] else rng.integers(1, TOKENS + 6)).tolist()
+        if not is_encoder and case["pad"] is not None and i % 5 == 0:
             row[len(row) // 2:] = [case["pad"]] * (len(row) - len(row) // 2)
         rows.append(row)
         if case["problem"] == "single":
@@ -122,6 +140,10 @@ def tensors_of(case, rows, labels):
 def forward(model, case, batch):
     """Loss (a mean over the rows) and logits. Without a padding token transformers takes a row at a time."""
     ids, truth, lengths = batch
+    if case["family"] in ENCODERS:
+        mask = torch.arange(ids.shape[1])[None] < torch.tensor(lengths)[:, None]
+        out = model(input_ids=ids, attention_mask=mask.long(), labels=truth)
+        return out.loss, out.logits
     if case["pad"] is not None:
         out = model(input_ids=ids, labels=truth)
         return out.loss, out.logits
@@ -140,8 +162,8 @@ def loss_and_gradients(case):
 
 
 def write_model(case, folder):
-    """The directory that a run starts from: a classifier's, or a causal model's."""
-    config = FAMILIES[case["family"]] | dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    """The directory that a run starts from: a classifier's, or a language model's."""
+    config = FAMILIES[case["family"]] | case["config"] | dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
     if not config["model_type"].startswith("gpt2"):
         config = {key: value for key, value in config.items() if not key.endswith("pdrop")}
     folder.mkdir(parents=True)
@@ -154,7 +176,8 @@ def write_model(case, folder):
             config |= dict(id2label=dict(enumerate(NAMES)), label2id={name: i for i, name in enumerate(NAMES)})
     config = transformers.CONFIG_MAPPING[config["model_type"]](**{k: v for k, v in config.items() if k != "architectures"})
     torch.manual_seed(sum(map(ord, case["name"])))
-    kind = transformers.AutoModelForCausalLM if case["fresh"] else CLASSIFIER
+    language = transformers.AutoModelForMaskedLM if case["family"] in ENCODERS else transformers.AutoModelForCausalLM
+    kind = language if case["fresh"] else CLASSIFIER
     kind.from_config(config, attn_implementation="eager").float().save_pretrained(folder)
 
 
@@ -260,7 +283,10 @@ def compare_steps(case, folder, events, examples, checks):
 def check_final(case, binary, folder, parameters, held_out, event, checks):
     """final/ as transformers opens it, and what the evaluation made of it."""
     name, final = case["name"], folder / "out" / "final"
-    model = CLASSIFIER.from_pretrained(final, attn_implementation="eager").float().eval()
+    model, loading = CLASSIFIER.from_pretrained(final, attn_implementation="eager", output_loading_info=True)
+    model = model.float().eval()
+    unmatched = {what: sorted(loading[what]) for what in ("missing_keys", "unexpected_keys", "mismatched_keys") if loading[what]}
+    checks.check(name, "final: the keys that transformers has", not unmatched, unmatched or "none missing, none unexpected")
     theirs = {key: p.detach().numpy() for key, p in model.named_parameters()}
     differing = [key for key in theirs.keys() | parameters.keys()
                  if key not in theirs or key not in parameters or not numpy.array_equal(theirs[key], parameters[key])]

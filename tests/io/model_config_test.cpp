@@ -74,6 +74,9 @@ TEST(ConfigJson, KnowsTheFamily) {
   EXPECT_EQ(*config(R"({"architectures": ["ViTForImageClassification"]})").model_type(), "vit");
   EXPECT_EQ(*config(R"({"architectures": ["Dinov2Model"]})").model_type(), "dinov2");
   EXPECT_FALSE(config(R"({"architectures": ["LlamaModel"], "model_type": "llama"})").model_type());
+  EXPECT_EQ(*config(R"({"architectures": ["BertForMaskedLM"]})").model_type(), "bert");
+  EXPECT_EQ(*config(R"({"architectures": ["BertModel"], "model_type": "bert"})").model_type(), "bert");
+  EXPECT_FALSE(config(R"({"architectures": ["BertLMHeadModel"], "model_type": "bert"})").model_type());
   EXPECT_FALSE(config(R"({"architectures": 3})").model_type());
   EXPECT_FALSE(config(R"({"model_type": 3})").model_type());
   EXPECT_FALSE(config("{}").model_type());

@@ -53,7 +53,8 @@ TEST(Classifier, IsTransformersClassOfTheFamily) {
   EXPECT_EQ(classed("llama"), "LlamaForSequenceClassification");
   EXPECT_EQ(classed("smollm3"), "SmolLM3ForSequenceClassification");
   EXPECT_EQ(classed("gpt2"), "GPT2ForSequenceClassification");
-  const auto unknown = as_classifier(*io::parse_config_json(R"({"model_type": "bert"})", "config.json"), {});
+  EXPECT_EQ(classed("bert"), "BertForSequenceClassification");
+  const auto unknown = as_classifier(*io::parse_config_json(R"({"model_type": "mamba"})", "config.json"), {});
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::kBadData);
 }

@@ -151,6 +151,8 @@ class CpuForward {
 
   /// A state that is no parameter.
   void write_buffer(const std::string& name, const std::vector<float>& data) { write(name, data); }
+  /// An input of ids beside the tokens.
+  void write_ids(const std::string& name, const std::vector<int32_t>& ids) { write(name, ids); }
   /// Of a graph with another input.
   std::vector<float> run_on(const std::string& input, const std::vector<float>& data) {
     write(input, data);

@@ -2,10 +2,15 @@
 
 namespace plimsoll::models {
 
+ir::ValueId mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir::ValueId x,
+                const Activation& activation, ir::ValueId noise) {
+  const ir::ValueId inner = activate(b, linear(b, model, spec.up, x, noise), activation);
+  return linear(b, model, spec.down, inner, noise);
+}
+
 ir::ValueId gelu_mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir::ValueId x, ops::Gelu form,
                      ir::ValueId noise) {
-  const ir::ValueId inner = ops::gelu(b, linear(b, model, spec.up, x, noise), form);
-  return linear(b, model, spec.down, inner, noise);
+  return mlp(b, model, spec, x, {Activation::Kind::kGelu, form}, noise);
 }
 
 ir::ValueId swiglu_mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir::ValueId x, int64_t inner,

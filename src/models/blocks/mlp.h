@@ -1,6 +1,7 @@
 // The feed-forward parts of a layer.
 #pragma once
 
+#include "models/activation.h"
 #include "models/linear.h"
 #include "ops/ops.h"
 
@@ -11,7 +12,11 @@ struct MlpSpec {
   LinearSpec up, down;
 };
 
-/// down(gelu(up(x))). `noise` as linear's.
+/// down(activation(up(x))). `noise` as linear's.
+[[nodiscard]] ir::ValueId mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir::ValueId x,
+                              const Activation& activation, ir::ValueId noise);
+
+/// The same with a form of gelu.
 [[nodiscard]] ir::ValueId gelu_mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir::ValueId x,
                                    ops::Gelu form, ir::ValueId noise);
 

@@ -70,8 +70,9 @@ class ProgramBuilder {
       return !p.is_adapter && !ir::is_block(p.dtype);
     }));
     if (options_.draws_head)
-      PLIMSOLL_TRY(add_init(ProgramRole::kInitHead,
-                            [&](const models::Parameter& p) { return model_.is_of_head(p.name); }));
+      PLIMSOLL_TRY(add_init(ProgramRole::kInitHead, [&](const models::Parameter& p) {
+        return model_.is_of_head(p.name) || model_.is_drawn_where_missing(p.name);
+      }));
     return finished();
   }
 

@@ -77,10 +77,11 @@ struct StepOptions {
   /// With several micro-batches of ranks that have whole accumulators, of f32: the last one's backward sums
   /// each gradient over the ranks, in a program of its own, and the update finds the sums.
   bool sums_in_last = false;
-  bool eval = false;        ///< with the eval program
-  bool logits = false;      ///< with the logits program
-  bool training = true;     ///< false: neither gradients nor update
-  bool draws_head = false;  ///< a program of its own draws the classifier's head, `init_head`
+  bool eval = false;     ///< with the eval program
+  bool logits = false;   ///< with the logits program
+  bool training = true;  ///< false: neither gradients nor update
+  /// A program of its own draws the classifier's head and what files may lack beside it, `init_head`.
+  bool draws_head = false;
   optimizers::OptimizerOptions optimizer = {};
   /// Each update where its gradient is complete: without accumulation and loss scaling, which want all
   /// gradients first, and with clipping by a second backward alone.

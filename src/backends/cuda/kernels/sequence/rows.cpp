@@ -8,12 +8,14 @@ namespace {
 Status positions(const KernelCall& call, Stream& stream) {
   const TensorRef& out = call.outputs[0];
   const bool documents = call.op->def->name == "document_positions";
+  const ir::Attr* const first = call.op->attrs.find("first");
   return stream.launch(kPositions, blocks(out.num_elements(), kThreads), {kThreads}, 0,
                        {.start = data_or_null<const int32_t>(input_or_none(call, 0)),
                         .out = out.as<int32_t>(),
                         .n = out.num_elements(),
                         .tokens = out.shape().dim(1),
-                        .sign = documents ? -1 : 0});
+                        .sign = documents ? -1 : 0,
+                        .first = first == nullptr ? 0 : static_cast<int>(call.op->attrs.i64("first"))});
 }
 
 Status gather_rows(const KernelCall& call, Stream& stream) {

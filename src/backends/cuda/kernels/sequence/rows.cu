@@ -11,10 +11,11 @@ extern "C" __global__ void positions(Positions args) {
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= args.n) return;
   const Place at = place_of(i, args.tokens);
+  const int index = args.first + (int)at.col;
   if (args.sign < 0)
-    args.out[i] = (int)at.col - args.start[i];
+    args.out[i] = index - args.start[i];
   else
-    args.out[i] = (int)at.col + (args.start != nullptr ? args.start[at.row] : 0);
+    args.out[i] = index + (args.start != nullptr ? args.start[at.row] : 0);
 }
 
 // A block a row of out.

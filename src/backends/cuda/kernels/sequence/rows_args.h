@@ -5,13 +5,14 @@
 
 namespace plimsoll::cuda {
 
-/// out [n / tokens, tokens]. sign 0: start, where given, is of the sequence and is added; -1: of the token,
-/// and taken off.
+/// out [n / tokens, tokens], counted from `first`. sign 0: start, where given, is of the sequence and is
+/// added; -1: of the token, and taken off.
 struct Positions {
   const int* start = nullptr;
   int* out = nullptr;
   i64 n = 0, tokens = 0;
   int sign = 0;
+  int first = 0;
 };
 /// A row of each sequence; `back`: into rows among zeros.
 struct GatherRows {

@@ -1,5 +1,6 @@
 // tokenizer.json, then, behind a NUL, text: what is accepted encodes any text to ids that have tokens, the
-// same from its caches, and decodes to valid UTF-8, at once and streaming.
+// same from its caches, tokens that lie in the text, rows within their length, and decodes to valid UTF-8, at
+// once and streaming.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,19 @@ void check_text(const plimsoll::tokenizers::Tokenizer& tokenizer, std::string_vi
   PLIMSOLL_CHECK(encoded || ids.empty());
   for (const int32_t id : ids)
     PLIMSOLL_CHECK(id >= 0 && id < tokenizer.vocab_size(), "an id beyond the vocabulary");
+  std::vector<plimsoll::tokenizers::Span> spans;
+  again.clear();
+  if (encoded) {
+    PLIMSOLL_CHECK(tokenizer.encode_with_spans(text, true, again, spans).ok() && ids == again,
+                   "spans change ids");
+    PLIMSOLL_CHECK(spans.size() == ids.size());
+    for (const auto& span : spans)
+      PLIMSOLL_CHECK(span.begin <= span.end && span.end <= text.size(), "a token beyond the text");
+  }
+  std::vector<int32_t> row, types;
+  const size_t most = std::max(ids.size() / 2, tokenizer.num_special_tokens(true));
+  if (tokenizer.encode_within(text, text.substr(0, text.size() / 2), most, row, &types).ok())
+    PLIMSOLL_CHECK(row.size() <= most && types.size() == row.size(), "a row beyond its length");
   check_utf8(tokenizer.decode(ids, false));
   check_utf8(tokenizer.decode(ids, true));
   plimsoll::tokenizers::DecodeStream stream(tokenizer, false);

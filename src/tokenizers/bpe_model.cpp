@@ -10,12 +10,6 @@
 #include "tokenizers/unicode.h"
 
 namespace plimsoll::tokenizers {
-namespace {
-
-constexpr size_t kLargeWord = size_t{1} << 20;  // whose memory is not kept
-
-}  // namespace
-
 Result<BpeModel> BpeModel::build(const Document& document, const Field& model, bool byte_level,
                                  const Vocabulary& vocabulary) {
   BpeModel bpe(document.merges.size(), document.merges.size() / 4);
@@ -28,6 +22,7 @@ Result<BpeModel> BpeModel::build(const Document& document, const Field& model, b
 
 Status BpeModel::read_settings(const Field& model, const Vocabulary& vocabulary) {
   PLIMSOLL_ASSIGN(ignore_merges_, model.member("ignore_merges").boolean_or(false));
+  whole_words_differ_ = ignore_merges_;
   PLIMSOLL_ASSIGN(byte_fallback_, model.member("byte_fallback").boolean_or(false));
   PLIMSOLL_ASSIGN(fuse_unknown_, model.member("fuse_unk").boolean_or(false));
   for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
@@ -168,55 +163,6 @@ void BpeModel::encode_anew(std::string_view part, bool whole, const Vocabulary& 
   if (whole && ignore_merges_ && whole_token(part, vocabulary, state)) return;
   append_symbols(part, state);
   merge_symbols(merges_, state.symbols, state.merging);
-}
-
-void BpeModel::encode_through_long_cache(std::string_view part, bool whole, const Vocabulary& vocabulary,
-                                         ModelState& state) const {
-  // A whole word and a part may differ under ignore_merges; parts, the rarer ones, are not kept then.
-  if (part.size() > LongWordCache::kMaxBytes || (ignore_merges_ && !whole))
-    return encode_anew(part, whole, vocabulary, state);
-  LongWordCache::Entry& entry = state.long_cache.entry(part);
-  if (entry.word == part) {
-    state.symbols.assign(entry.ids.begin(), entry.ids.end());
-    return;
-  }
-  encode_anew(part, whole, vocabulary, state);
-  if (state.unknown_failed) return;
-  entry.word = part;
-  entry.ids.assign(state.symbols.begin(), state.symbols.end());
-}
-
-void BpeModel::encode_short(const ModelState::Waiting& word, const Vocabulary& vocabulary, ModelState& state,
-                            std::vector<int32_t>& ids) const {
-  if (const WordCache::Entry* entry = state.cache.find(word.key, word.hash)) {
-    for (uint32_t i = 0; i < entry->num_ids; ++i) ids.push_back(entry->ids[i]);
-    return;
-  }
-  encode_through_long_cache(WordCache::word_of(word.key), !WordCache::in_second_space(word.key), vocabulary,
-                            state);
-  ids.insert(ids.end(), state.symbols.begin(), state.symbols.end());
-  if (state.symbols.size() <= WordCache::kMaxIds && !state.unknown_failed)
-    state.cache.insert(word.key, word.hash, state.symbols);
-}
-
-void BpeModel::finish(const Vocabulary& vocabulary, ModelState& state, std::vector<int32_t>& ids) const {
-  for (size_t i = 0; i < state.num_waiting; ++i) encode_short(state.waiting[i], vocabulary, state, ids);
-  state.num_waiting = 0;
-}
-
-void BpeModel::take_part(std::string_view part, const char* readable_end, bool whole,
-                         const Vocabulary& vocabulary, ModelState& state, std::vector<int32_t>& ids) const {
-  if (part.size() <= WordCache::kMaxBytes) {
-    ModelState::Waiting& word = state.waiting[state.num_waiting++];
-    word.hash = WordCache::make_key(part, readable_end, ignore_merges_ && !whole, word.key);
-    state.cache.prefetch(word.hash);
-    if (state.num_waiting == ModelState::kMostWaiting) finish(vocabulary, state, ids);
-    return;
-  }
-  finish(vocabulary, state, ids);
-  encode_through_long_cache(part, whole, vocabulary, state);
-  ids.insert(ids.end(), state.symbols.begin(), state.symbols.end());
-  if (state.symbols.capacity() > kLargeWord) state.symbols = {};
 }
 
 // A cut lies between two known characters that no merge joins, or beside a character that falls back to bytes

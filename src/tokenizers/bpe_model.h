@@ -12,49 +12,22 @@
 #include "tokenizers/junctions.h"
 #include "tokenizers/merges.h"
 #include "tokenizers/vocabulary.h"
-#include "tokenizers/word_cache.h"
+#include "tokenizers/word_model.h"
 
 namespace plimsoll::tokenizers {
 
-/// What encoding needs besides the tokenizer: memory and a cache, one per call in flight.
-struct ModelState {
-  /// A short word that waits while its cache line is fetched.
-  struct Waiting {
-    WordCache::Key key;
-    uint64_t hash;
-  };
-  static constexpr size_t kMostWaiting = 16;
-
-  WordCache cache = {};
-  LongWordCache long_cache = {};
-  Waiting waiting[kMostWaiting];
-  size_t num_waiting = 0;
-  MergeScratch merging = {};
-  std::vector<int32_t> symbols = {};
-  std::string mapped = {};      // a word in the alphabet of bytes
-  bool unknown_failed = false;  ///< an unknown token was needed and the vocabulary lacks it
-};
-
-class BpeModel {
+class BpeModel final : public WordModel {
  public:
   /// `model`: the tree's member; `byte_level`: words are raw bytes, tokens are spelled in the alphabet of
   /// bytes. Errors: kBadData for merges that name unknown tokens, for settings of other kinds of BPE.
   static Result<BpeModel> build(const Document& document, const Field& model, bool byte_level,
                                 const Vocabulary& vocabulary);
 
-  /// Takes a word of at least one byte; `readable_end` is the end of the memory that it lies in. Its ids are
-  /// appended to `ids` in the order of the words, at the latest by `finish`.
   void encode_word(std::string_view word, const char* readable_end, const Vocabulary& vocabulary,
-                   ModelState& state, std::vector<int32_t>& ids) const;
-  void finish(const Vocabulary& vocabulary, ModelState& state, std::vector<int32_t>& ids) const;
-
-  /// Whether a word may be cut between two such characters without changing its ids, whatever lies around.
-  [[nodiscard]] bool parts_between(uint32_t left, uint32_t right) const;
-  /// Where in `word` the tokens end that encode_word made of it; appended to `ends`.
+                   ModelState& state, std::vector<int32_t>& ids) const override;
+  [[nodiscard]] bool parts_between(uint32_t left, uint32_t right) const override;
   void append_ends(std::string_view word, std::span<const int32_t> ids, const Vocabulary& vocabulary,
-                   std::vector<size_t>& ends) const;
-
-  [[nodiscard]] const std::string& unknown_token() const { return unknown_token_; }
+                   std::vector<size_t>& ends) const override;
 
  private:
   /// What becomes of a character: its token, tokens of its bytes, the unknown token, nothing.
@@ -80,13 +53,8 @@ class BpeModel {
   bool has_bytes(uint32_t code_point) const;
   void append_symbols(std::string_view word, ModelState& state) const;
   void append_other(uint32_t code_point, bool& pending, ModelState& state) const;
-  void take_part(std::string_view part, const char* readable_end, bool whole, const Vocabulary& vocabulary,
-                 ModelState& state, std::vector<int32_t>& ids) const;
-  void encode_short(const ModelState::Waiting& word, const Vocabulary& vocabulary, ModelState& state,
-                    std::vector<int32_t>& ids) const;
-  void encode_anew(std::string_view part, bool whole, const Vocabulary& vocabulary, ModelState& state) const;
-  void encode_through_long_cache(std::string_view part, bool whole, const Vocabulary& vocabulary,
-                                 ModelState& state) const;
+  void encode_anew(std::string_view part, bool whole, const Vocabulary& vocabulary,
+                   ModelState& state) const override;
   void encode_long(std::string_view word, const char* readable_end, const Vocabulary& vocabulary,
                    ModelState& state, std::vector<int32_t>& ids) const;
   size_t token_width(int32_t id, const Vocabulary& vocabulary) const;
@@ -99,7 +67,6 @@ class BpeModel {
   bool has_unknown_ = false;
   bool bytes_merge_ = false;  // a merge has a byte's token on a side
   int32_t unknown_id_ = -1;
-  std::string unknown_token_;
   MergeTable merges_;
   Junctions junctions_;
   std::vector<int32_t> char_ids_;      // by code point; -1 where no token is that character

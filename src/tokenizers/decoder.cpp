@@ -100,6 +100,22 @@ void strip(std::string& token, std::string_view character, int64_t start, int64_
   token = token.substr(begin, end - begin);
 }
 
+/// A token that continues a word loses its prefix, another one gets a space before it.
+void join_word_piece(bool is_first, std::string_view prefix, bool cleans_up, std::string& token) {
+  constexpr std::pair<std::string_view, std::string_view> kCleaned[] = {
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  if (!is_first) {
+    if (token.starts_with(prefix))
+      token.erase(0, prefix.size());
+    else
+      token.insert(0, 1, ' ');
+  }
+  if (!cleans_up) return;
+  for (const auto& [from, to] : kCleaned)
+    if (token.find(from) != token.npos) token = replaced(token, from, to);
+}
+
 }  // namespace
 
 Result<Decoder> Decoder::build(const Field& field) {
@@ -122,6 +138,12 @@ Status Decoder::add(const Field& field, int depth) {
   }
   if (type == "Metaspace") return add_metaspace(field);
   if (type == "Strip") return add_strip(field);
+  if (type == "WordPiece") {
+    Step step{.kind = Kind::kWordPiece};
+    PLIMSOLL_ASSIGN(step.pattern, field.member("prefix").string());
+    PLIMSOLL_ASSIGN(step.cleans_up, field.member("cleanup").boolean());
+    return steps_.push_back(std::move(step)), Ok{};
+  }
   if (type == "Replace") {
     Step step{.kind = Kind::kReplace};
     const Field pattern = field.member("pattern");
@@ -137,7 +159,8 @@ Status Decoder::add(const Field& field, int depth) {
   if (type == "ByteFallback") return steps_.push_back({.kind = Kind::kByteFallback}), Ok{};
   if (type == "Fuse") return steps_.push_back({.kind = Kind::kFuse}), Ok{};
   return field.member("type").error(fmt::format(
-      "is '{}'; supported decoders are ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip and Sequence",
+      "is '{}'; supported decoders are ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip, WordPiece "
+      "and Sequence",
       type.substr(0, 60)));
 }
 
@@ -180,6 +203,10 @@ void Decoder::step(const Step& how, std::vector<std::string>& tokens) {
       return;
     case Kind::kStrip:
       for (std::string& token : tokens) strip(token, how.pattern, how.start, how.stop);
+      return;
+    case Kind::kWordPiece:
+      for (size_t i = 0; i < tokens.size(); ++i)
+        join_word_piece(i == 0, how.pattern, how.cleans_up, tokens[i]);
       return;
     case Kind::kFuse: {
       std::string all;

@@ -21,13 +21,14 @@ class Decoder {
   [[nodiscard]] std::string decode(std::vector<std::string> tokens) const;
 
  private:
-  enum class Kind : uint8_t { kByteLevel, kMetaspace, kReplace, kByteFallback, kFuse, kStrip };
+  enum class Kind : uint8_t { kByteLevel, kMetaspace, kReplace, kByteFallback, kFuse, kStrip, kWordPiece };
   struct Step {
     Kind kind;
-    std::string pattern = {};  // kReplace; kStrip and kMetaspace: one character
+    std::string pattern = {};  // kReplace; kStrip and kMetaspace: one character; kWordPiece: the prefix
     std::string content = {};
     int64_t start = 0;  // kStrip: at most so many on the left and on the right
     int64_t stop = 0;
+    bool cleans_up = false;    // kWordPiece: spaces before punctuation vanish
     bool drops_first = false;  // kMetaspace: the first token's replacement characters vanish
   };
   Status add(const Field& field, int depth);

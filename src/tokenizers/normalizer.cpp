@@ -80,6 +80,11 @@ Status Normalizer::add(const Field& field, int depth) {
     return Ok{};
   }
   if (type == "Replace") return add_replace(field);
+  if (type == "BertNormalizer") {
+    PLIMSOLL_ASSIGN(auto bert, BertNormalizer::build(field));
+    steps_.push_back({.kind = Kind::kBert, .bert = bert});
+    return Ok{};
+  }
   if (type == "Prepend") {
     PLIMSOLL_ASSIGN(std::string content, field.member("prepend").string());
     steps_.push_back({.kind = Kind::kPrepend, .content = std::move(content)});
@@ -102,7 +107,7 @@ Status Normalizer::add(const Field& field, int depth) {
     if (name == type) return steps_.push_back({.kind = kind}), Ok{};
   return field.member("type").error(fmt::format(
       "is '{}'; supported normalizers are NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, "
-      "Replace and Sequence",
+      "Replace, BertNormalizer and Sequence",
       type.substr(0, 60)));
 }
 
@@ -138,6 +143,8 @@ bool Normalizer::step(const Step& how, std::string_view text, std::string& out, 
       return strip_accents(text, out, first);
     case Kind::kReplace:
       return replace_all(text, how.pattern, how.content, out, first);
+    case Kind::kBert:
+      return how.bert.apply(text, out);
     case Kind::kPrepend:
       if (text.empty()) return false;
       out.clear();

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "tokenizers/bert_normalizer.h"
 #include "tokenizers/document.h"
+#include "tokenizers/span.h"
 
 namespace plimsoll::tokenizers {
 
@@ -21,10 +23,10 @@ class Normalizer {
   /// `first` turns false where the text's first characters are taken away. `continues`: the text is the rest
   /// of one that was cut, so nothing is put before it.
   std::string_view apply(std::string_view text, std::string& out, bool& first, bool continues = false) const;
-  /// The same, and for each byte of the normalized text in `ends` where what it was made from ends in `text`
-  /// (empty where nothing changed); slower.
+  /// The same, and for each byte of the normalized text in `spans` what it was made from in `text` (empty
+  /// where nothing changed); slower.
   std::string_view apply_aligned(std::string_view text, std::string& out, bool& first,
-                                 std::vector<size_t>& ends) const;
+                                 std::vector<Span>& spans) const;
   /// Normalizes two stretches of a text that lie side by side, for text behind its start, in place. False
   /// where together they might become something else, or one of them nothing.
   bool apply_apart(std::string& left, std::string& right) const;
@@ -41,7 +43,8 @@ class Normalizer {
     kStrip,
     kStripAccents,
     kPrepend,
-    kReplace
+    kReplace,
+    kBert
   };
   struct Step {
     Kind kind;
@@ -49,13 +52,14 @@ class Normalizer {
     std::string content = {};  // kPrepend, kReplace
     bool left = false;         // kStrip
     bool right = false;
+    BertNormalizer bert = {};
   };
   Status add(const Field& field, int depth);
   Status add_replace(const Field& field);
   [[nodiscard]] static bool parts_before(const Step& how, uint32_t code_point);
   static bool step(const Step& how, std::string_view text, std::string& out, bool& first);
   static void align(const Step& how, std::string_view text, std::string_view changed,
-                    std::vector<size_t>& ends);
+                    std::vector<Span>& spans);
 
   std::vector<Step> steps_;
 };

@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "tokenizers/added_tokens.h"
-#include "tokenizers/bpe_model.h"
 #include "tokenizers/decoder.h"
 #include "tokenizers/normalizer.h"
 #include "tokenizers/post_processor.h"
 #include "tokenizers/pre_tokenizer.h"
+#include "tokenizers/span.h"
 #include "tokenizers/vocabulary.h"
+#include "tokenizers/word_model.h"
 
 namespace plimsoll::tokenizers {
 
@@ -33,7 +34,7 @@ struct TokenizerParts {
   Normalizer normalizer;
   AddedTokens added;
   PreTokenizer pre_tokenizer;
-  BpeModel model;
+  std::unique_ptr<const WordModel> model;
   PostProcessor post_processor;
   Decoder decoder;
   std::string source;
@@ -51,9 +52,9 @@ struct TokenizerParts {
   template <typename EncodeOne, typename Special>
   void around_text(bool first, bool last, bool add_special_tokens, const EncodeOne& encode_one,
                    const Special& take_special) const;
-  /// As encode_text, slower; `ends` as in Tokenizer::encode_with_ends.
-  void encode_text_with_ends(std::string_view text, State& state, std::vector<int32_t>& ids,
-                             std::vector<size_t>& ends) const;
+  /// As encode_text, slower; `spans` as in Tokenizer::encode_with_spans.
+  void encode_text_with_spans(std::string_view text, State& state, std::vector<int32_t>& ids,
+                              std::vector<Span>& spans) const;
   [[nodiscard]] Error unknown_error() const;
   /// The token as decoders see it.
   [[nodiscard]] std::string_view decoded_token(int32_t id) const;

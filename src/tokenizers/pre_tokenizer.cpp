@@ -70,6 +70,10 @@ Status PreTokenizer::add(const Field& field, int depth) {
   }
   if (type == "Split") return add_split(field);
   if (type == "Metaspace") return add_metaspace(field);
+  if (type == "BertPreTokenizer") {
+    stages_.push_back({.kind = Kind::kBert});
+    return Ok{};
+  }
   if (type == "Digits") {
     PLIMSOLL_ASSIGN(const bool individual, field.member("individual_digits").boolean());
     stages_.push_back({.kind = Kind::kDigits,
@@ -85,7 +89,8 @@ Status PreTokenizer::add(const Field& field, int depth) {
     return Ok{};
   }
   return field.member("type").error(
-      fmt::format("is '{}'; supported pre-tokenizers are ByteLevel, Split, Digits, Metaspace and Sequence",
+      fmt::format("is '{}'; supported pre-tokenizers are ByteLevel, Split, Digits, Metaspace, "
+                  "BertPreTokenizer and Sequence",
                   type.substr(0, 60)));
 }
 
@@ -151,7 +156,8 @@ std::string_view PreTokenizer::space_mark() const {
 
 bool PreTokenizer::drops_characters() const {
   return std::any_of(stages_.begin(), stages_.end(), [](const Stage& stage) {
-    return stage.kind == Kind::kLiteral && stage.behavior == SplitBehavior::kRemoved;
+    return stage.kind == Kind::kBert ||
+           (stage.kind == Kind::kLiteral && stage.behavior == SplitBehavior::kRemoved);
   });
 }
 
@@ -170,6 +176,8 @@ void PreTokenizer::pass(size_t stage, const Piece& piece, WordSink& sink) const 
       return cut_spans(stage, piece, sink);
     case Kind::kMetaspace:
       return cut_metaspace(stage, piece, sink);
+    case Kind::kBert:
+      return cut_bert(stage, piece, sink);
     case Kind::kPrefixSpace: {
       if (piece.text.front() == ' ') return pass(stage + 1, piece, sink);
       std::string spaced;

@@ -49,7 +49,7 @@ class PreTokenizer {
   void run(std::string_view text, bool first, WordSink& sink) const;
 
  private:
-  enum class Kind : uint8_t { kRule, kLiteral, kDigits, kMetaspace, kPrefixSpace };
+  enum class Kind : uint8_t { kRule, kLiteral, kDigits, kMetaspace, kPrefixSpace, kBert };
   enum class Prepend : uint8_t { kFirst, kNever, kAlways };
   struct Stage {
     Kind kind = Kind::kRule;
@@ -91,6 +91,7 @@ class PreTokenizer {
   void cut_digits(size_t stage, const Piece& piece, WordSink& sink) const;
   void cut_spans(size_t stage, const Piece& piece, WordSink& sink) const;
   void cut_metaspace(size_t stage, const Piece& piece, WordSink& sink) const;
+  void cut_bert(size_t stage, const Piece& piece, WordSink& sink) const;
 
   std::vector<Stage> stages_;
   bool byte_level_ = false;

@@ -9,6 +9,8 @@
 // Between a word and the space behind it nearly every tokenizer agrees.
 #include <algorithm>
 
+#include "tokenizers/bert_classes.h"
+#include "tokenizers/bpe_model.h"
 #include "tokenizers/byte_alphabet.h"
 #include "tokenizers/parts.h"
 #include "tokenizers/tokenizer.h"
@@ -35,6 +37,8 @@ bool Normalizer::parts_before(const Step& how, uint32_t code_point) {
     case Kind::kNfkc:
     case Kind::kNfkd:
       return code_point < 0x80;
+    case Kind::kBert:
+      return BertNormalizer::parts_before(code_point);
     default:
       return true;
   }
@@ -119,6 +123,10 @@ CutEffect PreTokenizer::stage_effect(const Stage& how, Cut& cut) {
     }
     case Kind::kPrefixSpace:
       return cut.right == ' ' ? CutEffect::kWithin : CutEffect::kUnsure;
+    case Kind::kBert: {
+      const unsigned both = bert_classes()[cut.left] | bert_classes()[cut.right];
+      return both & (kBertSpace | kBertPunctuation) ? CutEffect::kApart : CutEffect::kWithin;
+    }
   }
   return CutEffect::kUnsure;
 }
@@ -185,7 +193,7 @@ class CutFinder {
     uint32_t right_char = 0;
     const CutEffect effect = parts_.pre_tokenizer.cut_effect(left_, right_, left_char, right_char);
     return effect == CutEffect::kApart ||
-           (effect == CutEffect::kWithin && parts_.model.parts_between(left_char, right_char));
+           (effect == CutEffect::kWithin && parts_.model->parts_between(left_char, right_char));
   }
 
   /// Whether the text as it is might be cut here: a long run that no cut can part is passed over quickly.

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "tokenizers/document.h"
+#include "tokenizers/model_kinds.h"
 #include "tokenizers/parts.h"
 #include "tokenizers/tokenizer_source.h"
 #include "tokenizers/unicode.h"
@@ -20,36 +21,20 @@ class ModelSink final : public WordSink {
   ModelSink(const TokenizerParts& parts, ModelState& state, std::vector<int32_t>& ids)
       : parts_(parts), state_(state), ids_(ids) {}
   void word(std::string_view word, const char* readable_end) override {
-    parts_.model.encode_word(word, readable_end, parts_.vocabulary, state_, ids_);
+    parts_.model->encode_word(word, readable_end, parts_.vocabulary, state_, ids_);
   }
   /// An id that stands between words.
   void id(int32_t id) {
     finish();
     ids_.push_back(id);
   }
-  void finish() { parts_.model.finish(parts_.vocabulary, state_, ids_); }
+  void finish() { parts_.model->finish(parts_.vocabulary, state_, ids_); }
 
  private:
   const TokenizerParts& parts_;
   ModelState& state_;
   std::vector<int32_t>& ids_;
 };
-
-Status check_model(const Document& document, const Field& model) {
-  PLIMSOLL_TRY(model.check_map());
-  const Field type = model.member("type");  // files of 2020 have none
-  if (!type.absent()) {
-    PLIMSOLL_ASSIGN(const std::string name, type.string());
-    if (name != "BPE")
-      return type.error(fmt::format("is '{}'; the supported model is BPE", name.substr(0, 60)));
-  } else if (!document.has_merges) {
-    return type.expected("BPE");
-  }
-  if (!document.has_vocab)
-    return model.member("vocab").error("is not there, or is no map from tokens to ids");
-  if (!document.has_merges) return model.member("merges").error("is not there, or is no list");
-  return Ok{};
-}
 
 Status check_version(const Field& root) {
   PLIMSOLL_TRY(Field(root.tree, "the document", root.source).check_map());
@@ -115,6 +100,7 @@ uint64_t hash_of(const TokenizerParts& parts, const Document& document) {
           value != nullptr && (value->kind == io::Tree::Kind::kBool ? !value->boolean : value->text.empty());
       add_tree(off ? nullptr : value);
     }
+  if (!document.has_merges) add_tree(document.root.find("model")->find("max_input_chars_per_word"));
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
@@ -209,7 +195,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::build(const TokenizerSource& from)
   PLIMSOLL_ASSIGN(auto post_processor, PostProcessor::build(root.member("post_processor")));
   PLIMSOLL_ASSIGN(auto decoder, Decoder::build(root.member("decoder")));
   PLIMSOLL_ASSIGN(auto vocabulary, Vocabulary::build(document.vocab, source));
-  PLIMSOLL_ASSIGN(auto model, BpeModel::build(document, model_field, pre_tokenizer.byte_level(), vocabulary));
+  PLIMSOLL_ASSIGN(auto model, build_model(document, model_field, pre_tokenizer.byte_level(), vocabulary));
   PLIMSOLL_ASSIGN(auto added, AddedTokens::build(root.member("added_tokens"), from.named,
                                                  from.splits_special_tokens, normalizer, vocabulary));
   PLIMSOLL_TRY(check_special_ids(post_processor, vocabulary, root.member("post_processor")));
@@ -232,8 +218,8 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::build(const TokenizerSource& from)
 
 Error TokenizerParts::unknown_error() const {
   return {ErrorCode::kBadData,
-          fmt::format("a character has no token, and model.unk_token '{}' is not in model.vocab",
-                      model.unknown_token().substr(0, 60)),
+          fmt::format("a character or a word has no token, and model.unk_token '{}' is not in model.vocab",
+                      model->unknown_token().substr(0, 60)),
           source,
           {}};
 }

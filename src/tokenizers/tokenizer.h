@@ -1,6 +1,6 @@
 // tokenizer.json read and applied: text to ids and back, with the ids of the `tokenizers` package.
 //
-//   text ─► added tokens cut out ─► normalizer ─► pre-tokenizer ─► BPE model ─► post-processor ─► ids
+//   text ─► added tokens cut out ─► normalizer ─► pre-tokenizer ─► model ─► post-processor ─► ids
 //   ids ─► tokens ─► decoder ─► text
 #pragma once
 
@@ -13,19 +13,21 @@
 #include <vector>
 
 #include "base/result.h"
+#include "tokenizers/span.h"
 
 namespace plimsoll::tokenizers {
 
 struct TokenizerParts;
 struct TokenizerSource;
 
-/// A tokenizer of the BPE kind: byte-level (GPT-2, Llama-3, Qwen, SmolLM) or over characters with byte
-/// fallback (Llama-2, Mistral). Immutable; every call may come from any thread.
+/// A tokenizer whose model is BPE, byte-level (GPT-2, Llama-3, Qwen, SmolLM, RoBERTa) or over characters with
+/// byte fallback (Llama-2, Mistral), or WordPiece (BERT, DistilBERT, MiniLM). Immutable; every call may come
+/// from any thread.
 class Tokenizer {
  public:
   /// Reads a tokenizer.json with what the files beside it add (tokenizer_source.h), or the one in a
   /// directory. Errors: kBadData that names the file and the field, for broken files and for kinds that are
-  /// not supported (Unigram, WordPiece, WordLevel, a regular expression that is not one of the public
+  /// not supported (Unigram, WordLevel, a regular expression that is not one of the public
   /// models'); kIo.
   static Result<std::unique_ptr<Tokenizer>> open(const std::string& path);
   /// The same from the document's text alone; `source` names it in errors.
@@ -36,10 +38,10 @@ class Tokenizer {
 
   /// Appends the ids of `text` to `ids`; with `add_special_tokens` also those of the post-processor (<s> and
   /// the like). Invalid UTF-8 counts as U+FFFD, one per maximal subpart, as Python's errors="replace". A
-  /// character without a token becomes the model's unknown token, or vanishes where it names none, as in the
-  /// package. The file's `truncation` and `padding` are not applied: as with transformers, a text is encoded
-  /// whole. Errors: kBadData where the unknown token is needed and is not in the vocabulary; `ids` is then as
-  /// before.
+  /// character without a token (WordPiece: a word) becomes the model's unknown token, or vanishes where it
+  /// names none, as in the package. The file's `truncation` and `padding` are not applied: as with
+  /// transformers, a text is encoded whole. Errors: kBadData where the unknown token is needed and is not in
+  /// the vocabulary; `ids` is then as before.
   Status encode(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids) const;
   /// The same of a text and its pair (premise and hypothesis, …), each encoded by itself, as the package does
   /// with encode(text, pair). `type_ids`, unless null: for each id appended, the segment that the
@@ -67,6 +69,11 @@ class Tokenizer {
   /// character; special tokens before it end at 0, those behind it at its size. Never decreases.
   Status encode_with_ends(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids,
                           std::vector<size_t>& ends) const;
+  /// The same ids as encode, and for each of them in `spans` where its token lies in `text`, as it was given:
+  /// from the first to the last character that it was made from, so tokens of one character's bytes have the
+  /// same. Special tokens are empty stretches at the text's ends.
+  Status encode_with_spans(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids,
+                           std::vector<Span>& spans) const;
   /// Appends the ids of a piece of a text that was cut by `last_safe_cut`: those of all pieces in order are
   /// the ids of the whole. Special tokens come with the first and the last piece. Errors: as encode.
   Status encode_piece(std::string_view piece, bool first, bool last, bool add_special_tokens,

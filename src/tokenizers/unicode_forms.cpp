@@ -136,6 +136,20 @@ bool to_unicode_form(UnicodeForm form, std::string_view text, std::string& out) 
   return form == UnicodeForm::kNfc ? to_nfc(text, out) : to_other_form(form, text, out);
 }
 
+size_t canonical_parts(uint32_t code_point, uint32_t (&parts)[kMostCanonicalParts]) {
+  utf8proc_int32_t points[kMostCanonicalParts] = {};
+  int boundary = 0;
+  const utf8proc_ssize_t count =
+      properties()[code_point] & kNewerBit
+          ? 0
+          : utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code_point), points, kMostCanonicalParts,
+                                    options_of(UnicodeForm::kNfd), &boundary);
+  PLIMSOLL_CHECK(count >= 0 && count <= static_cast<utf8proc_ssize_t>(kMostCanonicalParts), "utf8proc");
+  parts[0] = code_point;
+  for (utf8proc_ssize_t i = 0; i < count; ++i) parts[i] = static_cast<uint32_t>(points[i]);
+  return count == 0 ? 1 : static_cast<size_t>(count);
+}
+
 void append_lowercase(uint32_t c, std::string& out) {
   struct Range {
     uint32_t first, last, lower;

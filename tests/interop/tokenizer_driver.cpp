@@ -1,11 +1,12 @@
 // Encodes and decodes for tokenizers_compare.py, which compiles it against a build's libraries.
 //
-//   driver TOKENIZER < texts      each text as u32 length and bytes; answers per text: u32 count, the ids
-//   with special
-//                                 tokens, the byte that each of them ends at, 1 where the text in pieces has
-//                                 the same ids, then u32 length and bytes of their text, with and without
-//                                 special tokens, and streamed, chunks ended by 0x01; count 0xFFFFFFFF where
-//                                 encoding fails
+//   driver TOKENIZER < texts       each text as u32 length and bytes; answers per text: u32 count, the ids
+//                                 with special tokens, the byte that each of them ends at, 1 where the text
+//                                 in pieces has the same ids, then u32 length and bytes of their text, with
+//                                 and without special tokens, and streamed, chunks ended by 0x01, then the
+//                                 byte that each token begins at; count 0xFFFFFFFF where encoding fails
+//   driver TOKENIZER rows < texts  per row u32 most tokens, then two texts as above, the second of length
+//                                 0xFFFFFFFF where there is none; answers per row: u32 count, ids, type ids
 //   driver TOKENIZER seconds FILE FILE…   the thread's seconds for encoding each file, best of three, after
 //   one to warm up
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,7 +59,11 @@ void answer(const plimsoll::tokenizers::Tokenizer& tokenizer, const std::string&
   std::vector<int32_t> ids;
   std::vector<int32_t> same;
   std::vector<size_t> ends;
+  std::vector<int32_t> again;
+  std::vector<plimsoll::tokenizers::Span> spans;
   if (!tokenizer.encode(text, true, ids)) return write_u32(0xFFFFFFFF);
+  if (!tokenizer.encode_with_spans(text, true, again, spans) || again != ids)
+    spans.assign(ids.size(), {SIZE_MAX, 0});
   if (!tokenizer.encode_with_ends(text, true, same, ends) || same != ids) ends.assign(ids.size(), SIZE_MAX);
   const bool joined = encode_in_pieces(tokenizer, text) == ids;
   write_u32(static_cast<uint32_t>(ids.size()));
@@ -71,6 +77,33 @@ void answer(const plimsoll::tokenizers::Tokenizer& tokenizer, const std::string&
   if (ids.size() < kStreamLimit)
     for (const int32_t id : ids) chunks += stream.push(id) + "\x01";
   write_text(chunks);
+  for (const auto& span : spans) write_u32(static_cast<uint32_t>(span.begin));
+}
+
+bool read_text(std::string& text) {
+  uint32_t size = 0;
+  if (!std::cin.read(reinterpret_cast<char*>(&size), sizeof size)) return false;
+  if (size == 0xFFFFFFFF) return false;
+  text.resize(size);
+  return static_cast<bool>(std::cin.read(text.data(), size));
+}
+
+void answer_rows(const plimsoll::tokenizers::Tokenizer& tokenizer) {
+  uint32_t most = 0;
+  while (std::cin.read(reinterpret_cast<char*>(&most), sizeof most)) {
+    std::string text, pair;
+    read_text(text);
+    const bool is_pair = read_text(pair);
+    std::vector<int32_t> ids, types;
+    if (!tokenizer.encode_within(text, is_pair ? std::optional<std::string_view>(pair) : std::nullopt, most,
+                                 ids, &types)) {
+      write_u32(0xFFFFFFFF);
+      continue;
+    }
+    write_u32(static_cast<uint32_t>(ids.size()));
+    for (const std::vector<int32_t>& one : {ids, types})
+      for (const int32_t value : one) write_u32(static_cast<uint32_t>(value));
+  }
 }
 
 void time_file(const plimsoll::tokenizers::Tokenizer& tokenizer, const char* path) {
@@ -94,9 +127,10 @@ int main(int argc, char** argv) {
     std::cerr << tokenizer.error().message() << "\n";
     return 65;
   }
+  std::ios::sync_with_stdio(false);
+  if (argc == 3 && std::string_view(argv[2]) == "rows") return answer_rows(**tokenizer), 0;
   for (int i = 3; i < argc; ++i) time_file(**tokenizer, argv[i]);
   if (argc > 2) return 0;
-  std::ios::sync_with_stdio(false);
   uint32_t size = 0;
   std::string text;
   while (std::cin.read(reinterpret_cast<char*>(&size), sizeof size)) {

@@ -225,7 +225,7 @@ def main():
         print("SKIP tokenizer.model: the packages sentencepiece and protobuf are not installed")
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
-        driver = Driver(build_driver(pathlib.Path(args.build), "tokenizer_driver.cpp", scratch), scratch)
+        driver = Driver(build_driver(pathlib.Path(args.build), "tokenizer_driver.cpp", scratch, ("tokenizers", "io", "base")), scratch)
         for name, make in kinds.items():
             found, opened = [], 0
             for seed in range(args.random):

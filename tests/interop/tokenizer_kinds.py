@@ -26,6 +26,7 @@ ODD_TOKENS = [
     AddedToken("Norm", normalized=True), AddedToken("caf\u00e9", normalized=True), AddedToken("   ", normalized=False),
     AddedToken("\n\n", normalized=True, rstrip=True), AddedToken("<n>", normalized=True, special=True),
 ]
+BERT_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ODD_TEXTS = [
     "<|start|>user<|end|>", "<|start|>x <|start|>y<|start|><|start|>", "a  [MASK]  b[MASK][MASK] \n[MASK]", "a <r>   b <r>\n c<r>",
     "x  <b>  y<b><b> <b>", "word words sword word_ (word) word", "solo solos \u00e9solo solo", "Norm norm aNormb caf\u00e9 cafe\u0301 CAF\u00c9",
@@ -74,6 +75,35 @@ def around(tokenizer, before, after=()):
     tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), processors.TemplateProcessing(
         single=" ".join(pieces), pair="$A $B", special_tokens=[(name, tokenizer.token_to_id(name)) for name in (*before, *after)])])
     return tokenizer
+
+
+def word_piece(texts, size, lower=True, han=True, accents=None, clean=True, prefix="##"):
+    """As BERT's: special tokens around the texts, of types 0 and 1."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", continuing_subword_prefix=prefix))
+    tokenizer.normalizer = normalizers.BertNormalizer(clean_text=clean, handle_chinese_chars=han, strip_accents=accents, lowercase=lower)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix=prefix)
+    tokenizer.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=size, special_tokens=BERT_TOKENS, limit_alphabet=600, show_progress=False,
+                                                                   continuing_subword_prefix=prefix))
+    ids = [(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=ids)
+    return tokenizer
+
+
+def bert_kinds(texts, size):
+    """BERT's tokenizer, and others whose rules are turned on and off."""
+    bert = word_piece(texts, size)
+    cased = word_piece(texts, size, lower=False)
+    kept = word_piece(texts, size, accents=False, prefix="@")
+    kept.post_processor = processors.BertProcessing(("[SEP]", kept.token_to_id("[SEP]")), ("[CLS]", kept.token_to_id("[CLS]")))
+    kept.decoder = decoders.WordPiece(prefix="@", cleanup=False)
+    raw = word_piece(texts, size, lower=False, han=False, accents=False, clean=False)
+    raw.model.max_input_chars_per_word = 7
+    roberta = word_piece(texts, size, lower=True, han=False, accents=True, clean=False)
+    roberta.post_processor = processors.RobertaProcessing(("[SEP]", roberta.token_to_id("[SEP]")), ("[CLS]", roberta.token_to_id("[CLS]")), trim_offsets=False, add_prefix_space=False)
+    marked = word_piece(texts, size)
+    marked.add_tokens(ODD_TOKENS)
+    return {"BERT": bert, "BERT, cased": cased, "BERT, accents kept": kept, "BERT, no rules": raw, "BERT, accents alone": roberta, "BERT, added tokens": marked}
 
 
 def with_parts(tokenizer, normalizer=None, pre_tokenizer=None, decoder=None, added=()):
@@ -146,6 +176,7 @@ def kinds(texts, size=6000):
             split = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=invert), pre_tokenizers.Split("e", behavior, invert),
                                              pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
             result[f"literal {behavior}{', inverted' if invert else ''}"] = with_parts(gpt2, None, split, decoders.ByteLevel())
+    result |= bert_kinds(texts, size)
     texts_of = {name: tokenizer.to_str() for name, tokenizer in result.items()}
     texts_of["GPT-2 of 2020"] = legacy(gpt2)
     texts_of["Metaspace of 2020"] = legacy(result["Metaspace always"], metaspace_as_before)

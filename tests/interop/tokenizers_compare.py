@@ -1,10 +1,10 @@
-"""Holds the tokenizer against the `tokenizers` package: ids, where tokens end, decoded text and streams, training, equal or not.
+"""Holds the tokenizer against the `tokenizers` package: ids, where tokens lie, decoded text and streams, training, equal or not.
 
     python tokenizers_compare.py --build build [--only TEXT] [--full] [--speed]
 
 Tokenizers of every kind are trained here (tokenizer_kinds.py) and applied to text in 40 scripts, emoji, marks, control
 characters, broken UTF-8, long runs, special tokens, and to this machine's own sources and prose (tokenizer_corpus.py), whole and
-in pieces cut where it is safe; then tokenizers made at random, with merges in any order, to random texts; then `plimsoll data
+in pieces cut where it is safe; BERT's rules to every code point; pairs with their types, cut to a number of tokens; then tokenizers made at random, with merges in any order, to random texts; then `plimsoll data
 tokenizer` is held against the package's trainer. --speed compares thread time on code and prose and on mixed scripts, in this
 run. One line per check, PASS or FAIL; exit code 1 if any fails.
 """
@@ -24,7 +24,7 @@ import time
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("RAYON_NUM_THREADS", "1")
 
-from tokenizers import Tokenizer, decoders  # noqa: E402
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers  # noqa: E402
 
 from checks import Checks  # noqa: E402
 from driver import build_driver  # noqa: E402
@@ -50,7 +50,7 @@ class Driver:
         return [float(line) for line in done.stdout.split()]
 
     def run(self, tokenizer, texts):
-        """Per text: (ids or None, ends, whether in pieces it has the same ids, decoded, decoded without special tokens, chunks)."""
+        """Per text: (ids or None, ends, whether in pieces it has the same ids, decoded, decoded without special tokens, chunks, begins)."""
         self.file.write_text(tokenizer)
         return self.answers(self.file, texts)
 
@@ -75,11 +75,28 @@ class Driver:
         for _ in texts:
             count = take_u32()
             if count == FAILED:
-                answers.append((None, [], 1, b"", b"", b""))
+                answers.append((None, [], 1, b"", b"", b"", []))
                 continue
             ids = list(struct.unpack(f"<{count}i", take_bytes(4 * count)))
             ends = list(struct.unpack(f"<{count}I", take_bytes(4 * count)))
-            answers.append((ids, ends, take_u32(), *(take_bytes(take_u32()) for _ in range(3))))
+            answer = (ids, ends, take_u32(), *(take_bytes(take_u32()) for _ in range(3)))
+            answers.append((*answer, list(struct.unpack(f"<{count}I", take_bytes(4 * count)))))
+        return answers
+
+    def rows(self, tokenizer, rows):
+        """Of (most tokens, text, pair or None): (ids, type ids), or None."""
+        self.file.write_text(tokenizer)
+        packed = [struct.pack("<I", most) + b"".join(struct.pack("<I", FAILED) if text is None else struct.pack("<I", len(text.encode())) + text.encode()
+                                                     for text in texts) for most, *texts in rows]
+        done = subprocess.run([self.binary, self.file, "rows"], input=b"".join(packed), capture_output=True, check=True)
+        numbers, at, answers = struct.unpack(f"<{len(done.stdout) // 4}I", done.stdout), 0, []
+        for _ in rows:
+            count, at = numbers[at], at + 1
+            if count == FAILED:
+                answers.append(None)
+                continue
+            answers.append((list(numbers[at:at + count]), list(numbers[at + count:at + 2 * count])))
+            at += 2 * count
         return answers
 
 
@@ -113,6 +130,12 @@ def ends_of(encoding, text):
     return list(itertools.accumulate(ends, max))  # a token of spaces may lie within what the one before has stripped
 
 
+def begins_of(encoding, text):
+    """The byte that each token begins at, by the package's offsets; nothing of special tokens, which stand nowhere in the text."""
+    bytes_to = range(len(text) + 1) if text.isascii() else list(itertools.accumulate((len(character.encode()) for character in text), initial=0))
+    return [None if special else bytes_to[begin] for (begin, _), special in zip(encoding.offsets, encoding.special_tokens_mask)]
+
+
 def chunks(tokenizer, ids):
     stream, out = decoders.DecodeStream(skip_special_tokens=False), []
     for token in ids if len(ids) < STREAM_LIMIT else []:
@@ -126,9 +149,9 @@ def chunks(tokenizer, ids):
 def compare(name, source, texts, driver, checks, streams=True):
     """`texts`: (label, bytes)."""
     tokenizer, ends_compare = Tokenizer.from_str(source), ends_comparer(source)
-    wrong = dict(ids=[], ends=[], pieces=[], decoded=[], streamed=[])
+    wrong = dict(ids=[], begins=[], ends=[], pieces=[], decoded=[], streamed=[])
     tokens = size = 0
-    for (label, data), (ids, ends, joined, decoded, skipped, streamed) in zip(texts, driver.run(source, [data for _, data in texts])):
+    for (label, data), (ids, ends, joined, decoded, skipped, streamed, begins) in zip(texts, driver.run(source, [data for _, data in texts])):
         text = data.decode(errors="replace")
         reference = encode(tokenizer, text)
         size += len(data)
@@ -138,8 +161,12 @@ def compare(name, source, texts, driver, checks, streams=True):
         if ids is None:
             continue
         tokens += len(ids)
-        if data == text.encode() and ends != (ends_of(reference, text) if ends_compare(tokenizer, text) else sorted(ends)):
+        if data == text.encode() and ends != (ends_of(reference, text) if ends_compare(tokenizer, text) and not all(reference.special_tokens_mask) else sorted(ends)):
             wrong["ends"].append(label)
+        if data == text.encode() and ends_compare(tokenizer, text):
+            theirs = begins_of(reference, text)
+            if [begin if other is not None else None for begin, other in zip(begins, theirs)] != theirs:
+                wrong["begins"].append(label)
         if not joined:
             wrong["pieces"].append(label)
         if (tokenizer.decode(ids, skip_special_tokens=False).encode(), tokenizer.decode(ids).encode()) != (decoded, skipped):
@@ -147,7 +174,7 @@ def compare(name, source, texts, driver, checks, streams=True):
         if streams and len(ids) < STREAM_LIMIT and chunks(tokenizer, ids) not in (None, streamed):
             wrong["streamed"].append(label)
     for what, labels in wrong.items():
-        if what in ("ids", "ends", "pieces") or tokenizer.decoder or labels:
+        if what in ("ids", "begins", "ends", "pieces") or tokenizer.decoder or labels:
             detail = f"{len(labels)} of {len(texts)} differ: {labels[:5]}" if labels else f"{len(texts)} texts, {size / 1e6:.1f} MB, {tokens} ids"
             checks.check(name, what, not labels, detail)
     return tokens
@@ -207,6 +234,60 @@ def compare_random(count, driver, checks):
     checks.check("random tokenizers", "ids", not wrong, f"seeds that differ: {sorted(set(wrong))[:10]}" if wrong else f"{count} tokenizers, {texts_seen} texts")
 
 
+def every_character(points, **rules):
+    """A WordPiece tokenizer that shows what became of each character: it has a token for all of them, at a word's start and inside."""
+    vocab = {token: i for i, token in enumerate(["[UNK]", *map(chr, points), *("##" + chr(c) for c in points)])}
+    tokenizer = Tokenizer(models.WordPiece(vocab, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(**rules), pre_tokenizers.BertPreTokenizer()
+    return tokenizer
+
+
+def compare_code_points(driver, checks, full):
+    """BERT's rules on every code point (of the planes that have letters, one in seven unless full): alone, between letters, beside marks."""
+    points = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF and (full or c < 0x3100 or (c < 0x32000 and c % 7 == 0) or 0xA000 <= c < 0xAC00)]
+    forms = {"alone": "{} ", "between letters": "a{}b ", "before marks": "x{}\u0301\u0316 ", "behind a mark": "e\u0323{} ", "among marks that stay": "a\u302e{}\U0001D165 ",
+             "doubled": "{0}{0} "}
+    for name, rules in {"all rules": {}, "cased": dict(lowercase=False), "accents kept": dict(strip_accents=False), "accents of cased": dict(strip_accents=True, lowercase=False),
+                        "lower case alone": dict(clean_text=False, handle_chinese_chars=False, strip_accents=False)}.items():
+        tokenizer, wrong, seen = every_character(points, **rules), [], 0
+        texts = [(what, "".join(form.format(chr(c)) for c in points[i:i + 50000])) for what, form in forms.items() for i in range(0, len(points), 50000)]
+        for (what, text), answer in zip(texts, driver.run(tokenizer.to_str(), [text.encode() for _, text in texts])):
+            reference = tokenizer.encode(text)
+            # Marks that stay and change places have the spans of each other in the package.
+            ends = ends_of(reference, text) if what in ("alone", "between letters", "doubled") else answer[1]
+            if (reference.ids, ends) != answer[:2] or not answer[2]:
+                wrong.append(what)
+            seen += len(answer[0])
+        checks.check("code points", f"BERT, {name}", not wrong, wrong or f"{len(points)} code points in {len(forms)} places, {seen} ids")
+
+
+def compare_rows(made, driver, checks, count):
+    """Pairs and single texts with their types, cut to a number of tokens."""
+    parts = "the ship can't float 12345 caf\u00e9 \u4f60\u597d unaffable <|end|> x,y ... a".split(" ")
+    for name, source in made.items():
+        rng, tokenizer, rows = random.Random(name), Tokenizer.from_str(source), []
+        for _ in range(count):
+            texts = [" ".join(rng.choices(parts, k=rng.randint(0, 12))) for _ in "ab"]
+            rows.append((rng.choice([3, 4, 5, 8, 11, 20, 300]), texts[0], texts[1] if rng.random() < 0.7 else None))
+        wrong, cut = [], 0
+        for (most, text, pair), answer in zip(rows, driver.rows(source, rows)):
+            special = tokenizer.num_special_tokens_to_add(pair is not None)
+            tokenizer.no_truncation()
+            whole = len(tokenizer.encode(text, pair).ids)
+            if most < special:
+                wrong += [(most, text, pair)] if answer is not None else []
+                continue
+            try:
+                tokenizer.enable_truncation(most, strategy="longest_first")
+                reference = tokenizer.encode(text, pair)
+            except Exception:  # no place for two texts, or no unknown token
+                continue
+            cut += len(reference.ids) < whole
+            if answer != (reference.ids, reference.type_ids):
+                wrong.append((most, text, pair))
+        checks.check(name, "rows", not wrong, wrong[:2] or f"{count} rows, {cut} of them cut")
+
+
 def training_cases(texts):
     for name in tokenizer_training.PRE_TOKENIZERS:
         yield f"words of {name}", texts, dict(pre_tokenizer=name, vocab_size=3000, min_frequency=2, special_tokens=["<|endoftext|>", "<pad>"])
@@ -259,7 +340,7 @@ def compare_speed(made, driver, folder, checks):
         file = folder / "speed.txt"
         file.write_text(text)
         size = file.stat().st_size / 1e6
-        for name in list(made)[:6]:
+        for name in [*list(made)[:6], *(name for name in ("BERT", "BERT, cased") if name in list(made)[6:])]:
             tokenizer = Tokenizer.from_str(made[name])
             ours = driver.seconds(made[name], [str(file)])[0]
             start = time.thread_time()
@@ -282,7 +363,7 @@ def main():
     checks = Checks()
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        driver = Driver(build_driver(pathlib.Path(args.build), "tokenizer_driver.cpp", folder), folder)
+        driver = Driver(build_driver(pathlib.Path(args.build), "tokenizer_driver.cpp", folder, ("tokenizers", "io", "base")), folder)
         size = 1.5e6 if args.full else 2e5
         training = corpus.code(size) + corpus.prose(size) + list(corpus.scripts(6000 if args.full else 1000).values())
         made = tokenizer_kinds.kinds(training, 6000 if args.full else 3000)
@@ -293,6 +374,9 @@ def main():
                 compare(name, source, texts if args.full or i < NUM_PUBLIC_KINDS else few, driver, checks)
             except RuntimeError as failure:
                 checks.check(name, "ran", False, str(failure))
+        if not args.only or "BERT" in args.only:
+            compare_code_points(driver, checks, args.full)
+        compare_rows({name: source for name, source in made.items() if args.full or "BERT" in name or name in ("GPT-2", "Llama-2", "Mistral")}, driver, checks, 400)
         compare_random((300 if args.full else 40) if args.random is None else args.random, driver, checks)
         if not args.only:
             compare_training(pathlib.Path(args.build) / "plimsoll", training, folder, checks)

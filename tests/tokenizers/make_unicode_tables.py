@@ -1,12 +1,13 @@
-"""Writes src/tokenizers/unicode_tables.cpp: what the `tokenizers` package takes each code point for.
+"""Writes unicode_tables.cpp and bert_tables.cpp of src/tokenizers: what the `tokenizers` package takes each code point for.
 
-    python make_unicode_tables.py ../../../src/tokenizers/unicode_tables.cpp
+    python make_unicode_tables.py ../../src/tokenizers
 
 The package mixes Unicode versions (its regular expressions, its digits and its normalizers each bring their own), so
 the properties are asked of the package itself, code point by code point, and compared with utf8proc, which does the
 normalization here. Needs tokenizers and libutf8proc.so.2. To be run again when the package's version changes.
 """
 import ctypes
+import pathlib
 import sys
 import unicodedata
 
@@ -103,8 +104,32 @@ def table():
     return values
 
 
-def main():
-    values = table()
+def bert():
+    """What BertNormalizer and BertPreTokenizer take each code point for. The bits are those of bert_classes.h."""
+    control, space, punctuation, han, mark, decomposes, ordered, upper = (1 << i for i in range(8))
+    rules = dict(clean_text=False, handle_chinese_chars=False, strip_accents=False, lowercase=False)
+    clean, apart, strip, lower = (normalizers.BertNormalizer(**rules | {rule: True}).normalize_str for rule in rules)
+    form, words_of = normalizers.NFD().normalize_str, pre_tokenizers.BertPreTokenizer().pre_tokenize_str
+    marks, values = set(), [0] * 0x110000
+    for c in POINTS:
+        cleaned, pieces = clean("a" + chr(c) + "b"), [piece for piece, _ in words_of("a" + chr(c) + "b")]
+        is_space = pieces == ["a", "b"]
+        assert cleaned == ("ab" if cleaned == "ab" else "a b" if is_space else "a" + chr(c) + "b"), hex(c)
+        values[c] |= control * (cleaned == "ab") | space * is_space | punctuation * (pieces == ["a", chr(c), "b"])
+        values[c] |= han * (apart("a" + chr(c) + "b") == "a " + chr(c) + " b")
+        values[c] |= upper * (lower(chr(c)) != chr(c)) | decomposes * (form(chr(c)) != chr(c))
+        if strip("a" + chr(c) + "b") == "ab":
+            marks.add(c)
+            values[c] |= mark
+    # Marks that stay and that a normalization form sorts: one of class 1, one of the last class.
+    for c in POINTS:
+        stay = [part for part in form(chr(c)) if ord(part) not in marks]
+        sorted_ones = [part for part in stay if form(part + "\u0334") == "\u0334" + part or form("\u0345" + part) == part + "\u0345"]
+        values[c] |= ordered * bool(sorted_ones)
+    return values
+
+
+def write(path, values, header, function, array):
     runs = [(c, values[c]) for c in range(0x110000) if c == 0 or values[c] != values[c - 1]]
     words_of_runs = [f"0x{start << 8 | value:x}" for start, value in runs]
     lines, line = [], ""
@@ -114,13 +139,19 @@ def main():
             line = ""
         line += (" " if line else "") + word + ","
     lines.append(line)
-    with open(sys.argv[1], "w") as out:
+    with open(path, "w") as out:
         out.write(f"// Made by tests/tokenizers/make_unicode_tables.py from tokenizers {tokenizers.__version__}: runs of code points\n"
                   "// with the same properties, each as start << 8 | properties.\n"
-                  '#include "tokenizers/unicode.h"\n\nnamespace plimsoll::tokenizer {\n\n// clang-format off\n'
-                  f"static constexpr uint32_t kRuns[] = {{\n" + "\n".join("    " + text for text in lines) +
-                  "\n};\n// clang-format on\n\nstd::span<const uint32_t> property_runs() { return kRuns; }\n\n}  // namespace plimsoll::tokenizer\n")
-    print(len(runs), "runs")
+                  f'#include "tokenizers/{header}"\n\nnamespace plimsoll::tokenizers {{\n\n// clang-format off\n'
+                  f"static constexpr uint32_t {array}[] = {{\n" + "\n".join("    " + text for text in lines) +
+                  f"\n}};\n// clang-format on\n\nstd::span<const uint32_t> {function}() {{ return {array}; }}\n\n}}  // namespace plimsoll::tokenizers\n")
+    print(path, len(runs), "runs")
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    write(folder / "bert_tables.cpp", bert(), "bert_classes.h", "bert_runs", "kBertRuns")
+    write(folder / "unicode_tables.cpp", table(), "unicode.h", "property_runs", "kRuns")
 
 
 if __name__ == "__main__":

@@ -20,26 +20,26 @@ void each_char(std::string_view text, const Take& take) {
   }
 }
 
-void append_chars(std::string_view text, size_t begin, size_t end, std::vector<size_t>& ends) {
-  each_char(text.substr(begin, end - begin),
-            [&](size_t from, size_t to) { ends.insert(ends.end(), to - from, begin + to); });
+void append_chars(std::string_view text, size_t begin, size_t end, std::vector<Span>& spans) {
+  each_char(text.substr(begin, end - begin), [&](size_t from, size_t to) {
+    spans.insert(spans.end(), to - from, {begin + from, begin + to});
+  });
 }
 
 void align_replaced(std::string_view text, std::string_view pattern, size_t content_size,
-                    std::vector<size_t>& ends) {
+                    std::vector<Span>& spans) {
   size_t done = 0;
   for (size_t found; (found = text.find(pattern, done)) != std::string_view::npos;) {
-    append_chars(text, done, found, ends);
+    append_chars(text, done, found, spans);
     done = found + pattern.size();
-    ends.insert(ends.end(), content_size, done);
+    spans.insert(spans.end(), content_size, {found, done});
   }
-  append_chars(text, done, text.size(), ends);
+  append_chars(text, done, text.size(), spans);
 }
 
 /// Stretch by stretch, cut before characters that the form neither changes nor joins to the one before.
 /// False where that is not what became of the text as a whole.
-bool align_form(UnicodeForm form, std::string_view text, std::string_view changed,
-                std::vector<size_t>& ends) {
+bool align_form(UnicodeForm form, std::string_view text, std::string_view changed, std::vector<Span>& spans) {
   const uint8_t* const table = properties();
   const bool canonical = form == UnicodeForm::kNfc || form == UnicodeForm::kNfd;
   std::string out;
@@ -49,11 +49,11 @@ bool align_form(UnicodeForm form, std::string_view text, std::string_view change
     const std::string_view stretch = text.substr(begin, end - begin);
     const bool same = !to_unicode_form(form, stretch, out);
     const std::string_view now = same ? stretch : std::string_view(out);
-    if (changed.substr(std::min(ends.size(), changed.size()), now.size()) != now) return false;
+    if (changed.substr(std::min(spans.size(), changed.size()), now.size()) != now) return false;
     if (now == stretch)
-      append_chars(text, begin, end, ends);
+      append_chars(text, begin, end, spans);
     else
-      ends.insert(ends.end(), now.size(), end);
+      spans.insert(spans.end(), now.size(), {begin, end});
     begin = end;
     return true;
   };
@@ -63,13 +63,13 @@ bool align_form(UnicodeForm form, std::string_view text, std::string_view change
     const bool alone = c.value < 0x80 || (canonical && !(table[c.value] & kComposesBit));
     if (fits && alone) fits = close(at);
   });
-  return fits && close(text.size()) && ends.size() == changed.size();
+  return fits && close(text.size()) && spans.size() == changed.size();
 }
 
 }  // namespace
 
 void Normalizer::align(const Step& how, std::string_view text, std::string_view changed,
-                       std::vector<size_t>& ends) {
+                       std::vector<Span>& spans) {
   switch (how.kind) {
     case Kind::kNfc:
     case Kind::kNfd:
@@ -80,20 +80,20 @@ void Normalizer::align(const Step& how, std::string_view text, std::string_view 
                                : how.kind == Kind::kNfkc ? UnicodeForm::kNfkc
                                                          : UnicodeForm::kNfkd;
       // What cannot be followed was made from all of the text.
-      if (!align_form(form, text, changed, ends)) ends.assign(changed.size(), text.size());
+      if (!align_form(form, text, changed, spans)) spans.assign(changed.size(), {0, text.size()});
       break;
     }
     case Kind::kLowercase:
       each_char(text, [&](size_t begin, size_t end) {
         std::string lower;
         append_lowercase(decode(text.data() + begin).value, lower);
-        ends.insert(ends.end(), lower.size(), end);
+        spans.insert(spans.end(), lower.size(), {begin, end});
       });
       break;
     case Kind::kStripAccents:
       each_char(text, [&](size_t begin, size_t end) {
         if (!(properties()[decode(text.data() + begin).value] & kAccentBit))
-          ends.insert(ends.end(), end - begin, end);
+          spans.insert(spans.end(), end - begin, {begin, end});
       });
       break;
     case Kind::kStrip: {
@@ -102,32 +102,40 @@ void Normalizer::align(const Step& how, std::string_view text, std::string_view 
         while (begin < text.size() &&
                (properties()[decode(text.data() + begin).value] & kClassBits) == kSpace)
           begin += static_cast<size_t>(decode(text.data() + begin).length);
-      append_chars(text, begin, begin + changed.size(), ends);
+      append_chars(text, begin, begin + changed.size(), spans);
       break;
     }
     case Kind::kReplace:
-      align_replaced(text, how.pattern, how.content.size(), ends);
+      align_replaced(text, how.pattern, how.content.size(), spans);
       break;
     case Kind::kPrepend:
-      ends.assign(how.content.size(), static_cast<size_t>(decode(text.data()).length));
-      append_chars(text, 0, text.size(), ends);
+      spans.assign(how.content.size(), {0, static_cast<size_t>(decode(text.data()).length)});
+      append_chars(text, 0, text.size(), spans);
+      break;
+    case Kind::kBert:
+      each_char(text, [&](size_t begin, size_t end) {
+        std::string made;
+        how.bert.append(decode(text.data() + begin).value, made);
+        spans.insert(spans.end(), made.size(), {begin, end});
+      });
       break;
   }
-  PLIMSOLL_CHECK(ends.size() == changed.size(), "alignment");
+  PLIMSOLL_CHECK(spans.size() == changed.size(), "alignment");
 }
 
 std::string_view Normalizer::apply_aligned(std::string_view text, std::string& out, bool& first,
-                                           std::vector<size_t>& ends) const {
-  ends.clear();
+                                           std::vector<Span>& spans) const {
+  spans.clear();
   std::string scratch;
-  std::vector<size_t> of_step;
+  std::vector<Span> of_step;
   for (const Step& how : steps_) {
     if (!step(how, text, scratch, first)) continue;
     of_step.clear();
     align(how, text, scratch, of_step);
-    if (!ends.empty())
-      for (size_t& end : of_step) end = end == 0 ? 0 : ends[end - 1];
-    std::swap(ends, of_step);
+    if (!spans.empty())
+      for (Span& span : of_step)
+        span = span.end == 0 ? Span{} : Span{spans[span.begin].begin, spans[span.end - 1].end};
+    std::swap(spans, of_step);
     std::swap(out, scratch);
     text = out;
   }

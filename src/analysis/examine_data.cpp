@@ -131,7 +131,7 @@ Status read_labelled(const settings::RunConfig& config, const std::vector<std::s
   options.format.text_key = config.data.text_key;
   PLIMSOLL_ASSIGN(const auto reader, corpora::RecordReader::open(files, {}));
   corpora::LabelledExample example;
-  std::vector<int32_t> ids;
+  corpora::LabelledTokens tokens;
   std::string bytes;
   corpora::Record record;
   bool more = true;
@@ -143,11 +143,11 @@ Status read_labelled(const settings::RunConfig& config, const std::vector<std::s
     example.line = record.line;
     const std::string_view json = std::string_view(bytes).substr(record.begin, record.size);
     auto bad = corpora::parse_labelled_example(json, options.format, example);
-    if (!bad) bad = corpora::encode_labelled(example, options, ids);
+    if (!bad) bad = corpora::encode_labelled(example, options, tokens);
     if (bad) return std::move(bad->error);
     add_label(example.label, look);
-    look.lengths.push_back(static_cast<int64_t>(ids.size()));
-    look.hashes.push_back(corpora::example_hash(ids));
+    look.lengths.push_back(static_cast<int64_t>(tokens.ids.size()));
+    look.hashes.push_back(tokens.hash);
   }
   look.is_estimate = more;
   const auto read = static_cast<int64_t>(look.lengths.size());

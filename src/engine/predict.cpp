@@ -30,6 +30,7 @@
 #include "strategy/memory_budget.h"
 #include "strategy/prepare.h"
 #include "strategy/run_device.h"
+#include "tasks/sequence_classification.h"
 #include "tokenizers/tokenizer_source.h"
 #include "training/batch_feeder.h"
 #include "training/initialise.h"
@@ -72,16 +73,22 @@ class Prediction {
   Status operator()() {
     PLIMSOLL_TRY(open());
     PLIMSOLL_ASSIGN(PredictionLines lines, PredictionLines::open(request_.output, sink_));
-    PLIMSOLL_ASSIGN(const datasets::Shard shard, tokenized());
-    PLIMSOLL_TRY(plan(shard));
+    PLIMSOLL_ASSIGN(const Examples examples, tokenized());
+    PLIMSOLL_TRY(plan(examples.tokens));
     PLIMSOLL_ASSIGN(device_, strategy::make_device(config_, strategy::num_threads(config_), *prepared_));
     PLIMSOLL_ASSIGN(session_, runtime::Session::create(*device_, std::move(prepared_->programs.session), {}));
     PLIMSOLL_TRY(training::initialise(config_, *prepared_, *session_, /*pretrained=*/true,
                                       strategy::num_threads(config_)));
-    return run(shard, lines);
+    return run(examples, lines);
   }
 
  private:
+  /// What the examples became; types where the model has several.
+  struct Examples {
+    datasets::Shard tokens;
+    std::optional<datasets::Shard> types;
+  };
+
   Status open() {
     PLIMSOLL_ASSIGN(const io::NamedModel named, io::find_named_model(request_.model, request_.adapter));
     if (named.note) note(*named.note);
@@ -106,15 +113,23 @@ class Prediction {
     config_.lora.enabled = !adapter.empty();
     config_.lora.adapter = adapter;
     config_.data.packing = "pad";
-    return set_limits(request_, config_);
+    PLIMSOLL_TRY(set_limits(request_, config_));
+    PLIMSOLL_ASSIGN(const io::ConfigJson whole, settings::load_model_config(config_.model));
+    PLIMSOLL_ASSIGN(const auto built, models::make_language_model(whole));
+    rows_ = tasks::rows_of(*built);
+    max_tokens_ = std::min(built->max_positions(), request_.max_length.value_or(built->max_positions()));
+    return Ok{};
   }
 
   /// The examples' tokens, in files without a name: whatever ends the process leaves none.
-  Result<datasets::Shard> tokenized() const {
+  Result<Examples> tokenized() const {
     PLIMSOLL_ASSIGN(const io::ScratchFolder folder, io::ScratchFolder::create("predict"));
     const std::string path = folder.path() + "/examples.shard";
     PLIMSOLL_TRY(tokenize(path));
-    return datasets::Shard::open(path);
+    PLIMSOLL_ASSIGN(datasets::Shard tokens, datasets::Shard::open(path));
+    if (!rows_.has_types()) return Examples{std::move(tokens), std::nullopt};
+    PLIMSOLL_ASSIGN(datasets::Shard types, datasets::Shard::open(corpora::types_beside(path)));
+    return Examples{std::move(tokens), std::move(types)};
   }
 
   /// In a process of its own, whose memory is in no plan.
@@ -143,7 +158,13 @@ class Prediction {
       }
     }
     options.tokenizer = files.tokenizer.get();
-    options.format = {.text_key = request_.text_key, .with_label = false, .vocab_size = vocab_size_};
+    options.format = {.text_key = request_.text_key,
+                      .with_label = false,
+                      .vocab_size = vocab_size_,
+                      .num_token_types = rows_.num_token_types};
+    const bool cuts =
+        options.tokenizer != nullptr && (rows_.doc_start || corpora::ends_with_special(*options.tokenizer));
+    if (cuts) options.max_tokens = max_tokens_;
     options.pad_token = pad_token_;
     corpora::TokenizeOptions tokenizing{
         .num_threads = strategy::num_threads(config_),
@@ -165,9 +186,7 @@ class Prediction {
       });
     };
     PLIMSOLL_TRY(visit([&](int64_t tokens) { longest = std::max(longest, tokens); }));
-    PLIMSOLL_ASSIGN(const io::ConfigJson model, settings::load_model_config(config_.model));
-    PLIMSOLL_ASSIGN(const auto built, models::make_language_model(model));
-    longest = std::min({longest, built->max_positions(), request_.max_length.value_or(longest)});
+    longest = std::min(longest, max_tokens_);
     datasets::LengthCounts counts(longest);
     PLIMSOLL_TRY(visit([&](int64_t tokens) { counts.add(std::min(tokens, longest)); }));
     config_.data.sequence_length = longest;
@@ -200,17 +219,17 @@ class Prediction {
     return error;
   }
 
-  Status run(const datasets::Shard& shard, PredictionLines& lines) {
+  Status run(const Examples& examples, PredictionLines& lines) {
     const std::vector<int64_t>& lengths = prepared_->buckets.lengths;
     training::BatchFeeder feeder(*session_, *prepared_->task, lengths);
-    const int64_t micro = prepared_->split.micro_batch_size, total = shard.info().num_documents;
+    const int64_t micro = prepared_->split.micro_batch_size, total = examples.tokens.info().num_documents;
     std::vector<float> logits(static_cast<size_t>(session_->type(planner::kLogitsState).num_elements()));
     const size_t width = logits.size() / static_cast<size_t>(micro);
     for (int64_t first = 0; first < total; first += micro) {
       if (is_asked(stop_))
         return Error{ErrorCode::kInterrupted, "stopped by a signal", {}, "run the same command again"};
       const int64_t count = std::min(micro, total - first);
-      PLIMSOLL_ASSIGN(const size_t bucket, feed(shard, first, count, feeder));
+      PLIMSOLL_ASSIGN(const size_t bucket, feed(examples, first, count, feeder));
       PLIMSOLL_TRY(session_->run(session_->plan().find_program(
           {passes::ProgramRole::kEval, planner::bucket_of(lengths[bucket], lengths)})));
       PLIMSOLL_TRY(session_->read(planner::kLogitsState, std::as_writable_bytes(std::span(logits))));
@@ -222,10 +241,10 @@ class Prediction {
   }
 
   /// Examples [first, first + count) to the inputs of the least bucket that holds them.
-  Result<size_t> feed(const datasets::Shard& shard, int64_t first, int64_t count,
-                      training::BatchFeeder& feeder) {
-    scratch_.resize(
-        static_cast<size_t>(std::max(shard.block_bytes(), datasets::Shard::kDocumentScratchBytes)));
+  Result<size_t> feed(const Examples& examples, int64_t first, int64_t count, training::BatchFeeder& feeder) {
+    const datasets::Shard& shard = examples.tokens;
+    scratch_.resize(static_cast<size_t>(std::max({shard.block_bytes(), datasets::Shard::kDocumentScratchBytes,
+                                                  examples.types ? examples.types->block_bytes() : 0})));
     documents_.resize(static_cast<size_t>(count));
     const auto for_documents =
         std::span(scratch_).first(static_cast<size_t>(datasets::Shard::kDocumentScratchBytes));
@@ -237,21 +256,23 @@ class Prediction {
     longest = std::min(longest, lengths.back());
     const size_t bucket = feeder.bucket_of(*std::lower_bound(lengths.begin(), lengths.end(), longest));
     Status filled = feeder.fill(bucket, count, [&](int64_t r, datasets::ExampleRow to) {
-      return fill_row(shard, documents_[static_cast<size_t>(r)], to);
+      return fill_row(examples, documents_[static_cast<size_t>(r)], to);
     });
     if (!filled) return std::move(filled).error();
     return bucket;
   }
 
-  Status fill_row(const datasets::Shard& shard, const datasets::ShardDocument& document,
+  Status fill_row(const Examples& examples, const datasets::ShardDocument& document,
                   datasets::ExampleRow to) {
     const std::vector<datasets::TensorSpec>& inputs = prepared_->task->inputs();
     for (size_t t = 0; t < to.size(); ++t) pad_example(inputs[t], to[t]);
-    const std::span<int32_t> tokens = datasets::row_as<int32_t>(to[0]);
+    const auto row = tasks::SequenceRow::of(to, rows_);
     auto kept = static_cast<size_t>(std::min(document.num_tokens(), prepared_->buckets.lengths.back()));
-    PLIMSOLL_TRY(shard.read(document.begin, tokens.first(kept), {}, scratch_));
-    while (pad_token_ && kept > 1 && tokens[kept - 1] == *pad_token_) --kept;
-    datasets::row_as<int32_t>(to[1])[0] = static_cast<int32_t>(kept) - 1;
+    PLIMSOLL_TRY(examples.tokens.read(document.begin, row.tokens.first(kept), {}, scratch_));
+    if (examples.types)
+      PLIMSOLL_TRY(examples.types->read(document.begin, row.types.first(kept), {}, scratch_));
+    while (pad_token_ && kept > 1 && row.tokens[kept - 1] == *pad_token_) --kept;
+    row.set_length(static_cast<int64_t>(kept));
     return Ok{};
   }
 
@@ -263,6 +284,8 @@ class Prediction {
   std::string texts_;  ///< the folder of the tokenizer
   std::optional<int64_t> pad_token_;
   int64_t vocab_size_ = 0;
+  tasks::SequenceRows rows_;
+  int64_t max_tokens_ = 0;  ///< of a row
   std::optional<strategy::Prepared> prepared_;
   std::unique_ptr<runtime::Device> device_;
   std::unique_ptr<runtime::Session> session_;  ///< goes before its device

@@ -60,7 +60,9 @@ class SingleLabel final : public Metrics {
   std::vector<Value> values() override {
     const Value accuracy{"accuracy", share(right_, examples_)}, f1{"f1_macro", f1_macro()};
     if (ranks_) return {accuracy, {"top5_accuracy", share(among_first_, examples_)}, f1};
-    return {accuracy, f1, {"matthews", matthews()}};
+    const Value correlation{"matthews", matthews()};
+    if (counts_.size() == 2) return {accuracy, {"f1", f1_of_second()}, f1, correlation};
+    return {accuracy, f1, correlation};
   }
   [[nodiscard]] std::span<const uint32_t> confusion() const override { return confusion_; }
 
@@ -88,6 +90,8 @@ class SingleLabel final : public Metrics {
     }
     return occurring == 0 ? kNaN : sum / static_cast<double>(occurring);
   }
+
+  [[nodiscard]] double f1_of_second() const { return examples_ == 0 ? kNaN : f1(counts_[1]); }
 
   /// Gorodkin 2004's generalisation to several classes, as scikit-learn computes it.
   [[nodiscard]] double matthews() const {

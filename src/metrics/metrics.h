@@ -39,6 +39,7 @@ size_t largest(std::span<const float> outputs);
 
 /// `labels`: the class. The class of the largest output is predicted, the first of several, as numpy.argmax.
 ///   accuracy   accuracy_score
+///   f1         f1_score of class 1, of two classes alone: what GLUE reports for MRPC and QQP
 ///   f1_macro   f1_score(average="macro"): the mean over the classes that occur in truth or prediction
 ///   matthews   matthews_corrcoef; 0 where either side is of one class
 std::unique_ptr<Metrics> single_label(int64_t num_labels);

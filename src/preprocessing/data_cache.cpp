@@ -39,8 +39,9 @@ bool is_entry(std::string_view name) {
     std::string_view prefix, suffix;
   };
   constexpr Form kForms[] = {
-      {"", ".pack"},          {"tokens-", ".shard"},  {"examples-", ".shard"}, {"examples-", ".labels"},
-      {"images-", ".images"}, {"images-", ".labels"}, {"images-", ".pixels"},  {"features-", ".f32"}};
+      {"", ".pack"},           {"tokens-", ".shard"},  {"examples-", ".shard"}, {"examples-", ".labels"},
+      {"examples-", ".types"}, {"images-", ".images"}, {"images-", ".labels"},  {"images-", ".pixels"},
+      {"features-", ".f32"}};
   return std::any_of(std::begin(kForms), std::end(kForms), [&](const Form& form) {
     return name.size() > form.prefix.size() + form.suffix.size() && name.starts_with(form.prefix) &&
            name.ends_with(form.suffix) &&
@@ -105,15 +106,21 @@ std::set<std::string> names_in_use(const std::string& folder, const std::vector<
 
 std::string_view stem_of(std::string_view name) { return name.substr(0, name.rfind('.')); }
 
-/// A shard of examples and its labels are used together, and of no use alone.
-void pair_up(std::vector<CacheEntry>& entries) {
-  std::map<std::string_view, CacheEntry*> by_stem;
+/// A shard of examples, its labels and its token types are used together, and of no use alone.
+void join_up(std::vector<CacheEntry>& entries) {
+  struct Use {
+    bool in_use = false;
+    int64_t used_at = 0;
+  };
+  std::map<std::string_view, Use> by_stem;
+  for (const CacheEntry& entry : entries) {
+    Use& use = by_stem[stem_of(entry.name)];
+    use = {use.in_use || entry.in_use, std::max(use.used_at, entry.used_at)};
+  }
   for (CacheEntry& entry : entries) {
-    const auto [at, is_first] = by_stem.emplace(stem_of(entry.name), &entry);
-    if (is_first) continue;
-    CacheEntry& other = *at->second;
-    entry.in_use = other.in_use = entry.in_use || other.in_use;
-    entry.used_at = other.used_at = std::max(entry.used_at, other.used_at);
+    const Use& use = by_stem[stem_of(entry.name)];
+    entry.in_use = use.in_use;
+    entry.used_at = use.used_at;
   }
 }
 
@@ -121,7 +128,7 @@ Result<Contents> read_cache(const std::string& folder, bool removes) {
   PLIMSOLL_ASSIGN(Contents contents, read_folder(folder));
   const std::set<std::string> names = names_in_use(folder, contents.in_use_files, removes);
   for (CacheEntry& entry : contents.entries) entry.in_use = names.contains(entry.name);
-  pair_up(contents.entries);
+  join_up(contents.entries);
   std::sort(contents.entries.begin(), contents.entries.end(), [](const CacheEntry& a, const CacheEntry& b) {
     return std::pair(b.used_at, std::string_view(a.name)) < std::pair(a.used_at, std::string_view(b.name));
   });

@@ -2,7 +2,8 @@
 // removed where it grows beyond a limit.
 //
 //   tokens-<checksum>.shard, <checksum>.pack   the entries; a file's time is when a run last asked for it
-//   examples-<checksum>.shard and .labels      an entry of two files, which are used and removed together
+//   examples-<checksum>.shard and .labels, perhaps .types   files of one entry, which are used and removed
+//                                              together
 //   images-<checksum>.images, .labels, .pixels  a list of images, its labels, images in one file
 //   features-<checksum>.f32                    what a frozen backbone gives of a list's images
 //   .lock                                      shared by who makes data ready, exclusive for who removes

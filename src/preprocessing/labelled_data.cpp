@@ -11,6 +11,7 @@
 #include "corpora/record_reader.h"
 #include "corpora/saved_dataset.h"
 #include "io/file.h"
+#include "models/language_model.h"
 #include "preprocessing/cache_key.h"
 #include "preprocessing/run_task.h"
 #include "preprocessing/token_cache.h"
@@ -21,12 +22,19 @@ namespace {
 /// Part of every cached file's name: raised when the same files and settings would give other examples.
 constexpr std::string_view kLabelledVersion = "examples 2";
 
-/// A damaged pair is made again.
-bool is_intact_labelled(const std::string& path) {
+/// Files that are damaged or not each other's are made again. `has_types`: token types are one of them.
+bool is_intact_labelled(const std::string& path, bool has_types) {
   if (!datasets::is_shard(path)) return false;
   const auto shard = datasets::Shard::open(path);
   const auto labels = corpora::LabelFile::open(corpora::labels_beside(path));
-  return shard && labels && labels->shard_hash() == shard->info().content_hash &&
+  if (!shard || !labels) return false;
+  std::optional<uint64_t> types_hash;
+  if (has_types) {
+    const auto types = datasets::Shard::open(corpora::types_beside(path));
+    if (!types || !types->verify()) return false;
+    types_hash = types->info().content_hash;
+  }
+  return labels->shard_hash() == corpora::labelled_hash(shard->info().content_hash, types_hash) &&
          labels->size() == shard->info().num_documents && shard->verify();
 }
 
@@ -64,6 +72,7 @@ Result<RunData> LabelledPreparation::operator()() {
   const settings::DataSettings& data = config_.data;
   const bool splits = data.eval_fraction > 0;
   PLIMSOLL_TRY(open_tokenizer());
+  PLIMSOLL_TRY(look_at_model());
   const int64_t most_train = data.max_train_samples.value_or(0);
   const int64_t most_eval = data.max_eval_samples.value_or(0);
   RunData ready;
@@ -158,10 +167,21 @@ Status LabelledPreparation::open_tokenizer() {
   return too_large(*opened_, options_.vocab_size, tokenizer_);
 }
 
+Status LabelledPreparation::look_at_model() {
+  PLIMSOLL_ASSIGN(const auto built, models::make_language_model(model_));
+  num_token_types_ = built->num_token_types();
+  const bool cuts = opened_ != nullptr && (built->is_bidirectional() || corpora::ends_with_special(*opened_));
+  if (cuts) max_tokens_ = config_.data.sequence_length;
+  return Ok{};
+}
+
 Result<corpora::LabelledOptions> LabelledPreparation::encoding(datasets::SplitSide split) const {
   corpora::LabelledOptions encoding;
   encoding.tokenizer = opened_.get();
-  encoding.format = {.text_key = config_.data.text_key, .vocab_size = options_.vocab_size};
+  encoding.format = {.text_key = config_.data.text_key,
+                     .vocab_size = options_.vocab_size,
+                     .num_token_types = num_token_types_};
+  encoding.max_tokens = max_tokens_;
   PLIMSOLL_ASSIGN(encoding.pad_token, io::read_pad_token(model_));
   encoding.on_error = config_.data.on_error == "skip" ? corpora::OnError::kSkip : corpora::OnError::kFail;
   encoding.side = split;
@@ -180,6 +200,9 @@ Result<std::string> LabelledPreparation::path_of(const std::vector<std::string>&
                       static_cast<int>(how.side),
                       how.side == datasets::SplitSide::kAll ? 0 : how.eval_fraction));
   if (part.most > 0) key.add(std::to_string(part.most));
+  // What other models' examples do not have leaves their names as they are.
+  if (num_token_types_ > 0) key.add(fmt::format("token types {}", num_token_types_));
+  if (max_tokens_ > 0) key.add(fmt::format("within {}", max_tokens_));
   key.add_files(files);
   const std::string folder = training_data_options(config_, /*eval=*/false).cache_folder;
   return fmt::format("{}/examples-{}.shard", folder, key.text());
@@ -194,10 +217,11 @@ Result<std::string> LabelledPreparation::tokenized(const std::vector<std::string
   if (lease_ != nullptr) {
     PLIMSOLL_TRY(lease_->use(path));
     PLIMSOLL_TRY(lease_->use(corpora::labels_beside(path)));
+    if (num_token_types_ > 1) PLIMSOLL_TRY(lease_->use(corpora::types_beside(path)));
   }
-  if (is_intact_labelled(path)) return path;
-  PLIMSOLL_TRY(io::create_writable_directory(io::folder_of(path)));
   PLIMSOLL_ASSIGN(const corpora::LabelledOptions how, encoding(part.split));
+  if (is_intact_labelled(path, how.has_types())) return path;
+  PLIMSOLL_TRY(io::create_writable_directory(io::folder_of(path)));
   corpora::TokenizeOptions tokenizing{
       .max_documents = part.most, .num_threads = options_.num_threads, .budget_bytes = options_.budget_bytes};
   tokenizing.stop = [this] { return is_asked(options_.stop); };

@@ -1,5 +1,5 @@
-// Examples with labels made ready: tokenized once into shards that lie in the cache, their labels beside
-// them.
+// Examples with labels made ready: tokenized once into shards that lie in the cache, their labels and token
+// types beside them.
 #pragma once
 
 #include <optional>
@@ -49,6 +49,8 @@ class LabelledPreparation {
   Result<std::string> path_of(const std::vector<std::string>& files, Part part) const;
   Result<corpora::LabelledOptions> encoding(datasets::SplitSide split) const;
   Status open_tokenizer();
+  /// What the model asks of its rows.
+  Status look_at_model();
 
   const settings::RunConfig& config_;
   const PrepareDataOptions& options_;
@@ -58,6 +60,8 @@ class LabelledPreparation {
   bool tokenizes_ = true;                          ///< false: only looks what is there
   bool is_missing_ = false;                        ///< files that have not been tokenized
   std::unique_ptr<tokenizers::Tokenizer> opened_;  ///< null: lines hold tokens
+  int64_t num_token_types_ = 0;                    ///< LanguageModel::num_token_types
+  int64_t max_tokens_ = 0;                         ///< LabelledOptions::max_tokens
   std::string tokenizer_folder_;                   ///< what its special tokens follow from is not in its hash
 };
 

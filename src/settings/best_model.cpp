@@ -28,8 +28,7 @@ std::optional<BestMetric> best_metric(const TrainingSettings& training) {
   if (name.starts_with("eval_")) name.remove_prefix(5);
   if (!name.empty()) metric.name = name;
   metric.greater_is_better = training.greater_is_better.value_or(!is_better_when_less(metric.name));
-  if (metric.name == "f1") metric.name = "f1_macro";
-  if (metric.name.ends_with("_f1")) metric.name += "_macro";
+  if (metric.name == "f1" || metric.name.ends_with("_f1")) metric.otherwise = metric.name + "_macro";
   return metric;
 }
 

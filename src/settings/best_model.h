@@ -12,7 +12,9 @@ namespace plimsoll::settings {
 
 /// A figure of an evaluation, by which it is compared.
 struct BestMetric {
-  std::string name = "loss";  ///< without "eval_"; "f1" is f1_macro; "<set>_loss" of a named set
+  std::string name = "loss";  ///< without "eval_"; "<set>_loss" of a named set
+  /// What it is where an evaluation has no figure of that name: "f1" is f1_macro of more than two classes.
+  std::string otherwise = {};
   bool greater_is_better = false;
 };
 /// Nothing where no setting asks which evaluation is the best.

@@ -8,6 +8,8 @@
 namespace plimsoll::training {
 namespace {
 
+using Figure = std::pair<std::string, double>;
+
 void add_figures(const EvalEvent& event, const std::string& prefix,
                  std::vector<std::pair<std::string, double>>& figures) {
   figures.emplace_back(prefix + "loss", event.loss);
@@ -33,7 +35,7 @@ BestModel::BestModel(const settings::TrainingSettings& training)
 
 bool BestModel::resume(const std::optional<checkpoints::BestState>& state) {
   if (!tracks() || !state) return true;
-  if (state->metric != state_.metric) return false;
+  if (state->metric != metric_->name && state->metric != metric_->otherwise) return false;
   state_ = *state;
   return true;
 }
@@ -41,8 +43,9 @@ bool BestModel::resume(const std::optional<checkpoints::BestState>& state) {
 Status BestModel::add(const EvalEvent& event) {
   if (!tracks()) return Ok{};
   const auto figures = figures_of(event);
-  const auto figure =
-      std::find_if(figures.begin(), figures.end(), [&](const auto& f) { return f.first == metric_->name; });
+  const auto find = [&](const std::string& name) { return std::ranges::find(figures, name, &Figure::first); };
+  auto figure = find(metric_->name);
+  if (figure == figures.end()) figure = find(metric_->otherwise);
   if (figure == figures.end()) {
     std::string known;
     for (const auto& f : figures) known += (known.empty() ? "" : ", ") + f.first;
@@ -52,6 +55,8 @@ Status BestModel::add(const EvalEvent& event) {
         {},
         "they have " + known};
   }
+  // A checkpoint may be of another figure: f1 was f1_macro of two classes too.
+  if (figure->first != state_.metric) state_ = {.metric = figure->first};
   const double value = figure->second;
   const bool first = state_.step < 0, better = first ? !std::isnan(value) : is_better(value, state_.value);
   const bool progress = first || (better && std::fabs(value - state_.value) > threshold_);

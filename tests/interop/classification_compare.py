@@ -210,7 +210,8 @@ def plimsoll(binary, *arguments):
 def reference_metrics(case, logits, truth):
     if case["problem"] == "single":
         predicted = logits.argmax(axis=1)
-        return dict(accuracy=sklearn.metrics.accuracy_score(truth, predicted),
+        f1 = dict(f1=sklearn.metrics.f1_score(truth, predicted)) if case["labels"] == 2 else {}
+        return dict(accuracy=sklearn.metrics.accuracy_score(truth, predicted), **f1,
                     f1_macro=sklearn.metrics.f1_score(truth, predicted, average="macro"),
                     matthews=sklearn.metrics.matthews_corrcoef(truth, predicted))
     if case["problem"] == "multi":

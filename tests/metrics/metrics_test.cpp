@@ -32,13 +32,20 @@ struct Case {
 
 // tests/metrics/record.py with scikit-learn 1.9.1 and scipy 1.17.1.
 const Case kRecorded[] = {
-    {kSingle, 1, 2, 2, 1, {1, 1, 0}},
-    {kSingle, 2, 2, 2, 5, {0.5, 0.33333333333333331, 0}},
+    {kSingle, 1, 2, 2, 1, {1, 1, 1, 0}},
+    {kSingle, 2, 2, 2, 5, {0.5, 0.66666666666666663, 0.33333333333333331, 0}},
     {kSingle, 7, 3, 3, 2, {0.5714285714285714, 0.41666666666666669, 0.34718253741470678}},
     {kSingle, 40, 5, 3, 3, {0.29999999999999999, 0.2123951182303585, 0.11540218120678006}},
     {kSingle, 40, 3, 1, 4, {0.45000000000000001, 0.20689655172413793, 0}},
     {kSingle, 1000, 20, 20, 6, {0.055, 0.054052347293686964, 0.0058904193496687489}},
     {kSingle, 30, 1, 1, 7, {1, 1, 0}},
+    {kSingle,
+     200,
+     2,
+     2,
+     8,
+     {0.55000000000000004, 0.56730769230769229, 0.54927884615384615, 0.10967579003732131}},
+    {kSingle, 50, 2, 1, 9, {0.52000000000000002, 0, 0.34210526315789475, 0}},
     {kMulti, 1, 3, 3, 1, {0, 0}},
     {kMulti, 50, 2, 2, 2, {0.23999999999999999, 0.24074074074074073}},
     {kMulti, 200, 4, 2, 3, {0.065000000000000002, 0.11079545454545454}},
@@ -112,6 +119,10 @@ std::vector<std::string_view> names(Metrics& metrics) {
 
 TEST(Metrics, AreNamed) {
   EXPECT_EQ(names(*single_label(3)), (std::vector<std::string_view>{"accuracy", "f1_macro", "matthews"}));
+  EXPECT_EQ(names(*single_label(2)),
+            (std::vector<std::string_view>{"accuracy", "f1", "f1_macro", "matthews"}));
+  EXPECT_EQ(names(*ranked_label(2)),
+            (std::vector<std::string_view>{"accuracy", "top5_accuracy", "f1_macro"}));
   EXPECT_EQ(names(*multi_label(3)), (std::vector<std::string_view>{"accuracy", "f1_macro"}));
   EXPECT_EQ(names(*regression(1, 4)), (std::vector<std::string_view>{"pearson", "spearman", "mse"}));
   EXPECT_EQ(names(*regression(2, 4)), (std::vector<std::string_view>{"mse"}));

@@ -38,9 +38,10 @@ def single(examples, labels, classes, seed):
     generator = Generator(seed)
     predicted = outputs(generator, examples, labels).argmax(axis=1)
     truth = generator.draw(examples, classes)
+    f1 = [sklearn.metrics.f1_score(truth, predicted)] if labels == 2 else []
     row("kSingle", examples, labels, classes, seed, [
-        sklearn.metrics.accuracy_score(truth, predicted), sklearn.metrics.f1_score(truth, predicted, average="macro"),
-        sklearn.metrics.matthews_corrcoef(truth, predicted)])
+        sklearn.metrics.accuracy_score(truth, predicted), *f1,
+        sklearn.metrics.f1_score(truth, predicted, average="macro"), sklearn.metrics.matthews_corrcoef(truth, predicted)])
 
 
 def multi(examples, labels, classes, seed):
@@ -68,7 +69,8 @@ def numbers(examples, labels, classes, seed):
         scipy.stats.pearsonr(*both).statistic, scipy.stats.spearmanr(*both).statistic, mse])
 
 
-for arguments in ((1, 2, 2, 1), (2, 2, 2, 5), (7, 3, 3, 2), (40, 5, 3, 3), (40, 3, 1, 4), (1000, 20, 20, 6), (30, 1, 1, 7)):
+for arguments in ((1, 2, 2, 1), (2, 2, 2, 5), (7, 3, 3, 2), (40, 5, 3, 3), (40, 3, 1, 4), (1000, 20, 20, 6), (30, 1, 1, 7),
+                  (200, 2, 2, 8), (50, 2, 1, 9)):
     single(*arguments)
 for arguments in ((1, 3, 3, 1), (50, 2, 2, 2), (200, 4, 2, 3)):
     multi(*arguments)

@@ -146,6 +146,25 @@ TEST_F(DataCacheOfExamples, ShardAndLabelsGoTogether) {
   EXPECT_THAT(names(), ElementsAre(kA, kB, kC, kD));
 }
 
+TEST_F(DataCacheOfExamples, TokenTypesGoWithThem) {
+  const std::string kTypes = "examples-00000000000000ee.types";
+  folder_.write(kTypes, std::string(20, 't'));
+  age_file(kTypes, 800);
+  EXPECT_EQ(names().size(), 7U);
+  EXPECT_EQ(trim(490).removed_files, 3);
+  EXPECT_THAT(names(), ElementsAre(kA, kB, kC, kD));
+  for (const std::string& name : {kShard, kLabels, kTypes}) folder_.write(name, "x");
+  for (const std::string& used : {kTypes, kShard, kLabels}) {
+    OtherProcess other([&] {
+      const auto lease = CacheLease::take(folder_.path());
+      if (!lease || !lease->use(folder_.path(used))) ::_exit(1);
+    });
+    trim(0);
+    EXPECT_THAT(names(), testing::UnorderedElementsAre(kShard, kLabels, kTypes)) << used;
+    other.kill();
+  }
+}
+
 TEST_F(DataCacheOfExamples, OneAloneGoesToo) {
   for (const std::string& name : {kShard, kLabels}) {
     std::filesystem::remove(folder_.path(name));

@@ -79,6 +79,41 @@ TEST_F(LabelledDataTest, HasShardsLabelsAndCounts) {
   EXPECT_EQ(found->labels, data->labels);
 }
 
+/// What is not cut before it is stored has the same name at every length.
+TEST_F(LabelledDataTest, ADecodersShardsServeEveryLength) {
+  settings::RunConfig run = config();
+  const auto data = prepare(run);
+  ASSERT_TRUE(data);
+  EXPECT_FALSE(std::filesystem::exists(corpora::types_beside(data->train[0].paths[0])));
+  run.data.sequence_length = 4;
+  EXPECT_EQ(prepare(run)->train[0].paths, data->train[0].paths);
+}
+
+TEST_F(LabelledDataTest, TokenTypesStandBesideAnEncodersShards) {
+  const auto typed = settings::parse_run_config(
+      "task: sequence_classification\nmodel: {config: {model_type: bert, vocab_size: 50, hidden_size: 12, "
+      "num_attention_heads: 2, num_hidden_layers: 1, intermediate_size: 12, max_position_embeddings: 16, "
+      "type_vocab_size: 2, pad_token_id: 7}}\n",
+      "run.yaml",
+      std::vector<std::string>{"data.train=" + folder_.path("train.jsonl"),
+                               "output.dir=" + folder_.path("out"), "data.sequence_length=8"});
+  ASSERT_TRUE(typed) << typed.error().message();
+  folder_.write("train.jsonl",
+                "{\"input_ids\": [1, 2], \"token_type_ids\": [0, 1], \"label\": 0}\n"
+                "{\"input_ids\": [3], \"label\": 1}\n");
+  const auto data = prepare(*typed);
+  ASSERT_TRUE(data) << data.error().message();
+  const std::string types = corpora::types_beside(data->train[0].paths[0]), intact = io::read_all(types);
+  for (const CacheEntry& entry : *list_data_cache(io::folder_of(types)))
+    EXPECT_TRUE(entry.in_use) << entry.name;
+  for (const bool removed : {false, true}) {
+    std::ofstream(types, std::ios::binary) << intact.substr(0, intact.size() - 1);
+    if (removed) std::filesystem::remove(types);
+    ASSERT_TRUE(prepare(*typed));
+    EXPECT_EQ(io::read_all(types), intact);
+  }
+}
+
 TEST_F(LabelledDataTest, IsMadeAnewWhenTheFilesChange) {
   const settings::RunConfig run = config();
   const auto before = prepare(run);

@@ -19,7 +19,7 @@ TEST(BestMetric, IsReadAsTransformersDoes) {
     bool greater;
   };
   for (const Row& row : {Row{"", "loss", false}, Row{"loss", "loss", false}, Row{"eval_loss", "loss", false},
-                         Row{"accuracy", "accuracy", true}, Row{"eval_f1", "f1_macro", true},
+                         Row{"accuracy", "accuracy", true}, Row{"eval_f1", "f1", true},
                          Row{"eval_news_loss", "news_loss", false}, Row{"mse", "mse", false},
                          Row{"perplexity", "perplexity", false}, Row{"matthews", "matthews", true}}) {
     TrainingSettings training{.load_best_model_at_end = true, .metric_for_best_model = row.said};
@@ -30,6 +30,9 @@ TEST(BestMetric, IsReadAsTransformersDoes) {
     training.greater_is_better = !row.greater;
     EXPECT_EQ(best_metric(training)->greater_is_better, !row.greater);
   }
+  EXPECT_EQ(best_metric({.metric_for_best_model = "eval_f1"})->otherwise, "f1_macro");
+  EXPECT_EQ(best_metric({.metric_for_best_model = "news_f1"})->otherwise, "news_f1_macro");
+  EXPECT_EQ(best_metric({.metric_for_best_model = "accuracy"})->otherwise, "");
   EXPECT_FALSE(best_metric({}));
   EXPECT_TRUE(best_metric({.early_stopping_patience = 2}));
 }

@@ -69,6 +69,8 @@ Evaluated evaluate(const Task& task, const models::Model& model, const std::vect
   return {interpreter.value(outputs.loss).data[0], logits};
 }
 
+constexpr SequenceRows kEncoderRows = {.doc_start = true, .num_token_types = 2};
+
 const ir::RefTensor kTokens = values(ir::DType::kI32, {3, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
 const ir::RefTensor kLast = values(ir::DType::kI32, {3}, {3, 0, 2});
 
@@ -127,6 +129,15 @@ TEST(Task, InputsHaveTheirShapes) {
               ElementsAre(ir::Shape{6, 9}, ir::Shape{6}, ir::Shape{6}));
   EXPECT_THAT(shapes(*make_sequence_classification(labels_of(kRegression, 1))),
               ElementsAre(ir::Shape{6, 9}, ir::Shape{6}, ir::Shape{6, 1}));
+  EXPECT_THAT(shapes(*make_sequence_classification(labels_of(kSingleLabel, 4), {}, {}, kEncoderRows)),
+              ElementsAre(ir::Shape{6, 9}, ir::Shape{6}, ir::Shape{6}, ir::Shape{6, 9}, ir::Shape{6, 9}));
+  EXPECT_EQ(make_sequence_classification(labels_of(kSingleLabel, 4), {}, {},
+                                         {.doc_start = true, .num_token_types = 1})
+                ->inputs()
+                .back()
+                .name,
+            "doc_start")
+      << "one type needs no input";
 }
 
 /// Memory for one example of each input.
@@ -151,8 +162,27 @@ TEST(Task, PaddingCountsNowhere) {
   EXPECT_THAT(datasets::row_as<int32_t>(padded(*causal, 2).spans[2]), ElementsAre(0, 1, 2));
   const auto single = make_sequence_classification(labels_of(kSingleLabel, 2));
   EXPECT_THAT(datasets::row_as<int32_t>(padded(*single, 2).spans[2]), ElementsAre(ops::kIgnoreTarget));
+  const auto encoder = make_sequence_classification(labels_of(kSingleLabel, 2), {}, {}, kEncoderRows);
+  EXPECT_THAT(datasets::row_as<int32_t>(padded(*encoder, 3).spans[3]), ElementsAre(0, 1, 2));
+  EXPECT_THAT(datasets::row_as<int32_t>(padded(*encoder, 4).spans[4]), ElementsAre(0, 0, 0));
   const auto multi = make_sequence_classification(labels_of(kMultiLabel, 2));
   EXPECT_FALSE(ops::has_labels(datasets::row_as<float>(padded(*multi, 2).spans[2])[0]));
+}
+
+TEST(Task, ColumnsOfPaddingAreDocumentsOfTheirOwn) {
+  const auto task = make_sequence_classification(labels_of(kSingleLabel, 2), {}, {}, kEncoderRows);
+  Row row(*task, 5);
+  const SequenceRow parts = SequenceRow::of(row.spans, kEncoderRows);
+  EXPECT_EQ(parts.types.data(), datasets::row_as<int32_t>(row.spans[4]).data());
+  parts.set_length(3);
+  EXPECT_EQ(*parts.last, 2);
+  EXPECT_THAT(parts.doc_start, ElementsAre(0, 0, 0, 3, 4));
+  parts.set_length(0);
+  EXPECT_EQ(*parts.last, 0);
+  EXPECT_THAT(parts.doc_start, ElementsAre(0, 1, 2, 3, 4));
+  const auto decoder = make_sequence_classification(labels_of(kSingleLabel, 2));
+  Row plain(*decoder, 5);
+  EXPECT_TRUE(SequenceRow::of(plain.spans, {}).doc_start.empty());
 }
 
 TEST(Task, MetricsReadLabelsFromRows) {
@@ -175,7 +205,8 @@ TEST(Task, DrawsWhatTheModelTakes) {
   const TokenSizes sizes{.vocab_size = 31, .longest = 8};
   for (const auto& task :
        {make_causal_lm(true, sizes), make_sequence_classification(labels_of(kSingleLabel, 3), {}, sizes),
-        make_sequence_classification(labels_of(kMultiLabel, 3), {}, sizes)}) {
+        make_sequence_classification(labels_of(kMultiLabel, 3), {}, sizes),
+        make_sequence_classification(labels_of(kSingleLabel, 3), {}, sizes, kEncoderRows)}) {
     Row row(*task, 8), same(*task, 8);
     task->draw(5, row.spans);
     task->draw(5, same.spans);
@@ -183,6 +214,9 @@ TEST(Task, DrawsWhatTheModelTakes) {
     EXPECT_EQ(task->drawn_counts().units, 8);
     EXPECT_EQ(task->unit().name, "tokens");
     for (const int32_t token : datasets::row_as<int32_t>(row.spans[0])) EXPECT_TRUE(token >= 0 && token < 31);
+    if (row.spans.size() < 5) continue;
+    for (const int32_t start : datasets::row_as<int32_t>(row.spans[3])) EXPECT_EQ(start, 0);
+    for (const int32_t type : datasets::row_as<int32_t>(row.spans[4])) EXPECT_TRUE(type >= 0 && type < 2);
   }
 }
 

@@ -69,12 +69,37 @@ TEST(BestModel, GoesOnFromACheckpoint) {
   EXPECT_TRUE(other.resume(std::nullopt));
 }
 
+EvalEvent with_metrics(int64_t step, std::vector<metrics::Value> values) {
+  EvalEvent event = evaluation(step, 1.0);
+  event.metrics = std::move(values);
+  return event;
+}
+
+TEST(BestModel, F1IsThatOfClassOneOfTwoClassesElseTheMean) {
+  BestModel two({.load_best_model_at_end = true, .metric_for_best_model = "f1"});
+  ASSERT_TRUE(two.add(with_metrics(1, {{"f1", 0.5}, {"f1_macro", 0.9}})));
+  ASSERT_TRUE(two.add(with_metrics(2, {{"f1", 0.6}, {"f1_macro", 0.1}})));
+  EXPECT_EQ(two.state()->step, 2);
+  EXPECT_EQ(two.state()->metric, "f1");
+  BestModel three({.load_best_model_at_end = true, .metric_for_best_model = "f1"});
+  ASSERT_TRUE(three.add(with_metrics(1, {{"f1_macro", 0.9}})));
+  EXPECT_EQ(three.state()->value, 0.9);
+  BestModel next({.load_best_model_at_end = true, .metric_for_best_model = "f1"});
+  EXPECT_TRUE(next.resume(three.state()));
+  ASSERT_TRUE(next.add(with_metrics(2, {{"f1_macro", 0.8}})));
+  EXPECT_EQ(next.state()->step, 1) << "the checkpoint's is better";
+  BestModel anew({.load_best_model_at_end = true, .metric_for_best_model = "f1"});
+  EXPECT_TRUE(anew.resume(three.state()));
+  ASSERT_TRUE(anew.add(with_metrics(2, {{"f1", 0.3}, {"f1_macro", 0.8}})));
+  EXPECT_EQ(anew.state()->step, 2) << "a checkpoint's f1_macro is not compared with f1";
+}
+
 TEST(BestModel, NamesAFigureThatEvaluationsLack) {
   BestModel best({.metric_for_best_model = "f1"});
   const auto refused = best.add(evaluation(1, 1.0));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(refused.error().what, HasSubstr("f1_macro"));
+  EXPECT_THAT(refused.error().what, HasSubstr("metric_for_best_model is f1,"));
   EXPECT_THAT(refused.error().hint, HasSubstr("loss, perplexity"));
   EXPECT_TRUE(BestModel({}).add(evaluation(1, 1.0))) << "nothing is compared";
 }

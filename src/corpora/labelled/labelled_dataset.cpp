@@ -13,9 +13,13 @@
 namespace plimsoll::corpora {
 namespace {
 
-Status check_pair(const datasets::Shard& shard, const LabelFile& labels,
-                  const LabelledDatasetOptions& options) {
-  if (labels.shard_hash() != shard.info().content_hash || labels.size() != shard.info().num_documents)
+Status check_same(const datasets::Shard& shard, const LabelFile& labels,
+                  const std::optional<datasets::Shard>& types, const LabelledDatasetOptions& options) {
+  const auto types_hash = types ? std::optional(types->info().content_hash) : std::nullopt;
+  const bool as_long = !types || (types->info().num_tokens == shard.info().num_tokens &&
+                                  types->info().num_documents == shard.info().num_documents);
+  if (labels.shard_hash() != labelled_hash(shard.info().content_hash, types_hash) ||
+      labels.size() != shard.info().num_documents || !as_long)
     return Error{ErrorCode::kBadData, "the labels belong to another shard", labels.path(),
                  "remove both files: they are made again"};
   if (options.vocab_size > 0 && shard.info().vocab_size > options.vocab_size)
@@ -32,6 +36,7 @@ struct LabelledDataset::State {
   struct Source {
     datasets::Shard shard;
     LabelFile labels;
+    std::optional<datasets::Shard> types;
   };
   struct Place {
     size_t source = 0;
@@ -46,13 +51,19 @@ struct LabelledDataset::State {
   Status add(const std::string& path) {
     PLIMSOLL_ASSIGN(datasets::Shard shard, datasets::Shard::open(path));
     PLIMSOLL_ASSIGN(LabelFile labels, LabelFile::open(labels_beside(path)));
-    PLIMSOLL_TRY(check_pair(shard, labels, options));
+    std::optional<datasets::Shard> types;
+    if (options.token_types) {
+      PLIMSOLL_ASSIGN(datasets::Shard of_types, datasets::Shard::open(types_beside(path)));
+      types.emplace(std::move(of_types));
+    }
+    PLIMSOLL_TRY(check_same(shard, labels, types, options));
     const int64_t blocks = std::min(ceil_div(options.sequence_length, datasets::kShardBlockTokens) + 1,
                                     datasets::kMostBlocksOfARead);
     scratch_bytes = std::max({scratch_bytes, blocks * shard.block_bytes(), labels.scratch_bytes(),
                               datasets::Shard::kDocumentScratchBytes});
     first.push_back(first.back() + labels.size());
-    sources.push_back({std::move(shard), std::move(labels)});
+    if (types) scratch_bytes = std::max(scratch_bytes, blocks * types->block_bytes());
+    sources.push_back({std::move(shard), std::move(labels), std::move(types)});
     return Ok{};
   }
 
@@ -99,9 +110,12 @@ int64_t LabelledDataset::num_tokens() const {
 
 uint64_t LabelledDataset::fingerprint() const {
   io::Checksum sum;
-  for (const State::Source& source : state_->sources)
-    for (const uint64_t hash : {source.shard.info().content_hash, source.labels.content_hash()})
-      sum.add(std::as_bytes(std::span(&hash, 1)));
+  const auto add = [&sum](uint64_t hash) { sum.add(std::as_bytes(std::span(&hash, 1))); };
+  for (const State::Source& source : state_->sources) {
+    add(source.shard.info().content_hash);
+    add(source.labels.content_hash());
+    if (source.types) add(source.types->info().content_hash);
+  }
   sum.add(io::name(state_->options.labels.problem));
   for (const std::string& label : state_->options.labels.names) sum.add(label + "\n");
   return sum.value();
@@ -111,6 +125,7 @@ Status LabelledDataset::keep_within(int64_t& room) {
   for (State::Source& source : state_->sources) {
     PLIMSOLL_TRY(source.labels.keep_within(room));
     PLIMSOLL_TRY(source.shard.keep_within(room));
+    if (source.types) PLIMSOLL_TRY(source.types->keep_within(room));
   }
   return Ok{};
 }
@@ -130,9 +145,14 @@ Result<int64_t> LabelledDataset::read(int64_t index, const LabelledRow& row,
   PLIMSOLL_CHECK(static_cast<int64_t>(row.tokens.size()) >= count, "a row shorter than its example");
   const std::span<int32_t> tokens = row.tokens.first(static_cast<size_t>(count));
   PLIMSOLL_TRY(source.shard.read(document.begin, tokens, {}, scratch));
+  if (source.types) {
+    const std::span<int32_t> types = row.types.first(static_cast<size_t>(count));
+    PLIMSOLL_TRY(source.types->read(document.begin, types, {}, scratch));
+  }
   while (pad && count > 0 && tokens[static_cast<size_t>(count - 1)] == *pad) --count;
   std::fill(row.tokens.begin() + count, row.tokens.end(),
             static_cast<int32_t>(std::max<int64_t>(0, pad.value_or(0))));
+  if (source.types) std::fill(row.types.begin() + count, row.types.end(), 0);
   *row.last = static_cast<int32_t>(std::max<int64_t>(0, count - 1));
   PLIMSOLL_ASSIGN(const LabelEntry entry, source.labels.read(place.index, scratch));
   PLIMSOLL_TRY(state_->readers[place.source].read(entry, row.labels));

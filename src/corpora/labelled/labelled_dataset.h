@@ -19,6 +19,7 @@ namespace plimsoll::corpora {
 struct LabelledDatasetOptions {
   int64_t sequence_length = 512;  ///< longer rows are cut at their end
   int64_t vocab_size = 0;         ///< the model's; 0: not checked
+  bool token_types = false;       ///< the shards have token types beside them (types_beside)
   /// Tokens of this id at the end of a row are padding, as in transformers.
   std::optional<int64_t> pad_token = {};
   io::Labels labels = {};
@@ -27,9 +28,10 @@ struct LabelledDatasetOptions {
 
 /// Where an example goes.
 struct LabelledRow {
-  std::span<int32_t> tokens;  ///< sequence_length, or fewer that hold it
-  int32_t* last = nullptr;    ///< the index of the last token that is no padding
-  std::span<float> labels;    ///< of single labels one, the class; else one a label
+  std::span<int32_t> tokens;      ///< sequence_length, or fewer that hold it
+  int32_t* last = nullptr;        ///< the index of the last token that is no padding
+  std::span<float> labels;        ///< of single labels one, the class; else one a label
+  std::span<int32_t> types = {};  ///< as many as tokens, with LabelledDatasetOptions::token_types
 };
 
 /// Examples with random access. Everything is sized when opened; reading allocates nothing. Const calls from
@@ -57,8 +59,8 @@ class LabelledDataset {
 
   /// Tokens of a row, cut; what of them is padding is not looked at. Errors: kBadData, kIo.
   Result<int64_t> length(int64_t index, std::span<std::byte> scratch) const;
-  /// Reads example `index`; behind its tokens stands the padding token, 0 where there is none. Returns its
-  /// tokens without padding. Errors: kBadData (damaged since it was opened), kIo.
+  /// Reads example `index`; behind its tokens stands the padding token, 0 where there is none, behind its
+  /// types 0. Returns its tokens without padding. Errors: kBadData (damaged since it was opened), kIo.
   Result<int64_t> read(int64_t index, const LabelledRow& row, std::span<std::byte> scratch) const;
 
  private:

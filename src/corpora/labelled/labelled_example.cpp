@@ -30,7 +30,8 @@ class Parser {
 
   std::optional<BadExample> run() {
     const std::string_view asked = format_.text_key;
-    std::vector<std::string_view> keys = {"text_pair", "input_ids", "label", "labels", "attention_mask"};
+    std::vector<std::string_view> keys = {"text_pair", "input_ids",      "label",
+                                          "labels",    "attention_mask", "token_type_ids"};
     keys.push_back(asked.empty() ? std::string_view("text") : asked);
     if (asked.empty()) keys.insert(keys.end(), std::begin(kPairColumns), std::end(kPairColumns));
     if (auto wrong = scan(keys)) return wrong;
@@ -127,23 +128,41 @@ class Parser {
   }
 
   std::optional<BadExample> ids() const {
-    const std::string_view list = find("input_ids");
+    example_.types.clear();
+    if (auto wrong = integers("input_ids", "ids", format_.vocab_size, example_.ids)) return wrong;
+    if (auto wrong = token_types()) return wrong;
+    return leave_out_padding();
+  }
+
+  /// The list of integers that `key` holds, from 0 to below `end`; 0: all that there are.
+  std::optional<BadExample> integers(std::string_view key, std::string_view what, int64_t end,
+                                     std::vector<int32_t>& out) const {
+    const std::string_view list = find(key);
     if (!is_list(list))
-      return bad(kWrongType, fmt::format("\"input_ids\" is {}, expected a list", type_name(list)));
-    example_.ids.clear();
+      return bad(kWrongType, fmt::format("\"{}\" is {}, expected a list", key, type_name(list)));
+    out.clear();
     ListItems items(list);
     for (std::string_view item; items.next(item);) {
-      int32_t id = -1;
-      const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), id);
-      const bool integer = error == std::errc() && end == item.data() + item.size() && id >= 0;
-      if (!integer || (format_.vocab_size > 0 && id >= format_.vocab_size))
+      int32_t value = -1;
+      const auto [rest, error] = std::from_chars(item.data(), item.data() + item.size(), value);
+      const bool integer = error == std::errc() && rest == item.data() + item.size() && value >= 0;
+      if (!integer || (end > 0 && value >= end))
         return bad(kWrongType,
-                   fmt::format("\"input_ids\" holds {}, expected ids {}", item.substr(0, 40),
-                               format_.vocab_size > 0 ? fmt::format("below {}", format_.vocab_size)
-                                                      : std::string("from 0 on")));
-      example_.ids.push_back(id);
+                   fmt::format("\"{}\" holds {}, expected {} {}", key, item.substr(0, 40), what,
+                               end > 0 ? fmt::format("below {}", end) : std::string("from 0 on")));
+      out.push_back(value);
     }
-    return leave_out_padding();
+    return std::nullopt;
+  }
+
+  std::optional<BadExample> token_types() const {
+    if (format_.num_token_types == 0 || find("token_type_ids").empty()) return std::nullopt;
+    if (auto wrong = integers("token_type_ids", "types", format_.num_token_types, example_.types))
+      return wrong;
+    if (example_.types.size() != example_.ids.size())
+      return bad(kWrongType, fmt::format("\"token_type_ids\" has {} values, \"input_ids\" {}",
+                                         example_.types.size(), example_.ids.size()));
+    return std::nullopt;
   }
 
   /// What the attention mask hides.
@@ -158,8 +177,10 @@ class Parser {
     if (seen.size() != example_.ids.size())
       return bad(kWrongType, fmt::format("\"attention_mask\" has {} values, \"input_ids\" {}", seen.size(),
                                          example_.ids.size()));
-    size_t i = 0;
-    std::erase_if(example_.ids, [&](int32_t) { return seen[i++] == 0; });
+    for (std::vector<int32_t>* values : {&example_.ids, &example_.types}) {
+      size_t i = 0;
+      std::erase_if(*values, [&](int32_t) { return seen[i++] == 0; });
+    }
     return std::nullopt;
   }
 

@@ -5,7 +5,8 @@
 //   (kPairColumns),
 //                                                  where a line has those of one
 //   {"input_ids": […], "label": …}                 tokens without those that "attention_mask" hides; where
-//                                                  these stand, texts beside them are not read
+//                                                  these stand, texts beside them are not read;
+//                                                  "token_type_ids" beside them, for models that have types
 //
 // "labels" is "label" too.
 #pragma once
@@ -31,6 +32,7 @@ struct LabelledExample {
   bool has_pair = false;  ///< `text_pair` too
   std::string text = {}, text_pair = {};
   std::vector<int32_t> ids = {};
+  std::vector<int32_t> types = {};  ///< the types of `ids`; empty: all 0
   RawLabel label = {};
   std::string file = {};
   int64_t line = 0;
@@ -40,6 +42,8 @@ struct LabelledFormat {
   std::string text_key = {};  ///< the member that holds the text; empty: "text"
   bool with_label = true;     ///< a line needs one; else none is looked at
   int64_t vocab_size = 0;     ///< input_ids are below it; 0: any
+  /// token_type_ids are below it; 0: the model has none, and they are not looked at.
+  int64_t num_token_types = 0;
 };
 
 /// `file` and `line` of `example` are set already and named in errors; the rest is overwritten.

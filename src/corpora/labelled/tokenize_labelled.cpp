@@ -14,6 +14,7 @@
 #include "corpora/reasons.h"
 #include "corpora/record_reader.h"
 #include "corpora/tokenizing_memory.h"
+#include "io/checksum.h"
 #include "io/parallel.h"
 
 namespace plimsoll::corpora {
@@ -29,11 +30,13 @@ BadExample bad(const LabelledExample& example, std::string_view reason, std::str
 
 class Run {
  public:
+  /// `types`: where rows have some.
   Run(const LabelledOptions& options, RecordReader& reader, datasets::ShardWriter shard,
-      LabelFileWriter labels, const TokenizeOptions& tokenizing)
+      std::optional<datasets::ShardWriter> types, LabelFileWriter labels, const TokenizeOptions& tokenizing)
       : options_(options),
         reader_(reader),
         shard_(std::move(shard)),
+        types_(std::move(types)),
         labels_(std::move(labels)),
         tokenizing_(tokenizing) {
     reader_.set_stop(tokenizing.stop);
@@ -49,7 +52,12 @@ class Run {
     counts_.num_files = static_cast<int64_t>(reader_.files().size());
     if (counts_.num_documents == 0) return nothing_kept();
     PLIMSOLL_ASSIGN(const datasets::ShardInfo info, shard_.finish());
-    PLIMSOLL_TRY(labels_.finish(info.content_hash));
+    std::optional<uint64_t> types_hash;
+    if (types_) {
+      PLIMSOLL_ASSIGN(const datasets::ShardInfo types, types_->finish());
+      types_hash = types.content_hash;
+    }
+    PLIMSOLL_TRY(labels_.finish(labelled_hash(info.content_hash, types_hash)));
     return counts_;
   }
 
@@ -59,7 +67,7 @@ class Run {
   }
   struct Encoded {
     LabelledExample example = {};
-    std::vector<int32_t> ids = {};
+    LabelledTokens tokens = {};
     std::optional<BadExample> bad = {};
     InvalidUtf8 invalid = {};
   };
@@ -111,7 +119,7 @@ class Run {
     encoded.invalid = {};
     encoded.invalid.look_at(json, example.file, record.place());
     encoded.bad = parse_labelled_example(json, options_.format, example);
-    if (!encoded.bad) encoded.bad = encode_labelled(example, options_, encoded.ids);
+    if (!encoded.bad) encoded.bad = encode_labelled(example, options_, encoded.tokens);
   }
 
   Status write() {
@@ -134,13 +142,14 @@ class Run {
         continue;
       }
       const bool kept = options_.side == datasets::SplitSide::kAll ||
-                        datasets::on_eval_side(example_hash(e.ids), options_.eval_fraction) ==
+                        datasets::on_eval_side(e.tokens.hash, options_.eval_fraction) ==
                             (options_.side == datasets::SplitSide::kEval);
       if (!kept) continue;
-      PLIMSOLL_TRY(shard_.add(e.ids, {}));
+      PLIMSOLL_TRY(shard_.add(e.tokens.ids, {}));
+      if (types_) PLIMSOLL_TRY(types_->add(e.tokens.types, {}));
       PLIMSOLL_TRY(labels_.add(e.example.label, records_[i].file, records_[i].line));
       ++counts_.num_documents;
-      counts_.num_tokens += static_cast<int64_t>(e.ids.size());
+      counts_.num_tokens += static_cast<int64_t>(e.tokens.ids.size());
     }
     return Ok{};
   }
@@ -148,6 +157,7 @@ class Run {
   const LabelledOptions& options_;
   RecordReader& reader_;
   datasets::ShardWriter shard_;
+  std::optional<datasets::ShardWriter> types_;
   LabelFileWriter labels_;
   const TokenizeOptions& tokenizing_;
   std::string bytes_;
@@ -156,37 +166,83 @@ class Run {
   TokenizeCounts counts_;
 };
 
+/// Ids and types of texts, `most` tokens at most.
+Status encode_texts(const LabelledExample& example, const LabelledOptions& options, size_t most,
+                    LabelledTokens& tokens) {
+  const auto pair = example.has_pair ? std::optional<std::string_view>(example.text_pair) : std::nullopt;
+  tokens.ids.clear();
+  tokens.types.clear();
+  Status encoded = options.tokenizer->encode_within(example.text, pair, most, tokens.ids,
+                                                    options.has_types() ? &tokens.types : nullptr);
+  if (encoded) return encoded;
+  Error error = std::move(encoded).error().at(place_of(example.file, example.line));
+  if (error.hint.empty()) error.hint = "allow more tokens: data.sequence_length, of predict --max-length";
+  return error;
+}
+
+void leave_out_padding(const LabelledOptions& options, LabelledTokens& tokens) {
+  if (options.pad_token)
+    while (tokens.ids.size() > 1 && tokens.ids.back() == *options.pad_token) tokens.ids.pop_back();
+  tokens.types.resize(options.has_types() ? tokens.ids.size() : 0);
+}
+
+std::string beside(const std::string& shard_path, const char* kind) {
+  constexpr std::string_view kShard = ".shard";
+  const bool named = shard_path.ends_with(kShard);
+  return shard_path.substr(0, shard_path.size() - (named ? kShard.size() : 0)) + kind;
+}
+
 }  // namespace
 
 std::optional<BadExample> encode_labelled(const LabelledExample& example, const LabelledOptions& options,
-                                          std::vector<int32_t>& ids) {
-  ids.clear();
+                                          LabelledTokens& tokens) {
   if (example.has_ids) {
-    ids = example.ids;
+    tokens.ids = example.ids;
+    tokens.types = example.types;
   } else if (options.tokenizer == nullptr) {
     return bad(example, corpora::reason::kUnencodable, "the line is a text, and there is no tokenizer",
                "set data.tokenizer to a model's folder or a tokenizer.json, or give input_ids");
-  } else {
-    Status encoded = example.has_pair
-                         ? options.tokenizer->encode_pair(example.text, example.text_pair, true, ids)
-                         : options.tokenizer->encode(example.text, true, ids);
-    if (!encoded)
-      return BadExample{corpora::reason::kUnencodable,
-                        std::move(encoded).error().at(place_of(example.file, example.line))};
+  } else if (Status encoded = encode_texts(example, options, std::numeric_limits<size_t>::max(), tokens);
+             !encoded) {
+    return BadExample{corpora::reason::kUnencodable, std::move(encoded).error()};
   }
-  if (ids.empty()) return bad(example, corpora::reason::kUnencodable, "the example has no token", kSkipHint);
-  if (options.pad_token)
-    while (ids.size() > 1 && ids.back() == *options.pad_token) ids.pop_back();
-  return std::nullopt;
+  if (tokens.ids.empty())
+    return bad(example, corpora::reason::kUnencodable, "the example has no token", kSkipHint);
+  const size_t whole = tokens.ids.size(), most = static_cast<size_t>(options.max_tokens);
+  leave_out_padding(options, tokens);
+  tokens.hash = example_hash(tokens.ids);
+  if (!example.has_ids && most > 0 && whole > most) {
+    if (Status cut = encode_texts(example, options, most, tokens); !cut)
+      return BadExample{corpora::reason::kUnencodable, std::move(cut).error()};
+    leave_out_padding(options, tokens);
+  }
+  const auto beyond = std::ranges::find_if(
+      tokens.types, [&](int32_t type) { return type >= options.format.num_token_types; });
+  if (beyond == tokens.types.end()) return std::nullopt;
+  return bad(example, corpora::reason::kUnencodable,
+             fmt::format("the tokenizer gives a token the type {}, and the model has {} types", *beyond,
+                         options.format.num_token_types),
+             "use the model's own tokenizer");
+}
+
+bool ends_with_special(const tokenizers::Tokenizer& tokenizer) {
+  constexpr int32_t kText = -1;  // stands for the text's tokens
+  std::vector<int32_t> ids;
+  const Status joined = tokenizer.join(std::span(&kText, 1), std::nullopt, ids);
+  return joined && !ids.empty() && ids.back() != kText;
 }
 
 /// As the shard hashes a document.
 uint64_t example_hash(std::span<const int32_t> ids) { return XXH3_64bits(ids.data(), ids.size_bytes()); }
 
-std::string labels_beside(const std::string& shard_path) {
-  constexpr std::string_view kShard = ".shard";
-  const bool named = shard_path.ends_with(kShard);
-  return shard_path.substr(0, shard_path.size() - (named ? kShard.size() : 0)) + ".labels";
+std::string labels_beside(const std::string& shard_path) { return beside(shard_path, ".labels"); }
+std::string types_beside(const std::string& shard_path) { return beside(shard_path, ".types"); }
+
+uint64_t labelled_hash(uint64_t shard_hash, std::optional<uint64_t> types_hash) {
+  if (!types_hash) return shard_hash;
+  io::Checksum both;
+  for (const uint64_t hash : {shard_hash, *types_hash}) both.add(std::as_bytes(std::span(&hash, 1)));
+  return both.value();
 }
 
 Result<TokenizeCounts> tokenize_labelled(std::span<const std::string> paths, const LabelledOptions& options,
@@ -207,9 +263,16 @@ Result<TokenizeCounts> tokenize_labelled(std::span<const std::string> paths, con
   }
   if (shard.vocab_size == 0) shard.vocab_size = std::numeric_limits<int32_t>::max();
   PLIMSOLL_ASSIGN(datasets::ShardWriter writer, datasets::ShardWriter::create(shard_path, shard));
+  std::optional<datasets::ShardWriter> types;
+  if (options.has_types()) {
+    PLIMSOLL_ASSIGN(datasets::ShardWriter of_types,
+                    datasets::ShardWriter::create(types_beside(shard_path),
+                                                  {.vocab_size = options.format.num_token_types}));
+    types.emplace(std::move(of_types));
+  }
   PLIMSOLL_ASSIGN(LabelFileWriter labels,
                   LabelFileWriter::create(labels_beside(shard_path), reader->files()));
-  return Run(options, *reader, std::move(writer), std::move(labels), within)();
+  return Run(options, *reader, std::move(writer), std::move(types), std::move(labels), within)();
 }
 
 }  // namespace plimsoll::corpora

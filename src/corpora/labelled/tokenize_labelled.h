@@ -2,7 +2,10 @@
 // it.
 //
 //   files ─► RecordReader ─► parse ─► encode ─► ShardWriter (KEY.shard)
+//                              │          └► types ─► ShardWriter (KEY.types)
 //                              └────► RawLabel ─► LabelFileWriter (KEY.labels)
+//
+// Types are there for models with several token types alone.
 #pragma once
 
 #include <cstdint>
@@ -21,28 +24,49 @@ namespace plimsoll::corpora {
 
 struct LabelledOptions {
   const tokenizers::Tokenizer* tokenizer = nullptr;  ///< null: lines hold input_ids alone
-  LabelledFormat format = {};                        ///< vocab_size is the model's
+  LabelledFormat format = {};                        ///< vocab_size and num_token_types are the model's
+  /// Texts become at most so many tokens, cut as transformers does with truncation=True; 0: whole, and
+  /// whoever reads them cuts at the end.
+  int64_t max_tokens = 0;
   /// Tokens of this id at the end of a row are padding, which is not kept; the first token always is.
   std::optional<int64_t> pad_token = {};
   OnError on_error = OnError::kFail;
   /// Which examples: all, or one side of the split by the hash of their tokens.
   datasets::SplitSide side = datasets::SplitSide::kAll;
   double eval_fraction = 0;
+
+  /// Whether a row has types beside its ids: a model of one type needs none.
+  [[nodiscard]] bool has_types() const { return format.num_token_types > 1; }
 };
 
-/// An example's ids as its shard holds them: of a text, or a pair, with the special tokens that the
-/// tokenizer's post-processor adds, as transformers' tokenizer(text, text_pair); input_ids as they are.
-/// Whole: whoever reads them cuts. Returns what is wrong with the example, if anything.
+/// An example as its shard holds it.
+struct LabelledTokens {
+  std::vector<int32_t> ids = {};
+  std::vector<int32_t> types = {};  ///< as many with LabelledOptions::has_types, else none
+  uint64_t hash = 0;                ///< example_hash of the ids, of texts before they are cut
+};
+
+/// Of a text, or a pair, the ids with the special tokens that the tokenizer's post-processor adds, and their
+/// types, as transformers' tokenizer(text, text_pair); input_ids as they are, never cut. Returns what is
+/// wrong with the example, if anything.
 std::optional<BadExample> encode_labelled(const LabelledExample& example, const LabelledOptions& options,
-                                          std::vector<int32_t>& ids);
+                                          LabelledTokens& tokens);
+
+/// Whether special tokens stand behind a text: a row that is cut at its end would lose them, and
+/// LabelledOptions::max_tokens keeps them.
+bool ends_with_special(const tokenizers::Tokenizer& tokenizer);
 
 /// By what data.eval_fraction divides examples: the hash of their tokens.
 uint64_t example_hash(std::span<const int32_t> ids);
 
 /// Where the labels of a shard lie: "…/x.shard" has "…/x.labels".
 std::string labels_beside(const std::string& shard_path);
+/// Where its token types lie: "…/x.types", a shard with types in place of ids.
+std::string types_beside(const std::string& shard_path);
+/// What LabelFile::shard_hash is of a shard with that content, and of types beside it.
+uint64_t labelled_hash(uint64_t shard_hash, std::optional<uint64_t> types_hash);
 
-/// Both files, the labels last; each is there whole or not at all. Determinism: what is written does not
+/// All files, the labels last; each is there whole or not at all. Determinism: what is written does not
 /// depend on the number of threads. Errors: kBadData of the first line that cannot be used, with its place;
 /// kBadData where no example is left; kInvalidArgument for files that are no JSON lines; kInterrupted; kIo.
 Result<TokenizeCounts> tokenize_labelled(std::span<const std::string> paths, const LabelledOptions& options,

@@ -88,6 +88,50 @@ TEST(LabelledDataset, ReadsRowsOfABucket) {
   EXPECT_THAT(read_row(data, 3, 1, 1).tokens, ElementsAre(6));
 }
 
+TEST(LabelledDataset, ReadsTokenTypesBesideTheTokens) {
+  const io::TemporaryFolder folder;
+  const std::string shard = labelled_shard(folder, "x",
+                                           R"({"input_ids": [1, 2], "token_type_ids": [0, 1], "label": 0}
+{"input_ids": [4, 5, 6, 7], "token_type_ids": [1, 0, 1, 1], "label": 0}
+)",
+                                           {.format = {.num_token_types = 2}});
+  const auto data = LabelledDataset::open(
+      std::vector{shard}, {.sequence_length = 3, .token_types = true, .labels = {kSingleLabel, {"a", "b"}}});
+  ASSERT_TRUE(data) << data.error().message();
+  std::vector<std::byte> scratch(static_cast<size_t>(data->scratch_bytes()));
+  std::vector<int32_t> tokens(3, -7), types(3, -7);
+  int32_t last = -7;
+  float label = -7;
+  const auto types_of = [&](int64_t index) {
+    EXPECT_TRUE(data->read(index, {tokens, &last, {&label, 1}, types}, scratch));
+    return types;
+  };
+  EXPECT_THAT(types_of(0), ElementsAre(0, 1, 0));
+  EXPECT_THAT(types_of(1), ElementsAre(1, 0, 1));
+  EXPECT_FALSE(LabelledDataset::open(std::vector{shard}, {.labels = {kSingleLabel, {"a", "b"}}}))
+      << "types belong to it";
+}
+
+TEST(LabelledDataset, KnowsOtherTypes) {
+  const io::TemporaryFolder folder;
+  const auto open = [&](const std::string& name, const std::string& type) {
+    const std::string shard =
+        labelled_shard(folder, name, "{\"input_ids\": [1], \"token_type_ids\": [" + type + "], \"label\": 0}",
+                       {.format = {.num_token_types = 2}});
+    return LabelledDataset::open(std::vector{shard},
+                                 {.token_types = true, .labels = {kSingleLabel, {"a", "b"}}});
+  };
+  const uint64_t ones = open("x", "1")->fingerprint();
+  EXPECT_EQ(open("x", "1")->fingerprint(), ones);
+  EXPECT_NE(open("x", "0")->fingerprint(), ones);
+  ASSERT_TRUE(open("y", "1"));
+  std::filesystem::copy_file(folder.path("y.types"), folder.path("x.types"),
+                             std::filesystem::copy_options::overwrite_existing);
+  const auto mixed = LabelledDataset::open(std::vector{folder.path("x.shard")}, {.token_types = true});
+  ASSERT_FALSE(mixed);
+  EXPECT_THAT(mixed.error().message(), HasSubstr("belong to another shard"));
+}
+
 TEST(LabelledDataset, KnowsOtherDataAndOtherLabels) {
   const io::TemporaryFolder folder;
   const std::string shard = labelled_shard(folder, "x", lines_of({"[0, 1]", "[1, 1]"}));

@@ -74,6 +74,30 @@ TEST(LabelledExample, LabelsAndAttentionMasks) {
             "\"attention_mask\" has 1 values, \"input_ids\" 2");
 }
 
+TEST(LabelledExample, TokenTypesOfModelsThatHaveSome) {
+  const std::string line = R"({"input_ids": [5, 6, 7, 0], "token_type_ids": [0, 1, 1, 0], "label": 1})";
+  EXPECT_TRUE(example_of(line).types.empty()) << "the model has none";
+  EXPECT_THAT(example_of(line, {.num_token_types = 2}).types, ElementsAre(0, 1, 1, 0));
+  const LabelledExample masked = example_of(
+      R"({"input_ids": [5, 6, 7, 0], "token_type_ids": [0, 0, 1, 0], "attention_mask": [1, 0, 1, 0], "label": 1})",
+      {.num_token_types = 2});
+  EXPECT_THAT(masked.ids, ElementsAre(5, 7));
+  EXPECT_THAT(masked.types, ElementsAre(0, 1));
+  EXPECT_TRUE(example_of(R"({"input_ids": [5], "label": 1})", {.num_token_types = 2}).types.empty());
+  EXPECT_EQ(example_refusal(line, {.num_token_types = 1}),
+            "\"token_type_ids\" holds 1, expected types below 1");
+  EXPECT_EQ(
+      example_refusal(R"({"input_ids": [5, 6], "token_type_ids": [0], "label": 1})", {.num_token_types = 2}),
+      "\"token_type_ids\" has 1 values, \"input_ids\" 2");
+  EXPECT_EQ(example_refusal(R"({"input_ids": [5], "token_type_ids": 0, "label": 1})", {.num_token_types = 2}),
+            "\"token_type_ids\" is a number, expected a list");
+  for (const char* type : {"-1", "0.5", "2", "4294967296"})
+    EXPECT_THAT(
+        example_refusal("{\"input_ids\": [5], \"token_type_ids\": [" + std::string(type) + "], \"label\": 1}",
+                        {.num_token_types = 2}),
+        HasSubstr("\"token_type_ids\" holds " + std::string(type)));
+}
+
 TEST(LabelledExample, ReadsLabelsAsTheyStand) {
   const auto label = [](const std::string& json) {
     return example_of("{\"text\": \"a\", \"label\": " + json + "}").label;

@@ -11,6 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 
 std::vector<int32_t> tokens_of(const datasets::Shard& shard, int64_t index) {
   std::vector<std::byte> scratch(
@@ -50,6 +51,108 @@ TEST(TokenizeLabelled, TextsPairsAndTokens) {
   EXPECT_THAT(lines, ElementsAre(1, 2, 4));
 }
 
+/// A row's ids with their types.
+std::vector<std::pair<int32_t, int32_t>> typed(const std::string& path, int64_t index) {
+  const auto tokens = datasets::Shard::open(path), types = datasets::Shard::open(types_beside(path));
+  EXPECT_TRUE(tokens && types);
+  const std::vector<int32_t> ids = tokens_of(*tokens, index), kinds = tokens_of(*types, index);
+  EXPECT_EQ(ids.size(), kinds.size());
+  std::vector<std::pair<int32_t, int32_t>> all;
+  for (size_t i = 0; i < ids.size(); ++i) all.emplace_back(ids[i], kinds[i]);
+  return all;
+}
+
+TEST(TokenizeLabelled, TypesStandBesideTheTokens) {
+  const io::TemporaryFolder folder;
+  const auto tokenizer = pairs_tokenizer();
+  const std::string lines = R"({"text": "ab", "label": 1}
+{"text": "ac", "text_pair": "d", "label": 0}
+{"input_ids": [5, 6, 7], "token_type_ids": [1, 0, 1], "label": 0}
+{"input_ids": [5, 6], "label": 0}
+)";
+  const LabelledOptions options{.tokenizer = tokenizer.get(), .format = {.num_token_types = 2}};
+  const std::string path = labelled_shard(folder, "x", lines, options);
+  EXPECT_THAT(typed(path, 0), ElementsAre(Pair(29, 0), Pair(28, 0), Pair(30, 0)));
+  EXPECT_THAT(typed(path, 1),
+              ElementsAre(Pair(29, 0), Pair(1, 0), Pair(3, 0), Pair(30, 0), Pair(4, 1), Pair(30, 1)));
+  EXPECT_THAT(typed(path, 2), ElementsAre(Pair(5, 1), Pair(6, 0), Pair(7, 1)));
+  EXPECT_THAT(typed(path, 3), ElementsAre(Pair(5, 0), Pair(6, 0)));
+  EXPECT_EQ(LabelFile::open(labels_beside(path))->shard_hash(),
+            labelled_hash(datasets::Shard::open(path)->info().content_hash,
+                          datasets::Shard::open(types_beside(path))->info().content_hash));
+  for (const int64_t few : {0, 1}) {
+    const std::string none =
+        labelled_shard(folder, "none", R"({"text": "ac", "text_pair": "d", "label": 0})",
+                       {.tokenizer = tokenizer.get(), .format = {.num_token_types = few}});
+    EXPECT_FALSE(std::filesystem::exists(types_beside(none))) << "a model of one type needs none";
+  }
+}
+
+TEST(TokenizeLabelled, NamesATypeThatTheModelLacks) {
+  const io::TemporaryFolder folder;
+  const auto tokenizer = template_tokenizer({{"A", 0}}, {{"A", 0}, {"</s>", 0}, {"B", 2}});
+  const std::vector<std::string> files = {
+      folder.write("x.jsonl", R"({"text": "a", "text_pair": "b", "label": 0})")};
+  const auto counts = tokenize_labelled(
+      files, {.tokenizer = tokenizer.get(), .format = {.num_token_types = 2}}, folder.path("x.shard"), {});
+  ASSERT_FALSE(counts);
+  EXPECT_THAT(counts.error().message(),
+              HasSubstr("gives a token the type 2, and the model has 2 types: " + files[0] + ": line 1"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("x.types")));
+}
+
+TEST(TokenizeLabelled, TextsAreCutAsByTransformers) {
+  const io::TemporaryFolder folder;
+  const auto tokenizer = pairs_tokenizer();
+  const std::string lines = R"({"text": "cdefgh", "label": 1}
+{"text": "cdefgh", "text_pair": "ij", "label": 0}
+{"text": "c", "text_pair": "defgh", "label": 0}
+{"text": "cd", "text_pair": "e", "label": 0}
+{"input_ids": [1, 2, 3, 4, 5, 6, 7, 8], "label": 0}
+)";
+  const std::string path = labelled_shard(
+      folder, "x", lines, {.tokenizer = tokenizer.get(), .format = {.num_token_types = 2}, .max_tokens = 6});
+  const auto shard = datasets::Shard::open(path);
+  ASSERT_TRUE(shard);
+  EXPECT_THAT(tokens_of(*shard, 0), ElementsAre(29, 3, 4, 5, 6, 30)) << "what stands behind the text stays";
+  EXPECT_THAT(typed(path, 1),
+              ElementsAre(Pair(29, 0), Pair(3, 0), Pair(4, 0), Pair(30, 0), Pair(9, 1), Pair(30, 1)));
+  EXPECT_THAT(tokens_of(*shard, 2), ElementsAre(29, 3, 30, 4, 5, 30));
+  EXPECT_THAT(tokens_of(*shard, 3), ElementsAre(29, 3, 4, 30, 5, 30)) << "as long as there is room";
+  EXPECT_THAT(tokens_of(*shard, 4), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8)) << "whoever reads rows cuts them";
+  const std::vector<std::string> files = {folder.path("x.jsonl")};
+  const auto small =
+      tokenize_labelled(files, {.tokenizer = tokenizer.get(), .max_tokens = 1}, folder.path("y.shard"), {});
+  ASSERT_FALSE(small);
+  EXPECT_EQ(small.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(small.error().hint, HasSubstr("data.sequence_length"));
+}
+
+TEST(TokenizeLabelled, WhereTextsAreCutDoesNotMoveThemToAnotherSide) {
+  const io::TemporaryFolder folder;
+  const auto tokenizer = pairs_tokenizer();
+  std::string lines;
+  for (int i = 0; i < 60; ++i)
+    lines += "{\"text\": \"cde" + std::string(static_cast<size_t>(i), 'f') + "\", \"label\": 1}\n";
+  const auto held_out = [&](int64_t most) {
+    return datasets::Shard::open(labelled_shard(folder, "x", lines,
+                                                {.tokenizer = tokenizer.get(),
+                                                 .max_tokens = most,
+                                                 .side = datasets::SplitSide::kEval,
+                                                 .eval_fraction = 0.5}))
+        ->info()
+        .num_documents;
+  };
+  EXPECT_EQ(held_out(0), held_out(5)) << "cut they are all alike";
+  EXPECT_GT(held_out(5), 10);
+  EXPECT_LT(held_out(5), 50);
+}
+
+TEST(EndsWithSpecial, IsWhatStandsBehindAText) {
+  EXPECT_FALSE(ends_with_special(*letters_tokenizer()));
+  EXPECT_TRUE(ends_with_special(*pairs_tokenizer()));
+}
+
 TEST(TokenizeLabelled, PaddingAtTheEndIsNotKept) {
   const io::TemporaryFolder folder;
   const std::string path = labelled_shard(folder, "x",
@@ -71,14 +174,14 @@ TEST(TokenizeLabelled, TheNumberOfThreadsDoesNotShow) {
              "\", \"label\": " + std::to_string(i % 3) + "}\n";
   const std::vector<std::string> files = {folder.write("x.jsonl", lines)};
   const auto tokenizer = letters_tokenizer();
-  const LabelledOptions options{.tokenizer = tokenizer.get()};
+  const LabelledOptions options{.tokenizer = tokenizer.get(), .format = {.num_token_types = 2}};
   for (const int threads : {1, 3}) {
     const auto counts = tokenize_labelled(files, options, folder.path(std::to_string(threads) + ".shard"),
                                           {.num_threads = threads});
     ASSERT_TRUE(counts) << counts.error().message();
     EXPECT_EQ(counts->num_documents, 20000);
   }
-  for (const char* kind : {".shard", ".labels"})
+  for (const char* kind : {".shard", ".labels", ".types"})
     EXPECT_EQ(io::read_all(folder.path(std::string("1") + kind)),
               io::read_all(folder.path(std::string("3") + kind)));
 }

@@ -31,9 +31,15 @@ bool goes_along(const fs::path& path) {
 }
 
 bool is_tokenizer_file(const std::string& name) {
-  constexpr std::string_view kNames[] = {
-      "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-      "merges.txt",     "tokenizer.model",       "chat_template.jinja"};
+  constexpr std::string_view kNames[] = {"tokenizer.json",
+                                         "tokenizer_config.json",
+                                         "special_tokens_map.json",
+                                         "added_tokens.json",
+                                         "vocab.json",
+                                         "merges.txt",
+                                         "vocab.txt",
+                                         "tokenizer.model",
+                                         "chat_template.jinja"};
   return std::ranges::find(kNames, name) != std::end(kNames);
 }
 

@@ -1,7 +1,11 @@
 #include "tokenizers/class_parts.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "base/host.h"
+#include "tokenizers/config_files.h"
 #include "tokenizers/split_rules.h"
 
 namespace plimsoll::tokenizers {
@@ -71,6 +75,37 @@ void set_llama_parts(bool prefix_space, bool legacy, io::Tree& root) {
   root.set("decoder", io::Tree::map({{"type", text("Sequence")}, {"decoders", std::move(decoders)}}));
 }
 
+/// A note where a tokenizer.json says otherwise, because it is easily overlooked.
+void set_bert_parts(const ConfigFiles& files, io::Tree& root) {
+  const bool lowers = files.flag("do_lower_case", true);
+  if (const io::Tree* before = root.find("normalizer"); before != nullptr) {
+    const io::Tree* says = before->find("lowercase");
+    if (says != nullptr && says->kind == io::Tree::Kind::kBool && says->boolean != lowers)
+      note(fmt::format(
+          "{}: the tokenizer {} letters, because tokenizer_config.json {} and BertTokenizer heeds "
+          "that alone; the normalizer of tokenizer.json says otherwise",
+          files.folder, lowers ? "lowers" : "keeps the case of",
+          files.config.find("do_lower_case") != nullptr ? "says so in do_lower_case"
+                                                        : "has no do_lower_case"));
+  }
+  const io::Tree* accents = files.config.find("strip_accents");
+  const std::string* unknown = special_text(files, "unk_token");
+  root.set("model", io::Tree::map({{"type", text("WordPiece")},
+                                   {"unk_token", text(unknown == nullptr ? "[UNK]" : *unknown)},
+                                   {"continuing_subword_prefix", text("##")},
+                                   {"max_input_chars_per_word", io::Tree::of(int64_t{100})}}));
+  root.set("normalizer",
+           io::Tree::map({{"type", text("BertNormalizer")},
+                          {"clean_text", io::Tree::of(true)},
+                          {"handle_chinese_chars", io::Tree::of(files.flag("tokenize_chinese_chars", true))},
+                          {"strip_accents", accents == nullptr ? io::Tree() : *accents},
+                          {"lowercase", io::Tree::of(lowers)}}));
+  root.set("pre_tokenizer", io::Tree::map({{"type", text("BertPreTokenizer")}}));
+  root.set(
+      "decoder",
+      io::Tree::map({{"type", text("WordPiece")}, {"prefix", text("##")}, {"cleanup", io::Tree::of(true)}}));
+}
+
 }  // namespace
 
 void set_class_parts(TokenizerClass kind, const ConfigFiles& files, bool prefix_space, io::Tree& root) {
@@ -83,6 +118,8 @@ void set_class_parts(TokenizerClass kind, const ConfigFiles& files, bool prefix_
       return set_qwen2_parts(files.flag("add_prefix_space", false), root);
     case TokenizerClass::kLlama:
       return set_llama_parts(files.flag("add_prefix_space", prefix_space), files.flag("legacy", false), root);
+    case TokenizerClass::kBert:
+      return set_bert_parts(files, root);
   }
 }
 
@@ -91,6 +128,15 @@ void set_default_tokens(TokenizerClass kind, ConfigFiles& files) {
     if (files.config.find(name) == nullptr) files.config.set(name, text(token));
   };
   if (kind == TokenizerClass::kAny) return;
+  if (kind == TokenizerClass::kBert) {
+    for (const auto& [name, token] : {std::pair{"unk_token", "[UNK]"},
+                                      {"sep_token", "[SEP]"},
+                                      {"pad_token", "[PAD]"},
+                                      {"cls_token", "[CLS]"},
+                                      {"mask_token", "[MASK]"}})
+      set(name, token);
+    return;
+  }
   const bool is_llama = kind == TokenizerClass::kLlama;
   set("unk_token", is_llama ? "<unk>" : "<|endoftext|>");
   set("eos_token", is_llama ? "</s>" : "<|endoftext|>");

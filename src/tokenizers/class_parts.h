@@ -12,9 +12,9 @@
 namespace plimsoll::tokenizers {
 
 /// Sets the model's flags, normalizer, pre_tokenizer and decoder of a document's root as `kind` does; kAny:
-/// changes nothing. The post_processor stays. `prefix_space`: add_prefix_space where tokenizer_config.json
-/// does not say it (LlamaTokenizer).
-/// Source: transformers 5.23, __init__ of GPT2Tokenizer, Qwen2Tokenizer, LlamaTokenizer.
+/// changes nothing. The post_processor stays (BertTokenizer's: set_text_ends). `prefix_space`:
+/// add_prefix_space where tokenizer_config.json does not say it (LlamaTokenizer). Source: transformers 5.23,
+/// __init__ of GPT2Tokenizer, Qwen2Tokenizer, LlamaTokenizer, BertTokenizer.
 void set_class_parts(TokenizerClass kind, const ConfigFiles& files, bool prefix_space, io::Tree& root);
 
 /// Gives tokenizer_config.json the special tokens that a class has where none are given.

@@ -278,6 +278,13 @@ bool ConfigFiles::flag(std::string_view name, bool if_absent) const {
   return value != nullptr && value->kind == io::Tree::Kind::kBool ? value->boolean : if_absent;
 }
 
+const std::string* special_text(const ConfigFiles& files, const char* name) {
+  const io::Tree* decoder = files.config.find("added_tokens_decoder");
+  if (decoder == nullptr || decoder->is_null())
+    if (const std::string* token = token_text(files.special_tokens_map.find(name))) return token;
+  return token_text(files.config.find(name));
+}
+
 Result<std::vector<NamedToken>> named_tokens(const ConfigFiles& files, const io::Tree* listed) {
   return Naming(files, listed)();
 }

@@ -29,6 +29,10 @@ struct ConfigFiles {
   [[nodiscard]] bool flag(std::string_view name, bool if_absent) const;
 };
 
+/// The text of a special token by its field's name (cls_token, …); null where no file names one.
+/// special_tokens_map.json goes before tokenizer_config.json where that one lists no tokens by id.
+const std::string* special_text(const ConfigFiles& files, const char* name);
+
 /// The tokens that the files name and `listed` (the added_tokens of tokenizer.json, may be null) does not
 /// have with the same rules, in the order in which transformers adds them.
 /// Source: transformers 5.23, PreTrainedTokenizerBase._from_pretrained and TokenizersBackend.__init__.

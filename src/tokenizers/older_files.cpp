@@ -11,6 +11,7 @@
 
 #include "base/host.h"
 #include "io/file.h"
+#include "tokenizers/bert_classes.h"
 #include "tokenizers/class_parts.h"
 #include "tokenizers/config_files.h"
 #include "tokenizers/sentencepiece.h"
@@ -76,6 +77,45 @@ Result<Document> read_vocab_and_merges(const std::string& file, ConfigFiles& fil
   set_default_tokens(kind, files);
   document.root = io::Tree::map({{"version", text("1.0")}});
   set_class_parts(kind, files, false, document.root);
+  return document;
+}
+
+std::string_view without_spaces_behind(std::string_view line) {
+  while (!line.empty()) {
+    const CodePoint c = decode_before(line.data() + line.size());
+    if (!(bert_classes()[c.value] & kBertSpace)) break;
+    line.remove_suffix(static_cast<size_t>(c.length));
+  }
+  return line;
+}
+
+/// A token a line, without spaces behind it, its number the id; of a token on several lines the last one
+/// counts, and an empty line is the empty token, as the package's WordPiece reads the file.
+Result<Document> read_vocab_lines(const std::string& file, ConfigFiles& files) {
+  if (tokenizer_class(files) != TokenizerClass::kBert)
+    return bad(file, "vocab.txt does not say how a text is cut into words",
+               "name the class in tokenizer_config.json (tokenizer_class: BertTokenizer), or put the model's "
+               "tokenizer.json in the same folder");
+  PLIMSOLL_ASSIGN(const std::string all, io::read_small_file(file, kMostVocabBytes));
+  Document document;
+  document.has_vocab = true;
+  std::unordered_map<std::string_view, int64_t> last;
+  int64_t number = 0;
+  for (size_t at = 0; at < all.size(); ++number) {
+    const size_t end = std::min(all.find('\n', at), all.size());
+    const std::string_view line = std::string_view(all).substr(at, end - at);
+    if (valid_utf8_prefix(line) != line.size())
+      return bad(fmt::format("{}: line {}", file, number + 1), "the token is no UTF-8", kSaveAgain);
+    last[without_spaces_behind(line)] = number;
+    at = end + 1;
+  }
+  document.vocab.reserve(last.size());
+  for (const auto& [token, id] : last) document.vocab.push_back({std::string(token), id});
+  std::sort(document.vocab.begin(), document.vocab.end(),
+            [](const VocabEntry& a, const VocabEntry& b) { return a.id < b.id; });
+  set_default_tokens(TokenizerClass::kBert, files);
+  document.root = io::Tree::map({{"version", text("1.0")}});
+  set_class_parts(TokenizerClass::kBert, files, false, document.root);
   return document;
 }
 
@@ -145,14 +185,6 @@ Result<Document> read_model(const std::string& file, ConfigFiles& files) {
   return document;
 }
 
-/// special_tokens_map.json goes before tokenizer_config.json where that one lists no tokens by id.
-const std::string* special_text(const ConfigFiles& files, const char* name) {
-  const io::Tree* decoder = files.config.find("added_tokens_decoder");
-  if (decoder == nullptr || decoder->is_null())
-    if (const std::string* token = token_text(files.special_tokens_map.find(name))) return token;
-  return token_text(files.config.find(name));
-}
-
 /// The id that a token will have.
 std::optional<int64_t> id_of(const std::string& token, const std::vector<NamedToken>& named,
                              const Document& document) {
@@ -165,25 +197,58 @@ std::optional<int64_t> id_of(const std::string& token, const std::vector<NamedTo
   return found == ids.end() ? std::nullopt : std::optional(found->second);
 }
 
+/// [CLS] text [SEP], and its pair of type 1 with another [SEP].
+Status set_bert_template(const ConfigFiles& files, const std::vector<NamedToken>& named, Document& document) {
+  io::Tree tokens = io::Tree::map();
+  std::string names[2];
+  for (const size_t which : {0, 1}) {
+    const char* const field = which == 0 ? "cls_token" : "sep_token";
+    const std::string* token = special_text(files, field);
+    const auto id = token == nullptr ? std::nullopt : id_of(*token, named, document);
+    if (!id)
+      return bad(files.folder + "/tokenizer_config.json",
+                 fmt::format("{} names no token of the tokenizer", field), "name one that it has");
+    names[which] = *token;
+    tokens.set(*token, io::Tree::map({{"id", text(*token)},
+                                      {"ids", io::Tree::list({io::Tree::of(*id)})},
+                                      {"tokens", io::Tree::list({text(*token)})}}));
+  }
+  const auto piece = [](const char* kind, std::string_view id, int64_t type) {
+    return io::Tree::map({{kind, io::Tree::map({{"id", text(id)}, {"type_id", io::Tree::of(type)}})}});
+  };
+  const io::Tree cls = piece("SpecialToken", names[0], 0), sep = piece("SpecialToken", names[1], 0);
+  document.root.set(
+      "post_processor",
+      io::Tree::map({{"type", text("TemplateProcessing")},
+                     {"single", io::Tree::list({cls, piece("Sequence", "A", 0), sep})},
+                     {"pair", io::Tree::list({cls, piece("Sequence", "A", 0), sep, piece("Sequence", "B", 1),
+                                              piece("SpecialToken", names[1], 1)})},
+                     {"special_tokens", std::move(tokens)}}));
+  return Ok{};
+}
+
 }  // namespace
 
 bool is_older_file(const std::string& path) {
   const auto name = std::filesystem::path(path).filename();
-  return name == "tokenizer.model" || name == "vocab.json";
+  return name == "tokenizer.model" || name == "vocab.json" || name == "vocab.txt";
 }
 
 std::string older_file(const std::string& folder) {
   if (io::is_file(folder + "/tokenizer.model")) return folder + "/tokenizer.model";
   if (io::is_file(folder + "/vocab.json") && io::is_file(folder + "/merges.txt"))
     return folder + "/vocab.json";
+  if (io::is_file(folder + "/vocab.txt")) return folder + "/vocab.txt";
   return {};
 }
 
 Result<Document> read_older_files(const std::string& file, ConfigFiles& files) {
-  return file.ends_with(".model") ? read_model(file, files) : read_vocab_and_merges(file, files);
+  if (file.ends_with(".model")) return read_model(file, files);
+  return file.ends_with(".txt") ? read_vocab_lines(file, files) : read_vocab_and_merges(file, files);
 }
 
 Status set_text_ends(const ConfigFiles& files, const std::vector<NamedToken>& named, Document& document) {
+  if (tokenizer_class(files) == TokenizerClass::kBert) return set_bert_template(files, named, document);
   io::Tree single = io::Tree::list(), tokens = io::Tree::map();
   const auto sequence = [](const char* name) {
     return io::Tree::map(

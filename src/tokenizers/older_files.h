@@ -1,5 +1,5 @@
 // Tokenizers of folders without a tokenizer.json, as transformers' classes make them of older files:
-// vocab.json and merges.txt (GPT-2, Qwen2), tokenizer.model (Llama 2, Mistral).
+// vocab.json and merges.txt (GPT-2, Qwen2), tokenizer.model (Llama 2, Mistral), vocab.txt (BERT).
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace plimsoll::tokenizers {
 
-/// Whether a file's name is that of an older file: tokenizer.model or vocab.json.
+/// Whether a file's name is that of an older file: tokenizer.model, vocab.json or vocab.txt.
 bool is_older_file(const std::string& path);
 /// The older file that a folder's tokenizer is read from; empty where there is none.
 std::string older_file(const std::string& folder);
@@ -19,12 +19,14 @@ std::string older_file(const std::string& folder);
 /// The document that says the same as the older files. What the class and the files name beside is put into
 /// `files.config`: its special tokens where none are given; into `files.pieces` the control pieces of
 /// tokenizer.model. Source: transformers 5.23, GPT2Tokenizer, Qwen2Tokenizer, LlamaTokenizer,
-/// SentencePieceExtractor. Errors: kBadData for what is broken or of a kind that is not read; kIo.
+/// BertTokenizer, SentencePieceExtractor. Errors: kBadData for what is broken or of a kind that is not read;
+/// kIo.
 Result<Document> read_older_files(const std::string& file, ConfigFiles& files);
 
 /// Puts the post-processor's template into a document of older files, where tokenizer_config.json asks for
 /// the first or the last token of a text (add_bos_token, add_eos_token), which transformers does not heed
-/// beside a tokenizer.json. `named`: as named_tokens.
+/// beside a tokenizer.json; of BertTokenizer its own template, with and without a tokenizer.json. `named`: as
+/// named_tokens.
 Status set_text_ends(const ConfigFiles& files, const std::vector<NamedToken>& named, Document& document);
 
 }  // namespace plimsoll::tokenizers

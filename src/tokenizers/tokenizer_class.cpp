@@ -11,11 +11,20 @@ std::string text_of(const io::Tree& tree, std::string_view name) {
   return value != nullptr && value->kind == io::Tree::Kind::kString ? value->text : std::string();
 }
 
+/// Names of BertTokenizer.
+constexpr const char* kBertTokenizers[] = {"BertTokenizer",       "DistilBertTokenizer", "ElectraTokenizer",
+                                           "MobileBertTokenizer", "ConvBertTokenizer",   "LxmertTokenizer",
+                                           "SqueezeBertTokenizer"};
+constexpr const char* kBertFamilies[] = {"bert",  "distilbert",    "electra",    "convbert",   "nomic_bert",
+                                         "nezha", "megatron-bert", "mobilebert", "squeezebert"};
+
 TokenizerClass by_name(std::string_view name) {
   if (name.ends_with("Fast")) name.remove_suffix(4);
   if (name == "LlamaTokenizer") return TokenizerClass::kLlama;
   if (name == "GPT2Tokenizer") return TokenizerClass::kGpt2;
   if (name == "Qwen2Tokenizer") return TokenizerClass::kQwen2;
+  for (const char* bert : kBertTokenizers)
+    if (name == bert) return TokenizerClass::kBert;
   return TokenizerClass::kAny;
 }
 
@@ -23,6 +32,8 @@ TokenizerClass by_name(std::string_view name) {
 TokenizerClass of_family(std::string_view model_type) {
   if (model_type == "gpt2") return TokenizerClass::kGpt2;
   if (model_type == "qwen2" || model_type == "qwen3") return TokenizerClass::kQwen2;
+  for (const char* bert : kBertFamilies)
+    if (model_type == bert) return TokenizerClass::kBert;
   return TokenizerClass::kAny;
 }
 

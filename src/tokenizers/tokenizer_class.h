@@ -12,7 +12,8 @@ enum class TokenizerClass : uint8_t {
   kAny,    ///< the files say all
   kLlama,  ///< LlamaTokenizer
   kGpt2,   ///< GPT2Tokenizer
-  kQwen2   ///< Qwen2Tokenizer
+  kQwen2,  ///< Qwen2Tokenizer
+  kBert    ///< BertTokenizer, and those that are the same under another name
 };
 
 /// By tokenizer_config.json's and config.json's tokenizer_class and model_type.

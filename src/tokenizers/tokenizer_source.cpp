@@ -12,10 +12,14 @@ namespace {
 constexpr int64_t kMaxFileBytes = int64_t{1} << 28;
 constexpr std::string_view kJson = "tokenizer.json";
 
-bool is_bpe(const io::Tree& root) {
-  const io::Tree* model = root.find("model");
+/// The class that makes parts of a tokenizer.json anew; none where its model is of another kind.
+TokenizerClass rebuilding_class(const ConfigFiles& files, const Document& document, std::string_view json) {
+  const io::Tree* model = document.root.find("model");
   const io::Tree* type = model == nullptr ? nullptr : model->find("type");
-  return type == nullptr || type->text == "BPE";
+  const bool is_word_piece = type == nullptr ? !document.has_merges : type->text == "WordPiece";
+  const TokenizerClass kind = class_of_json(files, json);
+  const bool fits = kind == TokenizerClass::kBert ? is_word_piece : type == nullptr || type->text == "BPE";
+  return fits ? kind : TokenizerClass::kAny;
 }
 
 }  // namespace
@@ -38,21 +42,21 @@ Result<TokenizerSource> TokenizerSource::read(const std::string& path) {
   source.file = is_folder ? tokenizer_file(path) : path;
   if (source.file.empty()) source.file = path + "/" + std::string(kJson);
   const bool is_older = is_older_file(source.file);
+  bool is_bert = false;
   PLIMSOLL_ASSIGN(ConfigFiles files, ConfigFiles::read(io::folder_of(source.file)));
   if (is_older) {
     PLIMSOLL_ASSIGN(source.document, read_older_files(source.file, files));
   } else {
     PLIMSOLL_ASSIGN(const std::string text, io::read_small_file(source.file, kMaxFileBytes));
     PLIMSOLL_ASSIGN(source.document, read_document(text, source.file));
-    if (is_bpe(source.document.root)) {
-      const TokenizerClass kind = class_of_json(files, text);
-      set_default_tokens(kind, files);
-      set_class_parts(kind, files, true, source.document.root);
-    }
+    const TokenizerClass kind = rebuilding_class(files, source.document, text);
+    is_bert = kind == TokenizerClass::kBert;
+    set_default_tokens(kind, files);
+    set_class_parts(kind, files, true, source.document.root);
   }
   PLIMSOLL_ASSIGN(source.named, named_tokens(files, source.document.root.find("added_tokens")));
   source.splits_special_tokens = files.flag("split_special_tokens", false);
-  if (is_older) PLIMSOLL_TRY(set_text_ends(files, source.named, source.document));
+  if (is_older || is_bert) PLIMSOLL_TRY(set_text_ends(files, source.named, source.document));
   return source;
 }
 

@@ -31,7 +31,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Copied where they are there, whatever reads them.
-constexpr const char* kCopied[] = {"added_tokens.json", "vocab.json", "merges.txt", "tokenizer.model"};
+constexpr const char* kCopied[] = {"added_tokens.json", "vocab.json", "merges.txt", "vocab.txt",
+                                   "tokenizer.model"};
 
 bool is_same_folder(const std::string& a, const std::string& b) {
   std::error_code ignored;
@@ -195,6 +196,8 @@ class Gathering {
         return "GPT2Tokenizer";
       case tokenizers::TokenizerClass::kQwen2:
         return "Qwen2Tokenizer";
+      case tokenizers::TokenizerClass::kBert:
+        return "BertTokenizer";
       default:
         return "LlamaTokenizer";
     }

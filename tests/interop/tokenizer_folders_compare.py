@@ -1,5 +1,5 @@
 """Holds tokenizers of whole folders against transformers' AutoTokenizer: tokens that stand outside of tokenizer.json, parts that a
-class makes anew, folders of vocab.json and merges.txt, of tokenizer.model (where the sentencepiece package is installed). Made at random, by seed.
+class makes anew, folders of vocab.json and merges.txt, of vocab.txt, of tokenizer.model (where the sentencepiece package is installed). Made at random, by seed.
 
     python tokenizer_folders_compare.py --build build [--random N]
 
@@ -19,8 +19,10 @@ from transformers import AutoTokenizer, logging
 from checks import Checks
 from driver import build_driver
 from tokenizers_compare import Driver
+import tokenizer_kinds
 
 logging.set_verbosity_error()
+BERT_TOKENS = tokenizer_kinds.BERT_TOKENS
 WORDS = "the ship floats \u00e4ll day\u0301 He'll DON'T 12345 x_y ... \n\n  \t caf\u00e9 \u4f60\u597d \U0001F600 HTTPServer".split(" ")
 NAMES = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token", "tool_token"]
 QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -88,7 +90,7 @@ def write(folder, files):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for name, content in files.items():
-        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False))
+        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False), newline="")
 
 
 def texts_of(rng, named, count=25):
@@ -210,13 +212,42 @@ def sentencepiece(rng, folder):
     return named | {"<tool>", "<unk>", "\u2581"}
 
 
+def bert(rng, folder):
+    """A folder of a class that is BertTokenizer: vocab.txt, or a tokenizer.json whose parts it makes anew."""
+    tokenizer = tokenizer_kinds.word_piece(corpus(rng), 200, lower=rng.random() < 0.5)
+    files, named = random_config(rng, [], tokenizer.get_vocab_size())
+    config = files["tokenizer_config.json"]
+    config["tokenizer_class"] = rng.choice(["BertTokenizer", "BertTokenizerFast", "DistilBertTokenizer", "DistilBertTokenizerFast", "ElectraTokenizer"])
+    if rng.random() < 0.2:
+        del config["tokenizer_class"]
+        files["config.json"] = {"model_type": rng.choice(["bert", "distilbert", "electra"])}
+    for name in ("do_lower_case", "tokenize_chinese_chars", "strip_accents"):
+        if rng.random() < 0.5:
+            config[name] = rng.choice([True, False] if name != "strip_accents" else [True, False, None])
+    if rng.random() < 0.3:
+        config.pop("added_tokens_decoder", None)  # in its place transformers forgets the added tokens of tokenizer.json
+        files["tokenizer.json"] = tokenizer.to_str()
+    else:
+        lines = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)
+        for extra in rng.sample(["", "the", "\u2028", " a", "##x", "##", "[MASK] "], rng.randint(0, 4)):
+            lines.insert(rng.randint(0, len(lines)), extra)
+        tokens = {line.rstrip() for line in lines}
+        if len(tokens) < len(lines):  # ids with holes: the package gives an added token the id of another one, and here it is refused
+            files = {"tokenizer_config.json": {name: value for name, value in config.items() if not name.endswith("tokens") and name != "added_tokens_decoder"
+                                               and (not name.endswith("_token") or value in BERT_TOKENS)}}
+            files["tokenizer_config.json"]["tokenizer_class"] = "BertTokenizer"
+        files["vocab.txt"] = rng.choice(["\n", "\r\n"]).join(lines) + rng.choice(["", "\n"])
+    write(folder, files)
+    return named | {"[MASK]", "[CLS]", "[UNK]"}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build", help="the build folder whose libraries are tested")
     parser.add_argument("--random", type=int, default=60, help="folders of each kind")
     args = parser.parse_args()
     checks = Checks()
-    kinds = {"tokens beside tokenizer.json": named_tokens, "tokenizer.json of a class": classes, "vocab.json and merges.txt": vocab_and_merges}
+    kinds = {"tokens beside tokenizer.json": named_tokens, "tokenizer.json of a class": classes, "vocab.json and merges.txt": vocab_and_merges, "BERT": bert}
     try:
         import google.protobuf  # noqa: F401
         import sentencepiece as _  # noqa: F401

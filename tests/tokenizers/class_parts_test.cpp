@@ -60,5 +60,20 @@ TEST(ClassParts, LlamasBlankStandsBeforeTheFirstWordAlone) {
   EXPECT_THAT(ids_of_text(folder, "a</s>a"), ElementsAre(5, 2, 3));
 }
 
+TEST(ClassParts, BertsCaseIsTheConfigurations) {
+  const io::TemporaryFolder folder;
+  folder.write("tokenizer.json",
+               R"({"version": "1.0", "normalizer": {"type": "BertNormalizer", "clean_text": true,
+    "handle_chinese_chars": true, "strip_accents": null, "lowercase": false},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "model": {"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##",
+      "max_input_chars_per_word": 2, "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "abc": 3, "Abc": 4, "?": 5}}})");
+  EXPECT_THAT(ids_of_text(folder, "Abc"), ElementsAre(5)) << "without a class the file says all";
+  folder.write("config.json", R"({"model_type": "bert"})");
+  EXPECT_THAT(ids_of_text(folder, "Abc x"), ElementsAre(1, 3, 0, 2)) << "as transformers' BertTokenizer";
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "BertTokenizer", "do_lower_case": false})");
+  EXPECT_THAT(ids_of_text(folder, "Abc"), ElementsAre(1, 4, 2));
+}
+
 }  // namespace
 }  // namespace plimsoll::tokenizers

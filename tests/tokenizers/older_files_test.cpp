@@ -109,6 +109,32 @@ TEST(OlderFiles, TokenizerModelIsLlamas) {
   EXPECT_THAT(ids_in(folder, "ab"), ElementsAre(260));
 }
 
+TEST(OlderFiles, VocabTxtIsBerts) {
+  const io::TemporaryFolder folder;
+  folder.write("vocab.txt", "[PAD]\r\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n\u00e9\n\nA \t\na\u3000\ne");
+  EXPECT_EQ(tokenizer_file(folder.path()), folder.path("vocab.txt"));
+  EXPECT_THAT(refusal_of(folder), HasSubstr("vocab.txt does not say how a text is cut into words"));
+  folder.write("config.json", R"({"model_type": "bert"})");
+  EXPECT_THAT(ids_in(folder, "Ab \u00e9 [MASK] c", true), ElementsAre(2, 10, 6, 11, 4, 1, 3))
+      << "of a token on two lines the last one counts";
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "DistilBertTokenizerFast",
+      "do_lower_case": false, "strip_accents": null})");
+  EXPECT_THAT(ids_in(folder, "A \u00e9 a", true), ElementsAre(2, 9, 7, 10, 3));
+  const auto tokenizer = Tokenizer::open(folder.path());
+  ASSERT_TRUE(tokenizer);
+  std::vector<int32_t> ids, types;
+  ASSERT_TRUE((*tokenizer)->encode_pair("a", "A", true, ids, &types));
+  EXPECT_THAT(ids, ElementsAre(2, 10, 3, 9, 3));
+  EXPECT_THAT(types, ElementsAre(0, 0, 0, 1, 1));
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "BertTokenizer", "cls_token": "<c>"})");
+  EXPECT_THAT(refusal_of(folder), HasSubstr("'<c>' gets the id 11, which is that of 'e'"))
+      << "the package counts on from the number of tokens, and gives one id to both";
+  folder.write("vocab.txt", "[UNK]\n[SEP]\na");
+  EXPECT_THAT(ids_in(folder, "a", true), ElementsAre(4, 2, 1)) << "tokens that are not there are added";
+  folder.write("vocab.txt", "[UNK]\n\xff\n");
+  EXPECT_THAT(refusal_of(folder), HasSubstr("vocab.txt: line 2"));
+}
+
 TEST(OlderFiles, RefusesOtherModelsByName) {
   const io::TemporaryFolder folder;
   folder.write("tokenizer.model", "\n\x0e");

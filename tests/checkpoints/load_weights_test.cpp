@@ -14,8 +14,10 @@
 #include "io/safetensors_writer.h"
 #include "io/temporary_folder.h"
 #include "models/image_model.h"
+#include "models/lora.h"
 #include "planner/programs/step_programs.h"
 #include "runtime/session_testing.h"
+#include "tasks/sequence_classification.h"
 
 namespace plimsoll::checkpoints {
 namespace {
@@ -106,21 +108,40 @@ void write_file(const std::string& path, const StoredTensors& tensors) {
   ASSERT_TRUE(writer->finish());
 }
 
+/// The same of a classifier.
+struct ClassifierTarget {
+  cpu::CpuDevice device{1};
+  std::unique_ptr<runtime::Session> session;
+  explicit ClassifierTarget(const models::Model& model) {
+    const auto task = tasks::make_sequence_classification(
+        {io::ProblemType::kSingleLabel, io::default_label_names(model.num_labels())});
+    const planner::StepOptions options{.micro_batch_size = 1, .sequence_length = 8, .task = task.get()};
+    auto programs = planner::build_training_programs(model, options, device.target());
+    EXPECT_TRUE(programs) << programs.error().message();
+    auto created = runtime::Session::create(device, std::move(programs->session));
+    EXPECT_TRUE(created) << created.error().message();
+    session = std::move(created).value();
+  }
+};
+
 Result<LoadReport> load(const models::Model& model, const std::string& folder, Target& target,
                         int threads = 2) {
   PLIMSOLL_ASSIGN(const io::ModelWeights weights, io::ModelWeights::open(folder));
   return load_weights(model, weights, *target.session, threads);
 }
 
-void expect_loaded(const models::Model& model, const Target& target) {
+void expect_loaded(const models::Model& model, const runtime::Session& session) {
   for (const auto& parameter : model.parameters())
     for (const auto& view : parameter.views) {
       const int64_t row = parameter.shape.num_elements() / parameter.shape.dim(0);
-      const float* data =
-          session_testing::on_cpu<float>(*target.session, parameter.name).data() + view.row * row;
+      const float* data = session_testing::on_cpu<float>(session, parameter.name).data() + view.row * row;
       for (size_t i = 0; i < static_cast<size_t>(view.shape.num_elements()); ++i)
         ASSERT_EQ(data[i], value_at(view.name, i)) << view.name << " " << i;
     }
+}
+
+void expect_loaded(const models::Model& model, const Target& target) {
+  expect_loaded(model, *target.session);
 }
 
 TEST(LoadWeights, FillsEveryViewFromEveryType) {
@@ -204,6 +225,81 @@ TEST(LoadWeights, AcceptsNamesWithoutTheBasePrefix) {
   ASSERT_TRUE(report) << report.error().message();
   EXPECT_THAT(report->ignored, ElementsAre("h.0.attn.bias", "h.1.attn.masked_bias"));
   expect_loaded(*model, target);
+}
+
+constexpr const char* kBert =
+    R"({"architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 37, "hidden_size": 24,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40, "max_position_embeddings": 16,
+        "num_labels": 3})";
+
+/// As files of the bare model that were converted from TensorFlow have them.
+TEST(LoadWeights, ReadsBertsNormsByTheirOldNames) {
+  const auto model = model_of(kBert);
+  StoredTensors old;
+  for (auto& [name, stored] : tensors_of(*model, "F32")) {
+    std::string there = name.starts_with("bert.") ? name.substr(std::strlen("bert.")) : name;
+    for (const auto& [ours, theirs] :
+         {std::pair("LayerNorm.weight", "LayerNorm.gamma"), std::pair("LayerNorm.bias", "LayerNorm.beta")})
+      if (const size_t at = there.find(ours); at != std::string::npos) there = there.substr(0, at) + theirs;
+    old[there] = stored;
+  }
+  old["embeddings.position_ids"] = {"I64", {1, 16}, std::string(128, '\0')};
+  old["cls.predictions.bias"] = {"F32", {37}, std::string(148, '\0')};
+  const io::TemporaryFolder folder;
+  write_file(folder.path("model.safetensors"), old);
+  const ClassifierTarget target(*model);
+  const io::ModelWeights weights = *io::ModelWeights::open(folder.path());
+  const auto report = load_weights(*model, weights, *target.session, 1);
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_THAT(report->ignored, ElementsAre("cls.predictions.bias", "embeddings.position_ids"));
+  EXPECT_THAT(report->drawn, testing::IsEmpty());
+  expect_loaded(*model, *target.session);
+}
+
+/// A masked language model's files have no pooler: it is drawn beside a fresh head, and beside no other.
+TEST(LoadWeights, APoolerMayBeMissingBesideAFreshHead) {
+  const auto model = model_of(kBert);
+  StoredTensors tensors = tensors_of(*model, "F32");
+  const io::TemporaryFolder with_pooler, without;
+  write_file(with_pooler.path("model.safetensors"), tensors);
+  std::erase_if(tensors, [](const auto& e) { return e.first.find("pooler") != std::string::npos; });
+  tensors["classifier.weight"] = {"F32", {9, 24}, std::string(size_t{4} * 9 * 24, '\0')};
+  write_file(without.path("model.safetensors"), tensors);
+  const io::ModelWeights whole = *io::ModelWeights::open(with_pooler.path()),
+                         lacking = *io::ModelWeights::open(without.path());
+  const auto names = [](const WeightMatch& match) {
+    std::vector<std::string> drawn;
+    for (const auto* view : match.drawn) drawn.push_back(view->name);
+    return drawn;
+  };
+  EXPECT_THAT(names(*match_weights(*model, lacking, /*draws_head=*/true)),
+              ElementsAre("bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight",
+                          "classifier.bias"));
+  EXPECT_THAT(names(*match_weights(*model, whole, /*draws_head=*/true)),
+              ElementsAre("classifier.weight", "classifier.bias"));
+  EXPECT_TRUE(check_weights(*model, lacking, /*draws_head=*/true));
+  const Status kept = check_weights(*model, lacking);
+  ASSERT_FALSE(kept);
+  EXPECT_THAT(kept.error().what, HasSubstr("bert.pooler.dense.weight"));
+}
+
+/// What an adapter's files would not hold is not drawn.
+TEST(LoadWeights, AnAdapterKeepsWhatIsDrawn) {
+  const auto adapted = [](std::vector<std::string> saved) {
+    auto model = model_of(kBert);
+    EXPECT_TRUE(models::add_adapters(*model, {.modules_to_save = std::move(saved)}, "bert"));
+    return model;
+  };
+  const auto model = model_of(kBert);
+  StoredTensors tensors = tensors_of(*model, "F32");
+  std::erase_if(tensors, [](const auto& e) { return e.first.find("pooler") != std::string::npos; });
+  const io::TemporaryFolder folder;
+  write_file(folder.path("model.safetensors"), tensors);
+  const io::ModelWeights weights = *io::ModelWeights::open(folder.path());
+  const Status lost = check_weights(*adapted({}), weights, /*draws_head=*/true);
+  ASSERT_FALSE(lost);
+  EXPECT_THAT(lost.error().hint, HasSubstr("lora.modules_to_save=[bert.pooler.dense]"));
+  EXPECT_TRUE(check_weights(*adapted({"bert.pooler.dense"}), weights, /*draws_head=*/true));
 }
 
 /// timm's files have query, key and value as rows of one tensor.

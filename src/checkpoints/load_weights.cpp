@@ -269,7 +269,9 @@ Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWei
       const bool comes_with_adapter = model.adapters() && model.adapters()->brought.contains(view.name);
       if (comes_with_adapter) continue;
       if (!weight) {
-        const bool is_drawn = draws_head && model.is_drawn_where_missing(view.name);
+        // Without labels nothing reads it.
+        const bool may_lack = draws_head || model.num_labels() == 0;
+        const bool is_drawn = may_lack && model.is_drawn_where_missing(view.name);
         (is_drawn ? match.drawn : match.missing).push_back(&view);
         continue;
       }

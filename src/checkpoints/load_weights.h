@@ -51,7 +51,8 @@ struct WeightMatch {
 
 /// A tensor may lack the family's base prefix ("model.", "transformer."), as files of base models do. A
 /// head that is to be drawn is not read: it may be missing or of other labels; what is drawn beside it where
-/// it is missing (Model::is_drawn_where_missing) is read where it is there. Of a model that is stored in
+/// it is missing (Model::is_drawn_where_missing) is read where it is there, and may be missing from a model
+/// without labels too. Of a model that is stored in
 /// few bits quant states are read. Errors: kBadData for codes and scales that do not belong together; kIo.
 Result<WeightMatch> match_weights(const models::Model& model, const io::ModelWeights& weights,
                                   bool draws_head = false);

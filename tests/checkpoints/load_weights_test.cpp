@@ -281,6 +281,10 @@ TEST(LoadWeights, APoolerMayBeMissingBesideAFreshHead) {
   const Status kept = check_weights(*model, lacking);
   ASSERT_FALSE(kept);
   EXPECT_THAT(kept.error().what, HasSubstr("bert.pooler.dense.weight"));
+  std::string bare = kBert;
+  bare.replace(bare.find("ForSequenceClassification"), std::strlen("ForSequenceClassification"),
+               "ForMaskedLM");
+  EXPECT_TRUE(check_weights(*model_of(bare.c_str()), lacking));
 }
 
 /// What an adapter's files would not hold is not drawn.

@@ -39,7 +39,7 @@ FAMILIES = {
     "llama": cases.LLAMA | dict(num_key_value_heads=1), "mistral": cases.MISTRAL, "qwen2": cases.QWEN2, "qwen3": cases.QWEN3,
     "smollm3": cases.SMOLLM3, "gpt2": cases.GPT2, "tied": cases.LLAMA | dict(tie_word_embeddings=True),
     "biases": cases.LLAMA | dict(attention_bias=True, mlp_bias=True),
-}
+} | cases.ENCODERS
 
 
 def case(name, family, lora, classifies=False, own=False, merges=True, logits=LOGITS, added=0, embeddings=False, **settings):
@@ -68,6 +68,11 @@ CASES = [
     case("llama classifies", "llama", dict(r=4, modules_to_save=["score"]), classifies=True),
     case("gpt2 classifies, all linear", "gpt2", dict(r=4, target_modules="all-linear", fan_in_fan_out=True), classifies=True),
     case("qwen2, our own, classifies", "qwen2", dict(r=4, target_modules="all-linear"), classifies=True, own=True),
+    case("bert classifies, PEFT's defaults", "bert", {}, classifies=True),
+    case("bert, the pooler is saved", "bert", dict(r=4, target_modules=["query", "key", "dense"], exclude_modules=["pooler.dense"],
+                                                   modules_to_save=["pooler"]), classifies=True),
+    case("roberta classifies, PEFT's defaults", "roberta", {}, classifies=True),
+    case("distilbert, our own, classifies", "distilbert", dict(r=4, target_modules=["q_lin", "v_lin", "lin1"]), classifies=True, own=True),
     case("DoRA", "llama", dict(r=4, lora_alpha=6, target_modules=["q_proj", "v_proj", "down_proj"], use_dora=True)),
     case("DoRA, all linear maps, with biases, accumulation", "biases", dict(r=3, target_modules="all-linear", use_dora=True),
          micro_batch_size=1),

@@ -105,6 +105,12 @@ def examples_of(case, count, seed):
     return rows, labels
 
 
+def types_of(case, row):
+    """Token types of a row, where the family has several; rows without padding have none, which is all 0."""
+    kinds = FAMILIES[case["family"]].get("type_vocab_size", 1) if case["family"] in ENCODERS else 1
+    return [t // 5 % kinds for t in range(len(row))] if kinds > 1 and not case["whole"] else None
+
+
 def names_of(case):
     """What final/ calls the labels: config.json's names, or the data's."""
     named = case["named"] or (case["labels"] == len(NAMES) and not case["fresh"])
@@ -114,7 +120,9 @@ def names_of(case):
 def write_lines(path, case, rows, labels):
     with open(path, "w") as out:
         for row, label in zip(rows, labels):
-            out.write(json.dumps({"input_ids": row, "label": NAMES[label] if case["named"] else label}) + "\n")
+            types = types_of(case, row)
+            out.write(json.dumps({"input_ids": row, "label": NAMES[label] if case["named"] else label}
+                                 | ({} if types is None else dict(token_type_ids=types))) + "\n")
 
 
 def by_bucket(case, examples):
@@ -134,15 +142,18 @@ def tensors_of(case, rows, labels):
     longest = max(map(len, cut))
     ids = torch.tensor([row + [case["pad"] or 0] * (longest - len(row)) for row in cut])
     truth = torch.tensor(labels, dtype=torch.long if case["problem"] == "single" else torch.float32)
-    return ids, truth, [len(row) for row in cut]
+    types = [types_of(case, row) for row in rows]
+    types = torch.tensor([t[:longest] + [0] * (longest - len(t)) for t in types]) if types[0] else None
+    return ids, truth, [len(row) for row in cut], types
 
 
 def forward(model, case, batch):
     """Loss (a mean over the rows) and logits. Without a padding token transformers takes a row at a time."""
-    ids, truth, lengths = batch
+    ids, truth, lengths, types = batch
     if case["family"] in ENCODERS:
         mask = torch.arange(ids.shape[1])[None] < torch.tensor(lengths)[:, None]
-        out = model(input_ids=ids, attention_mask=mask.long(), labels=truth)
+        out = model(input_ids=ids, attention_mask=mask.long(), token_type_ids=types, labels=truth) if types is not None else \
+            model(input_ids=ids, attention_mask=mask.long(), labels=truth)
         return out.loss, out.logits
     if case["pad"] is not None:
         out = model(input_ids=ids, labels=truth)

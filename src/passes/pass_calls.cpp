@@ -22,6 +22,7 @@
 #include "passes/training/fp8_weights.h"
 #include "passes/training/keep_operands.h"
 #include "passes/training/optimizer_in_backward.h"
+#include "passes/training/weight_casts.h"
 
 namespace plimsoll::passes {
 
@@ -89,7 +90,7 @@ Status run_fp8_activations(PassState& s) {
 
 Status run_fp8_weights(PassState& s) {
   PLIMSOLL_ASSIGN(Fp8WeightsReport report,
-                  fp8_weights(s.graph, {.keep = s.keep, .copies = s.options.fp8.weights}));
+                  fp8_weights(s.graph, {.keep = s.keep, .copies = s.options.weight_copies}));
   follow(s.keep, report.replaced);
   for (Fp8Product& copy : report.copies) s.fp8.products.push_back(std::move(copy));
   return Ok{};
@@ -155,6 +156,12 @@ Status run_share_casts(PassState& s) {
   PLIMSOLL_ASSIGN(const auto report,
                   share_casts(s.graph, {.keep = s.keep, .last_forward_op = s.last_forward_op}));
   return follow_report(s, report.replaced);
+}
+
+Status run_weight_casts(PassState& s) {
+  PLIMSOLL_ASSIGN(const Replaced replaced,
+                  weight_casts(s.graph, {.keep = s.keep, .copies = s.options.weight_copies}));
+  return follow_report(s, replaced);
 }
 
 Status run_fuse_quantize(PassState& s) {

@@ -34,6 +34,7 @@ Status run_optimizer_in_backward(PassState& s);
 Status run_fuse_quantize(PassState& s);
 Status run_fuse_casts(PassState& s);
 Status run_share_casts(PassState& s);
+Status run_weight_casts(PassState& s);
 Status run_schedule(PassState& s);
 Status run_unshard(PassState& s);
 Status run_overlap_ranks(PassState& s);

@@ -104,6 +104,10 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
     {"share-casts", kBackward,
      "An operand of several products is rounded once, where the device's products do not round on the way.",
      &Options::share_casts, run_share_casts},
+    {"weight-casts", kBackward,
+     "Programs of a step share weights that are rounded once, where products do not round on the way; behind "
+     "recompute, whose products read them too.",
+     &Options::share_casts, run_weight_casts},
     {"fuse-bias-grads", kBackward,
      "A bias's gradient comes with its weight's, where the device's products sum rows on the way.",
      &Options::fuse_bias_grads, run_fusion<fuse_bias_grads>},

@@ -23,6 +23,7 @@
 #include "passes/training/autodiff.h"
 #include "passes/training/fp8.h"
 #include "passes/training/unshard.h"
+#include "passes/training/weight_copies.h"
 
 namespace plimsoll::passes {
 
@@ -64,6 +65,7 @@ struct PipelineOptions {
   std::function<void(const RecomputeAnalysis&)> look_at_blocks = {};
   std::vector<PrecisionOverride> precision_overrides = {};
   Fp8Settings fp8 = {};
+  WeightCopies weight_copies = WeightCopies::kOwn;
   Sharding sharding = {};       ///< states that ranks share, and ops read whole
   bool overlaps_ranks = false;  ///< ranks exchange early: see overlap_ranks.h
   OffloadOptions offload = {};  ///< what lies elsewhere than on the device

@@ -64,7 +64,7 @@ class PlanSearch {
     }
     bound_offload();
     if (!choices_.places.empty()) PLIMSOLL_TRY(search_offload());
-    if (best_ && may_keep_fp8_weights(scope_)) keep_fp8_weights();
+    if (best_ && may_keep_weight_copies(scope_)) keep_weight_copies();
     if (best_) best_ = with_rank_exchanges(scope_, planner_, std::move(*best_));
     PLIMSOLL_ASSIGN(PlannedStep step, finished(std::move(*best_)));
     std::vector<planner::Alternative> considered = resident_.considered();
@@ -132,12 +132,12 @@ class PlanSearch {
     return Ok{};
   }
 
-  /// Takes what memory is left for quantised weights: a byte for anything else, such as a layer that is not
-  /// recomputed, saves far more time. A plan may also be smaller with them, where micro-batches and backward
-  /// would each hold copies of their own.
-  void keep_fp8_weights() {
+  /// Takes what memory is left for quantised or rounded weights: a byte for anything else, such as a layer
+  /// that is not recomputed, saves far more time. A plan may also be smaller with them, where micro-batches
+  /// and backward would each hold copies of their own.
+  void keep_weight_copies() {
     Strategy strategy = best_->strategy;
-    strategy.keeps_fp8_weights = true;
+    strategy.keeps_weight_copies = true;
     best_->programs = {};  // several plans at once would be memory that none of them counts
     auto kept = planner_.plan(strategy);
     const auto is_better = [&](const planner::PlanReport& with, const planner::PlanReport& without) {

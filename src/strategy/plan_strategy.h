@@ -20,7 +20,7 @@ struct Strategy {
   bool optimizer_in_backward = false;        ///< each update where its gradient is complete
   passes::OffloadOptions offload = {};       ///< nothing offloaded: as memory.offload says
   bool recompute_all = false;                ///< every layer is recomputed, as memory.recompute=full
-  bool keeps_fp8_weights = false;            ///< weights are quantised once a step
+  bool keeps_weight_copies = false;          ///< weights are quantised or rounded once a step
   bool overlaps_ranks = false;               ///< ranks exchange bytes while they compute
   int32_t gathered_blocks = 0;               ///< as planner::StepOptions has it
   /// The offset search ends this close above its lower bound, as a share of it; 0: its own tolerance.

@@ -55,6 +55,15 @@ planner::StepOptions run_options(const RunScope& scope, const settings::BatchSpl
   return options;
 }
 
+/// Whether products round weights apart, each time that they read them.
+bool rounds_weights(const RunScope& scope) {
+  const auto computes_in = [&](settings::Precision p) { return scope.config.computes_in(p); };
+  return scope.target.rounds_apart() &&
+         (computes_in(settings::Precision::kBf16) || computes_in(settings::Precision::kFp16)) &&
+         std::ranges::any_of(scope.prepared.model->parameters(),
+                             [](const models::Parameter& p) { return p.dtype == ir::DType::kF32; });
+}
+
 }  // namespace
 
 bool caller_accumulates(const settings::RunConfig& config) {
@@ -89,12 +98,14 @@ optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config
   return options;
 }
 
-bool may_keep_fp8_weights(const RunScope& scope) {
+bool may_keep_weight_copies(const RunScope& scope) {
   const settings::RunConfig& config = scope.config;
-  const bool quantises =
-      scope.options.purpose == Purpose::kTrain && config.computes_in(settings::Precision::kFp8);
-  return quantises && !config.is_embedded && !settings::shares_parameters(config.distributed) &&
-         !(dumps_steps(config) && config.dumps("quantized"));
+  if (scope.options.purpose != Purpose::kTrain || config.is_embedded ||
+      settings::shares_parameters(config.distributed))
+    return false;
+  const bool quantises = config.computes_in(settings::Precision::kFp8);
+  const bool dumps_codes = dumps_steps(config) && config.dumps("quantized");
+  return quantises ? !dumps_codes : rounds_weights(scope);
 }
 
 settings::RecomputeSettings recompute_of(const settings::RunConfig& config, const Strategy& strategy) {
@@ -113,7 +124,7 @@ planner::StepOptions step_options(const RunScope& scope, const Strategy& strateg
                                 scope.options.more_bytes -
                                 parameter_bytes(*scope.prepared.model, config.distributed);
   options.optimizer_in_backward = strategy.optimizer_in_backward;
-  options.keeps_fp8_weights = strategy.keeps_fp8_weights;
+  options.keeps_weight_copies = strategy.keeps_weight_copies;
   options.pipeline.overlaps_ranks = strategy.overlaps_ranks;
   options.gathered_blocks = strategy.gathered_blocks;
   // What averages and copies to other places read is whole behind the update.

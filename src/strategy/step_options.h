@@ -15,10 +15,9 @@ settings::RecomputeSettings recompute_of(const settings::RunConfig& config, cons
 /// The optimizer of the run, as its program has it.
 optimizers::OptimizerOptions optimizer_options(const settings::RunConfig& config);
 
-/// Whether quantised weights may lie in memory for a whole step: not those of mxfp8, whose two copies forward
-/// and backward do not share, nor where ranks share the parameters or the run's caller may change weights
-/// within a step.
-bool may_keep_fp8_weights(const RunScope& scope);
+/// Whether weights that are quantised, or rounded by kernels of their own, may lie in memory for a whole
+/// step: not where ranks share the parameters or the run's caller may change weights within a step.
+bool may_keep_weight_copies(const RunScope& scope);
 
 /// Whether the caller of a library's session may give a step several parts and read gradients: not where the
 /// settings of the plan say one part (training.gradient_accumulation_steps 1).

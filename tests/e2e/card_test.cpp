@@ -243,6 +243,43 @@ TEST(CardProducts, ThatWereFoundToBeQuickerStayThoseOfTheRun) {
   EXPECT_EQ(train(""), quicker) << "the rest of a run that began with them";
 }
 
+/// Where the plan has room fp32 weights are rounded once a step; elsewhere each product rounds its own.
+TEST(CardWeights, HaveTheSameBitsWhereverTheyAreRounded) {
+  const Folder folder;
+  folder.write("train.txt", some_text(4'000));
+  folder.write("eval.txt", some_text(300));
+  folder.write("run.yaml", model("llama", ", tie_word_embeddings: true"));
+  const std::string card = "PLIMSOLL_CUDA_LIBRARIES=" PLIMSOLL_FAKE_CARD;
+  const auto losses = [&](const std::string& how) {
+    std::filesystem::remove_all(folder.path("out"));
+    const Outcome outcome = folder.run("train run.yaml --json " + how, card);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(number(outcome.out, "measured_peak_bytes"), number(outcome.out, "planned_peak_bytes")) << how;
+    return std::pair{numbers(outcome.out, "loss"), folder.read("out/final/model.safetensors")};
+  };
+  for (const std::string& how : part_of<std::string>(
+           {"training.precision=bf16 training.micro_batch_size=1 memory.recompute=full",
+            "training.precision=fp16 training.micro_batch_size=4 memory.recompute=none debug.poison=true",
+            "training.precision=bf16 memory.optimizer_in_backward=true training.max_grad_norm=0"},
+           3)) {
+    const std::string run = "runtime.device=cuda " + how;
+    const Outcome roomy = folder.run("plan run.yaml --json " + run, card);
+    ASSERT_EQ(roomy.exit_code, 0) << roomy.err;
+    EXPECT_GT(number(roomy.out, "weight_casts"), 0) << run;
+    const std::string device = roomy.out.substr(roomy.out.find("\"device\""));
+    const auto most = static_cast<int64_t>(numbers(device, "peak_bytes").at(0));
+    const std::string less = " memory.device_budget=" + std::to_string(most - 1);
+    const Outcome narrow = folder.run("plan run.yaml --json " + run + less, card);
+    if (narrow.exit_code == 69) continue;  // the plan is smaller with them
+    ASSERT_EQ(narrow.exit_code, 0) << narrow.err;
+    EXPECT_EQ(narrow.out.find("\"weight_casts\""), std::string::npos) << run;
+    EXPECT_TRUE(losses(run) == losses(run + less)) << run;
+  }
+  EXPECT_EQ(folder.run("plan run.yaml --json training.precision=bf16").out.find("\"weight_casts\""),
+            std::string::npos)
+      << "products of a CPU round as they read";
+}
+
 class OnCard : public testing::TestWithParam<Case> {};
 
 TEST_P(OnCard, TrainsAsOnTheCpu) {

@@ -40,8 +40,8 @@ TEST(RunPlan, ReadsAFileOfAnEarlierVersion) {
       text.replace(at, last.size(), "]");
     return count;
   };
-  ASSERT_EQ(drop(", \"buffers\", \"gathered_parameters\", \"fp8_weights\"]"), 1U);
-  ASSERT_EQ(drop(", 0, 0, 0]"), 3U);
+  ASSERT_EQ(drop(", \"buffers\", \"gathered_parameters\", \"fp8_weights\", \"weight_casts\"]"), 1U);
+  ASSERT_EQ(drop(", 0, 0, 0, 0]"), 3U);
   const auto read = parse_run_plan(text);
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->timeline.at_peak().total_bytes, 150);

@@ -23,13 +23,6 @@
 
 namespace plimsoll::passes {
 
-/// Whose quantised weights a program multiplies with (fp8_weights.h).
-enum class Fp8WeightCopies : uint8_t {
-  kOwn,   ///< each product quantises its weight
-  kKeep,  ///< quantises each weight once, and keeps it in states for the step's other programs
-  kRead   ///< reads them from there
-};
-
 /// What runs in FP8, and how.
 struct Fp8Settings {
   bool enabled = false;         ///< the linear layers of blocks; overrides may mark others
@@ -47,7 +40,6 @@ struct Fp8Settings {
   std::function<std::string_view(const ir::OpTypes&)> computed_in = {};
   /// Backward reads the inputs of norms and activations from copies in FP8 (fp8_activations.h).
   bool quantised_activations = false;
-  Fp8WeightCopies weights = Fp8WeightCopies::kOwn;
   bool dumps_operands = false;  ///< see keep_operands.h; in any precision
 };
 

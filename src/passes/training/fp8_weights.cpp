@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -27,21 +25,15 @@ constexpr std::string_view kTurned = ".turned";
 constexpr std::string_view kParts[] = {".codes", ".scales", ".amax"};
 
 /// Ops that make the same copy of a weight, in the program's order.
-using WeightCopies = std::map<std::string, std::vector<OpId>>;  // by the states' name
+using MakersByState = std::map<std::string, std::vector<OpId>>;  // by the states' name
 
-bool is_parameter(const ir::Graph& graph, const Op& op) {
-  if (op.def->state != ir::StateAccess::kRead) return false;
-  const ir::StateDecl* decl = graph.find_state(op.attrs.str("name"));
-  return decl != nullptr && decl->state_class == ir::StateClass::kParameter;
-}
-
-WeightCopies copies_of_weights(const ir::Graph& graph) {
-  WeightCopies copies;
+MakersByState copies_of_weights(const ir::Graph& graph) {
+  MakersByState copies;
   for (const OpId id : graph.order()) {
     const Op& op = graph.op(id);
     if (!ir::takes_attr(op, "hadamard")) continue;  // it quantises no operand
     const Op& weight = graph.op(graph.value(op.inputs[0]).producer);
-    if (!is_parameter(graph, weight)) continue;
+    if (!reads_parameter(graph, weight)) continue;
     const std::string_view turned = op.attrs.flag("transposed") ? kTurned : "";
     copies[fmt::format("{}{}{}", kPrefix, weight.attrs.str("name"), turned)].push_back(id);
   }
@@ -50,7 +42,7 @@ WeightCopies copies_of_weights(const ir::Graph& graph) {
 
 /// Where a weight is copied both as it lies and turned, the later copy stands behind the earlier one, so that
 /// one op makes both (fuse_quantize.h).
-void stand_together(ir::Graph& graph, const WeightCopies& copies) {
+void stand_together(ir::Graph& graph, const MakersByState& copies) {
   std::map<OpId, OpId> other;
   for (const auto& [name, makers] : copies) {
     const auto turned = copies.find(name + std::string(kTurned));
@@ -78,22 +70,20 @@ void declare(ir::Graph& graph, const std::string& name, const std::vector<ValueI
 }
 
 /// Reads each copy before everything else; by the states' name.
-std::map<std::string, std::vector<ValueId>> read_first(ir::Graph& graph, const WeightCopies& copies) {
+std::map<std::string, std::vector<ValueId>> read_first(ir::Graph& graph, const MakersByState& copies) {
   std::map<std::string, std::vector<ValueId>> values;
-  const auto known = static_cast<int64_t>(graph.order().size());
+  const size_t known = graph.order().size();
   ir::Builder b(graph, ops::find_op);
   for (const auto& [name, makers] : copies) {
     const std::vector<ValueId> made = graph.op(makers.front()).outputs;
     declare(graph, name, made);
     for (size_t i = 0; i < made.size(); ++i) values[name].push_back(b.read(name + std::string(kParts[i])));
   }
-  std::vector<OpId> order = graph.order();
-  std::rotate(order.begin(), order.begin() + known, order.end());
-  graph.set_order(std::move(order));
+  put_last_first(graph, known);
   return values;
 }
 
-Status assign(ir::Graph& graph, const WeightCopies& copies) {
+Status assign(ir::Graph& graph, const MakersByState& copies) {
   ir::Builder b(graph, ops::find_op);
   for (const auto& [name, makers] : copies) {
     const std::vector<ValueId> made = graph.op(makers.front()).outputs;
@@ -121,9 +111,9 @@ bool is_fp8_weight(const ir::StateDecl& state) { return state.name.starts_with(k
 
 Result<Fp8WeightsReport> fp8_weights(ir::Graph& graph, const Fp8WeightsOptions& options) {
   Fp8WeightsReport report;
-  if (options.copies == Fp8WeightCopies::kOwn) return report;
-  const WeightCopies copies = copies_of_weights(graph);
-  const bool reads = options.copies == Fp8WeightCopies::kRead;
+  if (options.copies == WeightCopies::kOwn) return report;
+  const MakersByState copies = copies_of_weights(graph);
+  const bool reads = options.copies == WeightCopies::kRead;
   std::map<std::string, std::vector<ValueId>> read;
   if (reads)
     read = read_first(graph, copies);

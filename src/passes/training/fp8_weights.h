@@ -12,12 +12,13 @@
 #include <span>
 
 #include "passes/training/fp8.h"
+#include "passes/training/weight_copies.h"
 
 namespace plimsoll::passes {
 
 struct Fp8WeightsOptions {
   std::span<const ir::ValueId> keep = {};
-  Fp8WeightCopies copies = Fp8WeightCopies::kOwn;
+  WeightCopies copies = WeightCopies::kOwn;
 };
 struct Fp8WeightsReport {
   Replaced replaced = {};

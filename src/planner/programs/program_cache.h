@@ -41,7 +41,7 @@ struct OrderKey {
 struct BeginningKey {
   passes::ProgramId id;
   int64_t micro_batch_size = 0, length = 0, chunk_tokens = 0;
-  bool keeps_fp8_weights = false;
+  bool keeps_weight_copies = false;
   std::optional<OrderKey> order = {};  ///< with one the beginning goes on to Pipeline::order
   bool operator==(const BeginningKey&) const = default;
 };

@@ -44,8 +44,8 @@ ValueId loss_scale(Builder& b) {
 }
 
 /// Programs without gradients run between steps.
-passes::Fp8WeightCopies weight_copies(ProgramRole role) {
-  using enum passes::Fp8WeightCopies;
+passes::WeightCopies weight_copies(ProgramRole role) {
+  using enum passes::WeightCopies;
   if (role == ProgramRole::kMicroNext || role == ProgramRole::kMicroLast) return kRead;
   return role == ProgramRole::kStep || role == ProgramRole::kMicroFirst ? kKeep : kOwn;
 }
@@ -90,7 +90,7 @@ passes::Pipeline StepGraphs::pipeline(const ProgramId& id, const Graph& graph,
   options.frozen = frozen_;
   options.sharding = sharding(id.role);
   options.fp8.ends_step = id.role == ProgramRole::kStep;
-  if (options_.keeps_fp8_weights) options.fp8.weights = weight_copies(id.role);
+  if (options_.keeps_weight_copies) options.weight_copies = weight_copies(id.role);
   if (options_.finds_gains && length_of(id) == options_.sequence_length)
     options.look_at_blocks = [this](const passes::RecomputeAnalysis& program) {
       if (!result_.gains.empty()) return;
@@ -223,7 +223,7 @@ Status StepGraphs::accumulate(const ProgramId& id, Written& written) {
 }
 
 BeginningKey StepGraphs::key_of(const ProgramId& id) const {
-  return {id, options_.micro_batch_size, length_of(id), chunk_tokens(id), options_.keeps_fp8_weights};
+  return {id, options_.micro_batch_size, length_of(id), chunk_tokens(id), options_.keeps_weight_copies};
 }
 
 BeginningKey StepGraphs::ordered_key_of(const ProgramId& id) const {

@@ -86,8 +86,8 @@ struct StepOptions {
   /// Each update where its gradient is complete: without accumulation and loss scaling, which want all
   /// gradients first, and with clipping by a second backward alone.
   bool optimizer_in_backward = false, second_backward = false;
-  bool keeps_fp8_weights = false;  ///< weights are quantised once a step, and kept for all of it
-  bool decay_all = false;          ///< weight decay on vectors too, where no group says it itself
+  bool keeps_weight_copies = false;  ///< weights are quantised or rounded once a step, and kept for all of it
+  bool decay_all = false;            ///< weight decay on vectors too, where no group says it itself
   /// Logits of head and loss that exist at once. More tokens a chunk make its GEMMs faster.
   int64_t logits_bytes = int64_t{128} << 20;
   int64_t chunk_tokens = 0;          ///< tokens of a chunk, a multiple of ops::kLossRows; 0: by logits_bytes

@@ -12,6 +12,7 @@
 #include "ir/op_def.h"
 #include "optimizers/optimizer.h"
 #include "passes/training/fp8_weights.h"
+#include "passes/training/weight_casts.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -153,11 +154,11 @@ void add_phases(const MemoryTimeline& timeline, std::vector<TimelinePhase>& phas
 
 std::string_view name(MemoryClass c) {
   static constexpr std::array<std::string_view, kNumMemoryClasses> kNames = {
-      "parameters", "master_weights", "optimizer_state", "kv_cache",
-      "inputs",     "outputs",        "scalars",         "scaler",
-      "constants",  "gradients",      "activations",     "workspace",
-      "padding",    "fragmentation",  "buffers",         "gathered_parameters",
-      "fp8_weights"};
+      "parameters",  "master_weights", "optimizer_state", "kv_cache",
+      "inputs",      "outputs",        "scalars",         "scaler",
+      "constants",   "gradients",      "activations",     "workspace",
+      "padding",     "fragmentation",  "buffers",         "gathered_parameters",
+      "fp8_weights", "weight_casts"};
   return kNames[static_cast<size_t>(c)];
 }
 
@@ -183,7 +184,9 @@ MemoryClass class_of(const ir::StateDecl& state) {
     case kConstant:
       return MemoryClass::kConstants;
     case kCache:
-      return passes::is_fp8_weight(state) ? MemoryClass::kFp8Weights : MemoryClass::kCache;
+      return passes::is_fp8_weight(state)    ? MemoryClass::kFp8Weights
+             : passes::is_weight_cast(state) ? MemoryClass::kWeightCasts
+                                             : MemoryClass::kCache;
     case kBuffer:
       return MemoryClass::kBuffers;
   }

@@ -38,9 +38,10 @@ enum class MemoryClass : uint8_t {
   kFragmentation,       ///< what the placement costs above the most that is alive: the same at each op
   kBuffers,             ///< from here on: files of earlier versions have the classes before them
   kGatheredParameters,  ///< made whole for the ops that read them, where ranks share the parameters
-  kFp8Weights           ///< quantised once a step
+  kFp8Weights,          ///< quantised once a step
+  kWeightCasts          ///< rounded to 16 bits once a step
 };
-inline constexpr size_t kNumMemoryClasses = 17;
+inline constexpr size_t kNumMemoryClasses = 18;
 /// "parameters", "optimizer_state", …: as in the `plan` event.
 std::string_view name(MemoryClass c);
 MemoryClass class_of(const ir::StateDecl& state);

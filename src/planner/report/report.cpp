@@ -9,6 +9,7 @@
 #include "base/numbers.h"
 #include "base/units.h"
 #include "passes/training/fp8_weights.h"
+#include "passes/training/weight_casts.h"
 #include "planner/report/budget.h"
 #include "planner/report/headline.h"
 #include "planner/report/report_disk.h"
@@ -172,10 +173,11 @@ int64_t on_device(const passes::SessionPlan& session, ir::StateClass state_class
   return total;
 }
 
-int64_t fp8_weight_bytes(const passes::SessionPlan& session) {
+/// Of the states that passes declare for copies of weights.
+int64_t bytes_of(const passes::SessionPlan& session, bool (*is_copy)(const ir::StateDecl&)) {
   int64_t total = 0;
   for (const passes::SessionState& s : session.states)
-    if (passes::is_fp8_weight(s.decl)) total += s.decl.type.bytes().count;
+    if (is_copy(s.decl)) total += s.decl.type.bytes().count;
   return total;
 }
 
@@ -219,7 +221,8 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
       report.offset_lower_bound_ratio =
           static_cast<double>(plan.arena_bytes) / static_cast<double>(plan.lower_bound_bytes);
   }
-  const int64_t fp8_weights = fp8_weight_bytes(session);
+  const int64_t fp8_weights = bytes_of(session, passes::is_fp8_weight);
+  const int64_t weight_casts = bytes_of(session, passes::is_weight_cast);
   report.classes = {{"parameters", on_device(session, StateClass::kParameter)},
                     {"master_weights", on_device(session, StateClass::kMasterWeight)},
                     {"gradients", on_device(session, StateClass::kGradient) + gradients},
@@ -231,12 +234,13 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
                     {"outputs", on_device(session, StateClass::kOutput)},
                     {"scalars", on_device(session, StateClass::kScalars)},
                     {"constants", on_device(session, StateClass::kConstant)},
-                    {"kv_cache", on_device(session, StateClass::kCache) - fp8_weights},
+                    {"kv_cache", on_device(session, StateClass::kCache) - fp8_weights - weight_casts},
                     {"padding", padding},
                     {"fragmentation", fragmentation}};
   if (const int64_t buffers = on_device(session, StateClass::kBuffer); buffers > 0)
     report.classes.insert(report.classes.begin() + 1, {"buffers", buffers});
   if (gathered > 0) report.classes.insert(report.classes.begin() + 1, {"gathered_parameters", gathered});
+  if (weight_casts > 0) report.classes.insert(report.classes.begin() + 1, {"weight_casts", weight_casts});
   if (fp8_weights > 0) report.classes.insert(report.classes.begin() + 1, {"fp8_weights", fp8_weights});
 }
 

@@ -128,7 +128,7 @@
 
   const classColours = {
     parameters: "#4477aa", master_weights: "#66aacc", optimizer_state: "#7e6bb0", kv_cache: "#999944", gradients: "#cc6677",
-    activations: "#e0a030", workspace: "#44a080", padding: "#9a9aa8", fragmentation: "#c4bcb0", buffers: "#5b8f8f", gathered_parameters: "#335588", fp8_weights: "#b07aa1",
+    activations: "#e0a030", workspace: "#44a080", padding: "#9a9aa8", fragmentation: "#c4bcb0", buffers: "#5b8f8f", gathered_parameters: "#335588", fp8_weights: "#b07aa1", weight_casts: "#8a6a9c",
   };
   function timeline(of, place, asked) {
     // dygraphs stacks the last series lowest.

@@ -30,7 +30,7 @@ struct Layer {
   ir::Graph graph;
   Fp8WeightsReport report;
 
-  Layer(Fp8Recipe recipe, Fp8WeightCopies copies) {
+  Layer(Fp8Recipe recipe, WeightCopies copies) {
     ir::Builder b(graph, ops::find_op);
     const auto state = [&](const char* name, Shape shape, StateClass c) {
       return b.state({name, {DType::kF32, shape}, c});
@@ -97,8 +97,8 @@ struct Layer {
 TEST(Fp8Weights, OneCopyOfEachForm) {
   for (const Fp8Recipe recipe : kRecipes) {
     const int64_t forms = recipe == Fp8Recipe::kMxfp8 ? 2 : 1;
-    const Layer own(recipe, Fp8WeightCopies::kOwn), kept(recipe, Fp8WeightCopies::kKeep),
-        read(recipe, Fp8WeightCopies::kRead);
+    const Layer own(recipe, WeightCopies::kOwn), kept(recipe, WeightCopies::kKeep),
+        read(recipe, WeightCopies::kRead);
     EXPECT_EQ(own.num_quantised(), 2) << numerics::name(recipe);
     EXPECT_EQ(own.num_states(), 0) << numerics::name(recipe);
     EXPECT_EQ(kept.num_quantised(), forms) << numerics::name(recipe);
@@ -113,7 +113,7 @@ TEST(Fp8Weights, OneCopyOfEachForm) {
 
 /// So that one op may make both.
 TEST(Fp8Weights, CopiesOfOneWeightStandTogether) {
-  const Layer kept(Fp8Recipe::kMxfp8, Fp8WeightCopies::kKeep);
+  const Layer kept(Fp8Recipe::kMxfp8, WeightCopies::kKeep);
   std::vector<size_t> places;
   for (size_t i = 0; i < kept.graph.order().size(); ++i)
     if (kept.quantises_weight(kept.graph.order()[i])) places.push_back(i);
@@ -125,9 +125,9 @@ TEST(Fp8Weights, CopiesOfOneWeightStandTogether) {
 TEST(Fp8Weights, ResultsAreThoseOfOwnCopies) {
   for (const Fp8Recipe recipe : kRecipes) {
     reference::Interpreter alone, session;
-    const std::vector<double> own = Layer(recipe, Fp8WeightCopies::kOwn).run(alone);
-    EXPECT_EQ(Layer(recipe, Fp8WeightCopies::kKeep).run(session), own) << numerics::name(recipe);
-    EXPECT_EQ(Layer(recipe, Fp8WeightCopies::kRead).run(session), own) << numerics::name(recipe);
+    const std::vector<double> own = Layer(recipe, WeightCopies::kOwn).run(alone);
+    EXPECT_EQ(Layer(recipe, WeightCopies::kKeep).run(session), own) << numerics::name(recipe);
+    EXPECT_EQ(Layer(recipe, WeightCopies::kRead).run(session), own) << numerics::name(recipe);
   }
 }
 

@@ -84,9 +84,10 @@ def what_of(dice, optimizers):
         settings.append("training.learning_rate=1.0e-4")
     if dice.random() < 0.5:
         settings.append("training.max_grad_norm=0")
-    if dice.random() < 0.2 and "state.weights" not in precision:
-        settings.append("training.ema_decay=0.9")
+    averages = dice.random() < 0.2 and "state.weights" not in precision
     if name in IMAGES:
+        if averages:
+            settings.append("training.ema_decay=0.9")
         if dice.random() < 0.5:
             settings.append('"data.images.augment=[flip, {color_jitter: {brightness: 0.4}}]"')
         batch_norm = 3 if name == "resnet" else 1  # divides by the spread of few images
@@ -95,6 +96,8 @@ def what_of(dice, optimizers):
     if dice.random() < 0.4:
         settings += [f"model.path=base-{name}", "model.init=pretrained", "model.config=null", *map(shlex.quote, lora_of(dice, name))]
         weights *= 4  # of few, small numbers
+    elif averages:
+        settings.append("training.ema_decay=0.9")
     if task == "causal_lm":
         settings.append(f"data.packing={dice.choice(combinations.PACKING)}")
         if settings[-1].endswith("pad") and dice.random() < 0.5:
@@ -155,10 +158,11 @@ def far_weights(card, cpu, tolerance):
     return found[:2]
 
 
-def far_numbers(card, cpu, tolerance):
+def far_numbers(card, cpu, tolerance, with_norms):
+    """The steps whose loss, or norm of the gradients, is farther away than rounding brings it."""
     found = []
     for ours, theirs in zip(numbers(card), numbers(cpu)):
-        for a, b in zip(ours[1:3], theirs[1:3]):
+        for a, b in zip(ours[1:3 if with_norms else 2], theirs[1:3 if with_norms else 2]):
             if b is not None and not abs(a - b) <= tolerance * abs(b) + 1e-6:
                 found.append(f"step {ours[0]}: {a}, on the CPU {b}")
     return found[:2] if len(numbers(card)) == len(numbers(cpu)) else ["other steps"]
@@ -195,12 +199,14 @@ def memory_troubles(events):
 
 def troubles(cards, what, how, seed):
     loss, weights = what[3:]
+    # Gradients of few adapters beside a base of few values are the small difference of large numbers.
+    with_norms = "lora=" not in what[2] or "precision=fp32" in what[2]
     cpu = cards.train(what, ["memory.recompute=none"])
     plain = cards.train(what, ["memory.recompute=none"], 1)
     other = cards.train(what, how, seed)
-    found = far_numbers(plain[0], cpu[0], loss) + far_weights(plain[1], cpu[1], weights)
+    found = far_numbers(plain[0], cpu[0], loss, with_norms) + far_weights(plain[1], cpu[1], weights)
     if "memory.update_on_host=true" in how:
-        found += far_numbers(other[0], cpu[0], loss) + far_weights(other[1], cpu[1], weights)
+        found += far_numbers(other[0], cpu[0], loss, with_norms) + far_weights(other[1], cpu[1], weights)
     else:
         if numbers(other[0]) != numbers(plain[0]):
             found.append("losses or norms differ")

@@ -6,7 +6,7 @@
 //                       └► state "cast.weight.<w>.bf16"
 //   others   state ─► linear {bf16}
 //
-// Behind share_casts and recompute: products that are computed again read the same copy. What reads the
+// Behind share_casts and recompute: recomputed products read the same copy. What reads the
 // weight otherwise (an embedding's rows, a norm) goes on to read it in fp32.
 #pragma once
 

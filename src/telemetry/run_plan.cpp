@@ -123,9 +123,9 @@ Result<RunPlan> parse_run_plan(std::string_view text) {
   PLIMSOLL_ASSIGN(timeline.arena_bytes, whole(tree, "arena_bytes", kMostBytes));
   const io::Tree *points = tree.find("points"), *classes = tree.find("classes");
   if (points == nullptr || points->items.size() > kMostPoints) return bad("its points are none, or too many");
-  // Files of earlier versions lack the last classes: buffers, gathered parameters, FP8 weights.
+  // Files of earlier versions lack the last classes: buffers, gathered parameters, FP8 weights, casts.
   const size_t num_classes = classes == nullptr ? 0 : classes->items.size();
-  if (num_classes > planner::kNumMemoryClasses || num_classes + 3 < planner::kNumMemoryClasses)
+  if (num_classes > planner::kNumMemoryClasses || num_classes + 4 < planner::kNumMemoryClasses)
     return bad("its classes are others");
   for (size_t c = 0; c < num_classes; ++c)
     if (classes->items[c].text != planner::name(static_cast<planner::MemoryClass>(c)))

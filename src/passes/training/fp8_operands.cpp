@@ -64,7 +64,7 @@ QuantisedOperand OperandQuantiser::make(OpId anchor, ValueId value, OperandRole 
   }
   const auto results = rewriter_.before(anchor, "quantize_operand", std::move(inputs), std::move(attrs));
   const ValueId amax = results.size() > 2 ? results[2] : ValueId{};
-  if (is_delayed) magnitudes_.emplace(*slot, amax);  // a weight's second copy has the same
+  if (is_delayed) note_magnitude(*slot, value, amax);
   return {.form = copy.form, .codes = results[0], .scales = results[1], .amax = amax, .turned = copy.turned};
 }
 
@@ -79,10 +79,36 @@ SummedTokens OperandQuantiser::summed_tokens(OperandRole role, ValueId value) co
   return tokens_of(copy_of(role, SumAxis::kRows), value);
 }
 
-/// The slot that the value has, or the next of gradients.
+/// What `value` is a part of: the gradient of a product whose weight is several parameters (q, k and v apart)
+/// is split for theirs.
+std::optional<ValueId> OperandQuantiser::whole_of(ValueId value) const {
+  const ir::Op& made_by = rewriter_.producer(value);
+  return made_by.def->name == "split" ? std::optional(made_by.inputs[0]) : std::nullopt;
+}
+
+/// The slot that the value has, or the next of gradients. A part has that of the whole, so that scales do not
+/// depend on how weights lie.
 int64_t OperandQuantiser::slot_of(ValueId value) {
-  const auto known = slots_.find(value.index);
-  return known != slots_.end() ? known->second : next_gradient_slot_++;
+  if (const auto known = slots_.find(value.index); known != slots_.end()) return known->second;
+  const std::optional<ValueId> whole = whole_of(value);
+  const int64_t slot = whole ? slot_of(*whole) : next_gradient_slot_++;
+  slots_.emplace(value.index, slot);
+  return slot;
+}
+
+/// A second copy of a value has the same, and the whole's is the largest of its parts'.
+void OperandQuantiser::note_magnitude(int64_t slot, ValueId value, ValueId amax) {
+  if (whole_.contains(slot)) return;
+  std::vector<ValueId>& known = magnitudes_[slot];
+  const std::optional<ValueId> whole = whole_of(value);
+  const auto of_whole = whole ? slots_.find(whole->index) : slots_.end();
+  const bool is_part = of_whole != slots_.end() && of_whole->second == slot;
+  if (!is_part) {
+    known = {amax};
+    whole_.insert(slot);
+  } else {
+    known.push_back(amax);
+  }
 }
 
 /// Its own for each gradient: its number in the program, and whether it is turned.

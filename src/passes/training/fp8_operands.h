@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
+#include <vector>
 
 #include "numerics/fp8_recipes.h"
 #include "passes/rewriter.h"
@@ -38,6 +40,9 @@ struct SummedTokens {
   [[nodiscard]] int64_t inner() const { return rows / sequence * segment; }
 };
 
+/// The largest magnitudes of delayed scaling, by slot: one of a value, or one of each of its parts.
+using SlotMagnitudes = std::map<int64_t, std::vector<ir::ValueId>>;
+
 class OperandQuantiser {
  public:
   /// `first_gradient_slot`: of delayed scaling.
@@ -55,8 +60,7 @@ class OperandQuantiser {
   /// Of the copy of an activation that is summed over its rows.
   [[nodiscard]] SummedTokens summed_tokens(numerics::OperandRole role, ir::ValueId value) const;
 
-  /// The largest magnitudes of delayed scaling, by slot.
-  [[nodiscard]] const std::map<int64_t, ir::ValueId>& magnitudes() const { return magnitudes_; }
+  [[nodiscard]] const SlotMagnitudes& magnitudes() const { return magnitudes_; }
 
  private:
   /// What is made of a value.
@@ -68,7 +72,9 @@ class OperandQuantiser {
   QuantisedOperand make(ir::OpId anchor, ir::ValueId value, numerics::OperandRole role, const Copy& copy,
                         std::optional<int64_t> slot);
   [[nodiscard]] SummedTokens tokens_of(const Copy& copy, ir::ValueId value) const;
+  [[nodiscard]] std::optional<ir::ValueId> whole_of(ir::ValueId value) const;
   int64_t slot_of(ir::ValueId value);
+  void note_magnitude(int64_t slot, ir::ValueId value, ir::ValueId amax);
   int64_t key_of(ir::OpId anchor, bool turned);
 
   Rewriter& rewriter_;
@@ -76,7 +82,8 @@ class OperandQuantiser {
   OperandStates states_;
   std::map<std::tuple<int32_t, numerics::Scheme, bool>, QuantisedOperand> shared_;  // by value, form and turn
   std::map<int32_t, int64_t> slots_;                                                // by value
-  std::map<int64_t, ir::ValueId> magnitudes_;                                       // by slot
+  SlotMagnitudes magnitudes_;
+  std::set<int64_t> whole_;  // slots whose magnitude is that of the whole value
   int64_t next_gradient_slot_ = 0, num_drawn_ = 0;
 };
 

@@ -15,16 +15,21 @@ void append_next_scales(ir::Builder& b, const Fp8Settings& fp8, ir::ValueId hist
   b.assign(ops::kFp8ScaleState, next.scales);
 }
 
-Status append_magnitudes(ir::Graph& graph, const Fp8Settings& fp8,
-                         const std::map<int64_t, ir::ValueId>& magnitudes, ir::ValueId scales) {
+Status append_magnitudes(ir::Graph& graph, const Fp8Settings& fp8, const SlotMagnitudes& magnitudes,
+                         ir::ValueId scales) {
   ir::Builder b(graph, ops::find_op);
-  std::vector<int64_t> slots;
-  std::vector<ir::ValueId> amax;
-  for (const auto& [slot, value] : magnitudes) {
-    slots.push_back(slot);
-    amax.push_back(value);
+  ir::ValueId history = b.read(ops::kFp8HistoryState);
+  for (size_t part = 0;; ++part) {  // an op takes one magnitude a slot
+    std::vector<int64_t> slots;
+    std::vector<ir::ValueId> amax;
+    for (const auto& [slot, values] : magnitudes) {
+      if (part >= values.size()) continue;
+      slots.push_back(slot);
+      amax.push_back(values[part]);
+    }
+    if (slots.empty() && part > 0) break;
+    history = ops::record_amax(b, history, amax, std::move(slots));
   }
-  const ir::ValueId history = ops::record_amax(b, b.read(ops::kFp8HistoryState), amax, std::move(slots));
   if (fp8.ends_step)
     append_next_scales(b, fp8, history, scales);
   else

@@ -2,9 +2,8 @@
 // takes the amax values that the program measures; the end of a step computes the next scales and rolls it.
 #pragma once
 
-#include <map>
-
 #include "passes/training/fp8.h"
+#include "passes/training/fp8_operands.h"
 
 namespace plimsoll::passes {
 
@@ -14,7 +13,7 @@ void append_next_scales(ir::Builder& b, const Fp8Settings& fp8, ir::ValueId hist
 
 /// Appends the ops that write the amax values of the program's operands, by slot, to the history's first row;
 /// in a program that ends the step, append_next_scales as well.
-Status append_magnitudes(ir::Graph& graph, const Fp8Settings& fp8,
-                         const std::map<int64_t, ir::ValueId>& magnitudes, ir::ValueId scales);
+Status append_magnitudes(ir::Graph& graph, const Fp8Settings& fp8, const SlotMagnitudes& magnitudes,
+                         ir::ValueId scales);
 
 }  // namespace plimsoll::passes

@@ -12,6 +12,7 @@
 #include "ops/fp8_scaling.h"
 #include "ops/op_list.h"
 #include "ops/ops.h"
+#include "passes/fusion/dead_code.h"
 #include "passes/training/autodiff.h"
 
 namespace plimsoll::passes {
@@ -83,6 +84,58 @@ struct Maps {
 };
 
 Fp8Settings recipe(Fp8Recipe r) { return {.enabled = true, .form = {.recipe = r}}; }
+
+/// A marked map whose weight is two parameters, as q and k apart, and their gradients.
+struct Parts {
+  ir::Graph graph;
+  Fp8Report report;
+
+  explicit Parts(bool has_dx) {
+    ir::Builder b(graph, ops::find_op);
+    const auto state = [&](const char* name, Shape shape, StateClass c) {
+      return b.state({name, {DType::kF32, shape}, c});
+    };
+    const ValueId x = state("x", {2, 32, 48}, StateClass::kInput);
+    const ValueId q = state("q", {64, 48}, StateClass::kParameter);
+    const ValueId k = state("k", {16, 48}, StateClass::kParameter);
+    const ValueId y = b.op("linear", {x, ops::concat_rows(b, {q, k})},
+                           {{"transposed", false}, {"fp8", true}, {"precision", std::string("bf16")}});
+    const ir::OpId last_forward = graph.order().back();
+    const ValueId dy = state("dy", {2, 32, 80}, StateClass::kInput);
+    std::vector<ValueId> wrt = {q, k};
+    if (has_dx) wrt.push_back(x);
+    const auto derivative = autodiff(graph, {.loss = y, .wrt = wrt, .seed = dy});
+    EXPECT_TRUE(derivative.ok());
+    ir::Builder after(graph, ops::find_op);
+    Maps::assign(after, "y", y);
+    for (size_t i = 0; i < wrt.size(); ++i)
+      Maps::assign(after, ("d" + std::to_string(i)).c_str(), derivative->cotangents[i]);
+    EXPECT_TRUE(dead_code(graph, {}).ok());
+    auto result = fp8(graph, {.fp8 = {.enabled = true, .form = {.recipe = Fp8Recipe::kDelayed}},
+                              .last_forward_op = last_forward});
+    EXPECT_TRUE(result.ok()) << result.error().message();
+    EXPECT_TRUE(ir::verify(graph)) << ir::print(graph);
+    if (result) report = *result;
+  }
+  /// The slots that each op of that name has.
+  [[nodiscard]] std::vector<std::vector<int64_t>> recorded() const {
+    std::vector<std::vector<int64_t>> slots;
+    for (const ir::OpId id : graph.order())
+      if (graph.op(id).def->name == "record_amax") slots.push_back(graph.op(id).attrs.ints("slots"));
+    return slots;
+  }
+};
+
+/// Parts of a gradient have the slot of the whole, of which there are three a product, whatever lies apart.
+TEST(Fp8, DelayedScalesOfAGradientAreThoseOfItsParts) {
+  using Slots = std::vector<std::vector<int64_t>>;
+  const Parts whole(/*has_dx=*/true);
+  EXPECT_EQ(whole.report.slots, 3);
+  EXPECT_EQ(whole.recorded(), (Slots{{0, 1, 2}})) << "the whole's magnitude is the largest of the parts'";
+  const Parts parts(/*has_dx=*/false);
+  EXPECT_EQ(parts.report.slots, 3);
+  EXPECT_EQ(parts.recorded(), (Slots{{0, 1, 2}, {2}})) << "an op takes one magnitude a slot";
+}
 
 /// y twice, dw twice, dx once: x needs no gradient. Inputs and gradients have one copy for both products,
 /// weights one for each.

@@ -90,7 +90,7 @@ Status read_examples(const settings::RunConfig& config, const std::vector<std::s
   }
   look.is_estimate = more;
   const double share = static_cast<double>(input.reader->total_bytes()) /
-                       static_cast<double>(std::max<int64_t>(1, input.reader->bytes_read()));
+                       static_cast<double>(std::max<int64_t>(1, input.reader->records().bytes_of_records()));
   look.examples = more ? static_cast<int64_t>(static_cast<double>(read) * std::max(1.0, share)) : read;
   std::ranges::sort(look.lengths);
   return Ok{};
@@ -152,7 +152,7 @@ Status read_labelled(const settings::RunConfig& config, const std::vector<std::s
   look.is_estimate = more;
   const auto read = static_cast<int64_t>(look.lengths.size());
   const double share = static_cast<double>(reader->total_bytes()) /
-                       static_cast<double>(std::max<int64_t>(1, reader->bytes_read()));
+                       static_cast<double>(std::max<int64_t>(1, reader->bytes_of_records()));
   look.examples = more ? static_cast<int64_t>(static_cast<double>(read) * std::max(1.0, share)) : read;
   std::ranges::sort(look.lengths);
   return Ok{};

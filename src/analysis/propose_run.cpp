@@ -122,7 +122,7 @@ void add_data(RunDraft& draft, const RunRequest& request, const DataLook& look, 
 }
 
 /// What the labels that were seen make of the task.
-void add_labels(RunDraft& draft, const DataLook& look) {
+void add_labels(RunDraft& draft, const DataLook& look, bool is_encoder) {
   constexpr size_t kShown = 6;
   std::string why = "regression: numbers with a point";
   if (look.label_kind == corpora::RawLabelKind::kList)
@@ -137,7 +137,8 @@ void add_labels(RunDraft& draft, const DataLook& look) {
     std::ranges::replace_if(
         why, [](unsigned char c) { return c < ' '; }, ' ');
   }
-  draft.add("task", "sequence_classification", "a linear head on each row's last token");
+  draft.add("task", "sequence_classification",
+            is_encoder ? "a head on each row's first token" : "a linear head on each row's last token");
   draft.add("classification.problem_type", "auto", std::move(why));
 }
 
@@ -162,16 +163,17 @@ void add_precision(RunDraft& draft, const settings::RunConfig& config, bool adap
 }
 
 void add_training(RunDraft& draft, const settings::RunConfig& config, const DataLook& look,
-                  int64_t parameters, bool adapts) {
+                  int64_t parameters, bool adapts, bool is_encoder) {
   const bool pretrained = settings::starts_pretrained(config.model);
   const bool small = look.examples < 2000;
   draft.add("training.global_batch_size", small ? "8" : "16",
             "sequences per step; the micro-batch follows from memory");
   draft.add("training.num_epochs", pretrained && small ? "3" : "1", "epochs over the data; or max_steps");
   const bool tiny = parameters < 50'000'000, large = parameters >= 1'000'000'000;
-  const char* rate = pretrained ? (tiny    ? "1.0e-3"
-                                   : large ? "2.0e-5"
-                                           : "5.0e-5")
+  const char* rate = pretrained ? (is_encoder ? "5.0e-5"
+                                   : tiny     ? "1.0e-3"
+                                   : large    ? "2.0e-5"
+                                              : "5.0e-5")
                                 : (large ? "3.0e-4" : "6.0e-4");
   if (adapts)
     draft.add("training.learning_rate", "2.0e-4", "usual for adapters");
@@ -188,9 +190,10 @@ Status draft_texts(RunDraft& draft, const RunRequest& request, const settings::R
                    const io::ConfigJson& model_config, bool adapts) {
   PLIMSOLL_ASSIGN(const auto model, models::make_language_model(model_config));
   PLIMSOLL_ASSIGN(const DataLook look, look_at_data(config));
-  if (look.labelled) add_labels(draft, look);
+  const bool is_encoder = model->is_bidirectional();
+  if (look.labelled) add_labels(draft, look, is_encoder);
   add_data(draft, request, look, model->max_positions());
-  add_training(draft, config, look, model->num_parameters(), adapts);
+  add_training(draft, config, look, model->num_parameters(), adapts, is_encoder);
   return Ok{};
 }
 

@@ -99,6 +99,7 @@ Status RecordReader::pass_over(Error error, std::string_view reason) {
 Status RecordReader::begin_file() {
   const std::string& path = files_[next_file_++];
   line_ = num_records_ = text_bytes_ = 0;
+  unpacked_bytes_ = 0;
   at_ = end_ = 0;
   is_open_text_ = false;
   carry_.clear();
@@ -110,6 +111,7 @@ Status RecordReader::begin_file() {
   for (size_t count = 1; count > 0 && end_ < 3; end_ += count) {
     PLIMSOLL_ASSIGN(count, stream_->read({block_.get() + end_, kBlockBytes - end_}));
   }
+  note_read(end_);
   if (unread().starts_with("\xEF\xBB\xBF")) at_ = 3;
   if (unread().starts_with("\xFF\xFE") || unread().starts_with("\xFE\xFF")) {
     const bool is_json = mode_ == Mode::kLines;
@@ -145,8 +147,19 @@ Result<bool> RecordReader::fill() {
   if (stop_ && stop_()) return interrupted();
   at_ = end_ = 0;
   PLIMSOLL_ASSIGN(end_, stream_->read({block_.get(), kBlockBytes}));
-  bytes_read_.store(bytes_of_files_done_ + stream_->bytes_read(), std::memory_order_relaxed);
+  note_read(end_);
   return end_ > 0;
+}
+
+void RecordReader::note_read(size_t unpacked) {
+  unpacked_bytes_ += static_cast<int64_t>(unpacked);
+  bytes_read_.store(bytes_of_files_done_ + stream_->bytes_read(), std::memory_order_relaxed);
+}
+
+int64_t RecordReader::bytes_of_records() const {
+  if (!stream_ || unpacked_bytes_ == 0) return bytes_read();
+  const double share = 1 - static_cast<double>(unread().size()) / static_cast<double>(unpacked_bytes_);
+  return bytes_of_files_done_ + static_cast<int64_t>(share * static_cast<double>(stream_->bytes_read()));
 }
 
 Result<bool> RecordReader::next(std::string& bytes, Record& record) {

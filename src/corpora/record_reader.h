@@ -63,6 +63,9 @@ class RecordReader {
   [[nodiscard]] size_t num_files_begun() const { return next_file_; }
   [[nodiscard]] int64_t bytes_read() const { return bytes_read_.load(std::memory_order_relaxed); }
   [[nodiscard]] int64_t total_bytes() const { return total_bytes_; }
+  /// About how many of the files' bytes, as they lie on the disk, the records so far were: what was read
+  /// ahead is not among them. By the reading thread.
+  [[nodiscard]] int64_t bytes_of_records() const;
 
  private:
   enum class Mode : uint8_t { kText, kLines, kList, kCsv };
@@ -73,6 +76,7 @@ class RecordReader {
   Status begin_file();
   void end_file();
   Result<bool> fill();
+  void note_read(size_t unpacked);
   Result<Step> step(std::string& bytes, Record& record);
   Result<Step> end_of_records();
   Result<Step> next_line(std::string& bytes, Record& record);
@@ -98,6 +102,7 @@ class RecordReader {
   std::function<bool()> stop_;
   std::atomic<int64_t> bytes_read_{0};
   int64_t bytes_of_files_done_ = 0;
+  int64_t unpacked_bytes_ = 0;  // of this file, read so far
   size_t next_file_ = 0;
 
   std::unique_ptr<InputStream> stream_;  // of the file at hand; null between files

@@ -63,6 +63,20 @@ class ExampleReaderTest : public testing::Test {
   io::TemporaryFolder folder_;
 };
 
+/// A file is read in blocks; how many records it has is estimated by those that were looked at.
+TEST_F(ExampleReaderTest, TellsWhatTheRecordsSoFarTake) {
+  std::string lines;
+  for (int i = 0; i < 1000; ++i)
+    lines += R"({"text": "a line of forty-eight bytes, all alike"})"
+             "\n";
+  const auto reader = ExampleReader::open(std::vector{folder_.write("lines.jsonl", lines)}, {});
+  ASSERT_TRUE(reader);
+  Example example;
+  for (int i = 0; i < 250; ++i) ASSERT_TRUE((*reader)->next(example));
+  EXPECT_EQ((*reader)->records().bytes_of_records() * 4, (*reader)->total_bytes());
+  EXPECT_EQ((*reader)->bytes_read(), (*reader)->total_bytes());
+}
+
 TEST_F(ExampleReaderTest, TellsKindsByTheirMembers) {
   Example e = line(R"({"id": 7, "text": "a\u00e9\n\"b\"", "meta": {"x": [1, null]}})");
   EXPECT_EQ(e.kind, ExampleKind::kText);

@@ -83,7 +83,8 @@ SummedTokens OperandQuantiser::summed_tokens(OperandRole role, ValueId value) co
 /// is split for theirs.
 std::optional<ValueId> OperandQuantiser::whole_of(ValueId value) const {
   const ir::Op& made_by = rewriter_.producer(value);
-  return made_by.def->name == "split" ? std::optional(made_by.inputs[0]) : std::nullopt;
+  const bool is_split = made_by.def->is_view && made_by.outputs.size() > 1;
+  return is_split ? std::optional(made_by.inputs[0]) : std::nullopt;
 }
 
 /// The slot that the value has, or the next of gradients. A part has that of the whole, so that scales do not

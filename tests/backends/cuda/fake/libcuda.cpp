@@ -2,6 +2,7 @@
 // real one enforces. Memory is the host's, ends where it ends and holds no numbers at first; kernels are
 // those of twin/. PLIMSOLL_FAKE_CUDA=no-card, or small: a card of 1 MiB. PLIMSOLL_FAKE_CUDA_FAULT=N: the N-th
 // call since it was set is refused, and does nothing. PLIMSOLL_FAKE_CARDS=2: so many cards.
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -116,6 +117,8 @@ using namespace fake;
 extern "C" {
 
 int cuInit(unsigned) {
+  // What waits in queues is allocated as it comes. A program counts a heap that grows as its own allocation.
+  mallopt(M_TOP_PAD, 8 << 20);
   if (refused()) return kRefused;
   return is("no-card") ? kNoDevice : kOk;
 }

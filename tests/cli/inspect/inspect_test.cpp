@@ -172,7 +172,7 @@ TEST(InspectModel, NamesAHeadThatTheConfigTies) {
 TEST(InspectModel, TellsOfOtherFamilies) {
   const io::TemporaryFolder folder;
   write_model(folder);
-  folder.write("config.json", R"({"model_type": "bert", "vocab_size": 37, "hidden_size": 24})");
+  folder.write("config.json", R"({"model_type": "t5", "vocab_size": 37, "hidden_size": 24})");
   const Outcome outcome = run_plimsoll({"inspect", folder.path()});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("problem    not a model of this program: "));

@@ -123,6 +123,7 @@ TEST_P(EncoderTest, IsNoCausalLanguageModel) {
 
 INSTANTIATE_TEST_SUITE_P(Each, EncoderTest, testing::ValuesIn([] {
                            std::vector<const Family*> list;
+                           list.reserve(kEncoderFamilies.size());
                            for (const auto family : kEncoderFamilies) list.push_back(&family());
                            return list;
                          }()),

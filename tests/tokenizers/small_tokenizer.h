@@ -22,7 +22,7 @@ inline const std::string kAdded =
   "normalized": false, "special": true}])";
 
 /// A document of JSON texts by member.
-inline std::string tokenizer_json(std::vector<std::pair<std::string, std::string>> members) {
+inline std::string tokenizer_json(const std::vector<std::pair<std::string, std::string>>& members) {
   std::string text = R"({"version": "1.0")";
   for (const auto& [key, value] : members) text += ", \"" + key + "\": " + value;
   return text + "}";

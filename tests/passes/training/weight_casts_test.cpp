@@ -19,7 +19,6 @@ namespace plimsoll::passes {
 namespace {
 
 using ir::DType;
-using ir::Shape;
 using ir::StateClass;
 using ir::ValueId;
 

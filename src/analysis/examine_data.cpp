@@ -40,6 +40,13 @@ DataKind kind_of_example(corpora::ExampleKind kind) {
   return DataKind::kTexts;
 }
 
+/// How many examples the files have, where `read` of them were looked at and there are `more`.
+int64_t num_examples(const corpora::RecordReader& reader, int64_t read, bool more) {
+  const double share = static_cast<double>(reader.total_bytes()) /
+                       static_cast<double>(std::max<int64_t>(1, reader.bytes_of_records()));
+  return more ? static_cast<int64_t>(static_cast<double>(read) * std::max(1.0, share)) : read;
+}
+
 /// Reads and encodes the first examples.
 Status read_examples(const settings::RunConfig& config, const std::vector<std::string>& files,
                      DataLook& look) {
@@ -89,9 +96,7 @@ Status read_examples(const settings::RunConfig& config, const std::vector<std::s
     read += example.continues ? 0 : 1;
   }
   look.is_estimate = more;
-  const double share = static_cast<double>(input.reader->total_bytes()) /
-                       static_cast<double>(std::max<int64_t>(1, input.reader->records().bytes_of_records()));
-  look.examples = more ? static_cast<int64_t>(static_cast<double>(read) * std::max(1.0, share)) : read;
+  look.examples = num_examples(input.reader->records(), read, more);
   std::ranges::sort(look.lengths);
   return Ok{};
 }
@@ -150,10 +155,7 @@ Status read_labelled(const settings::RunConfig& config, const std::vector<std::s
     look.hashes.push_back(tokens.hash);
   }
   look.is_estimate = more;
-  const auto read = static_cast<int64_t>(look.lengths.size());
-  const double share = static_cast<double>(reader->total_bytes()) /
-                       static_cast<double>(std::max<int64_t>(1, reader->bytes_of_records()));
-  look.examples = more ? static_cast<int64_t>(static_cast<double>(read) * std::max(1.0, share)) : read;
+  look.examples = num_examples(*reader, static_cast<int64_t>(look.lengths.size()), more);
   std::ranges::sort(look.lengths);
   return Ok{};
 }

@@ -169,11 +169,10 @@ void add_training(RunDraft& draft, const settings::RunConfig& config, const Data
   draft.add("training.global_batch_size", small ? "8" : "16",
             "sequences per step; the micro-batch follows from memory");
   draft.add("training.num_epochs", pretrained && small ? "3" : "1", "epochs over the data; or max_steps");
-  const bool tiny = parameters < 50'000'000, large = parameters >= 1'000'000'000;
-  const char* rate = pretrained ? (is_encoder ? "5.0e-5"
-                                   : tiny     ? "1.0e-3"
-                                   : large    ? "2.0e-5"
-                                              : "5.0e-5")
+  const bool tiny = parameters < 50'000'000 && !is_encoder, large = parameters >= 1'000'000'000;
+  const char* rate = pretrained ? (tiny    ? "1.0e-3"
+                                   : large ? "2.0e-5"
+                                           : "5.0e-5")
                                 : (large ? "3.0e-4" : "6.0e-4");
   if (adapts)
     draft.add("training.learning_rate", "2.0e-4", "usual for adapters");

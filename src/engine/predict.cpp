@@ -162,9 +162,7 @@ class Prediction {
                       .with_label = false,
                       .vocab_size = vocab_size_,
                       .num_token_types = rows_.num_token_types};
-    const bool cuts =
-        options.tokenizer != nullptr && (rows_.doc_start || corpora::ends_with_special(*options.tokenizer));
-    if (cuts) options.max_tokens = max_tokens_;
+    if (corpora::cuts_texts(options.tokenizer, rows_.doc_start)) options.max_tokens = max_tokens_;
     options.pad_token = pad_token_;
     corpora::TokenizeOptions tokenizing{
         .num_threads = strategy::num_threads(config_),

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "models/blocks/attention.h"
+#include "models/blocks/dropout.h"
 #include "models/blocks/mlp.h"
 #include "models/blocks/norm.h"
 #include "models/families.h"
@@ -58,7 +59,7 @@ class Gpt2 final : public LanguageModel {
       if (!places.valid()) places = ops::positions(b, shape.dim(0), shape.dim(1));
       x = ops::add(b, embed(b, *this, kGpt2Embedding, forward.tokens),
                    embed(b, *this, "transformer.wpe.weight", places));
-      x = dropout(b, forward, x, c_.embd_pdrop);
+      x = dropout(b, forward.noise(), x, c_.embd_pdrop);
     }
     for (int64_t i = 0; i < c_.n_layer; ++i) {
       const auto scope = b.block(static_cast<int32_t>(i), "h." + std::to_string(i));
@@ -114,23 +115,17 @@ class Gpt2 final : public LanguageModel {
     return {.weight = name + ".weight", .bias = name + ".bias", .transposed = true};
   }
 
-  /// In training alone; the layer's scope is the key.
-  static ValueId dropout(Builder& b, const Forward& forward, ValueId x, double p) {
-    if (!forward.training || p == 0) return x;
-    return ops::dropout(b, x, forward.random, p, ops::random_key(b.layer(), "dropout"));
-  }
-
   ValueId block(Builder& b, const Forward& forward, ValueId x, int64_t index) const {
     const std::string layer = gpt2_layer_name(index);
     {
       const auto scope = b.scope("attn");
       const ValueId out = attention(b, *this, forward, attention_of(index), norm(b, x, layer + ".ln_1"));
-      x = ops::add(b, x, dropout(b, forward, out, c_.resid_pdrop));
+      x = ops::add(b, x, dropout(b, forward.noise(), out, c_.resid_pdrop));
     }
     const auto scope = b.scope("mlp");
     const MlpSpec mlp{conv1d(layer + ".mlp.c_fc"), conv1d(layer + ".mlp.c_proj")};
     const ValueId out = gelu_mlp(b, *this, mlp, norm(b, x, layer + ".ln_2"), c_.gelu, forward.noise());
-    return ops::add(b, x, dropout(b, forward, out, c_.resid_pdrop));
+    return ops::add(b, x, dropout(b, forward.noise(), out, c_.resid_pdrop));
   }
 
   [[nodiscard]] AttentionSpec attention_of(int64_t index) const {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "models/blocks/attention.h"
+#include "models/blocks/dropout.h"
 #include "models/blocks/mlp.h"
 #include "models/blocks/norm.h"
 #include "models/linear.h"
@@ -55,7 +56,7 @@ class TextEncoder final : public LanguageModel {
     {
       const auto scope = b.scope("embeddings");
       x = norm(b, embedded(b, forward), c_.prefix + "embeddings.LayerNorm");
-      x = dropout(b, forward, x, c_.hidden_dropout);
+      x = dropout(b, forward.noise(), x, c_.hidden_dropout);
     }
     for (int64_t i = 0; i < c_.num_layers; ++i) {
       const auto scope = b.block(static_cast<int32_t>(i), "layer." + std::to_string(i));
@@ -164,12 +165,6 @@ class TextEncoder final : public LanguageModel {
   static LinearSpec with_bias(const std::string& name) {
     return {.weight = name + ".weight", .bias = name + ".bias"};
   }
-  /// In training alone; the scope is the key.
-  static ValueId dropout(Builder& b, const Forward& forward, ValueId x, double p) {
-    if (!forward.training || p == 0) return x;
-    return ops::dropout(b, x, forward.random, p, ops::random_key(b.layer(), "dropout"));
-  }
-
   /// The sum of the embeddings of each token, in transformers' order.
   ValueId embedded(Builder& b, const Forward& forward) const {
     const ir::Shape shape = b.type(forward.tokens).shape;
@@ -193,13 +188,13 @@ class TextEncoder final : public LanguageModel {
     {
       const auto scope = b.scope("attention");
       ValueId out = attention(b, *this, forward, attention_of(index), x);
-      out = dropout(b, forward, out, c_.attention_output_dropout);
+      out = dropout(b, forward.noise(), out, c_.attention_output_dropout);
       x = norm(b, ops::add(b, out, x), module(name, c_.names.attention_norm));
     }
     const auto scope = b.scope("mlp");
     const MlpSpec spec{with_bias(module(name, c_.names.up)), with_bias(module(name, c_.names.down))};
     ValueId out = mlp(b, *this, spec, x, c_.activation, forward.noise());
-    out = dropout(b, forward, out, c_.hidden_dropout);
+    out = dropout(b, forward.noise(), out, c_.hidden_dropout);
     return norm(b, ops::add(b, out, x), module(name, c_.names.output_norm));
   }
 
@@ -222,12 +217,12 @@ class TextEncoder final : public LanguageModel {
     if (num_labels_ == 0) return rows;
     {
       const auto scope = b.scope("head.dense");
-      if (c_.head.drops_features) rows = dropout(b, forward, rows, c_.head.dropout);
+      if (c_.head.drops_features) rows = dropout(b, forward.noise(), rows, c_.head.dropout);
       rows = linear(b, *this, with_bias(c_.head.dense), rows, forward.noise());
       rows = activate(b, rows, c_.head.activation);
     }
     const auto scope = b.scope("head.out");
-    rows = dropout(b, forward, rows, c_.head.dropout);
+    rows = dropout(b, forward.noise(), rows, c_.head.dropout);
     return linear(b, *this, with_bias(c_.head.out), rows);
   }
 

@@ -13,6 +13,7 @@
 
 #include "models/blocks/attention.h"
 #include "models/blocks/drop_path.h"
+#include "models/blocks/dropout.h"
 #include "models/blocks/mlp.h"
 #include "models/blocks/norm.h"
 #include "models/blocks/position_grid.h"
@@ -74,7 +75,7 @@ class VisionTransformer final : public ImageModel {
     ValueId x;
     {
       const auto scope = b.scope("embeddings");
-      x = dropout(b, forward, embedded(b, forward.pixels), c_.embedding_dropout);
+      x = dropout(b, forward.noise(), embedded(b, forward.pixels), c_.embedding_dropout);
     }
     for (int64_t i = 0; i < c_.layers; ++i) {
       const auto scope = b.block(static_cast<int32_t>(i), "layer." + std::to_string(i));
@@ -165,12 +166,6 @@ class VisionTransformer final : public ImageModel {
   static LinearSpec with_bias(const std::string& name) {
     return {.weight = name + ".weight", .bias = name + ".bias"};
   }
-  /// In training alone; the scope is the key.
-  static ValueId dropout(Builder& b, const ImageForward& forward, ValueId x, double p) {
-    if (!forward.training || p == 0) return x;
-    return ops::dropout(b, x, forward.random, p, ops::random_key(b.layer(), "dropout"));
-  }
-
   /// The class token and the patches, with their positions: [N, T, hidden].
   ValueId embedded(Builder& b, ValueId pixels) const {
     const std::string projection = c_.prefix + "embeddings.patch_embeddings.projection";
@@ -227,7 +222,7 @@ class VisionTransformer final : public ImageModel {
   /// x + branch, which is dropped, scaled or left out as the family says.
   ValueId joined(Builder& b, const ImageForward& forward, ValueId x, ValueId branch,
                  const std::string& scale) const {
-    branch = dropout(b, forward, branch, c_.hidden_dropout);
+    branch = dropout(b, forward.noise(), branch, c_.hidden_dropout);
     const ValueId gamma = c_.layer_scale ? read_parameter(b, scale) : ValueId{};
     return add_branch(b, forward, x, branch, gamma, c_.drop_path);
   }

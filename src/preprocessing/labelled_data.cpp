@@ -170,8 +170,8 @@ Status LabelledPreparation::open_tokenizer() {
 Status LabelledPreparation::look_at_model() {
   PLIMSOLL_ASSIGN(const auto built, models::make_language_model(model_));
   num_token_types_ = built->num_token_types();
-  const bool cuts = opened_ != nullptr && (built->is_bidirectional() || corpora::ends_with_special(*opened_));
-  if (cuts) max_tokens_ = config_.data.sequence_length;
+  if (corpora::cuts_texts(opened_.get(), built->is_bidirectional()))
+    max_tokens_ = config_.data.sequence_length;
   return Ok{};
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "checkpoint_names.h"
 #include "io/json.h"
 #include "program.h"
 
@@ -40,12 +41,6 @@ Evaluated evaluated(const std::string& out) {
       result.best = static_cast<int64_t>(result.losses.size());
   }
   return result;
-}
-std::set<std::string> checkpoint_names(const Folder& folder) {
-  std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path("out")))
-    if (entry.path().filename().string().starts_with("checkpoint-")) names.insert(entry.path().filename());
-  return names;
 }
 
 TEST(Best, IsKeptWhateverTheLimitAndLeavesAsFinal) {

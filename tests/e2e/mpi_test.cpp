@@ -2,11 +2,11 @@
 // what becomes of a run whose launcher, library or ranks are not what they should be.
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <thread>
 
+#include "e2e/checkpoint_names.h"
 #include "e2e/ranks.h"
 
 namespace plimsoll::e2e {
@@ -133,11 +133,6 @@ class RunningMpi : public EndlessRun {
   void start(const std::string& launcher, const std::string& environment = "") {
     start_training(environment + " " + launcher + "2 " + train_command("distributed.transport=mpi"), "");
   }
-  [[nodiscard]] bool has_checkpoint() const {
-    return std::ranges::any_of(
-        std::filesystem::directory_iterator(folder_.path("out")),
-        [](const auto& entry) { return entry.path().filename().string().starts_with("checkpoint-"); });
-  }
   /// The process in this test's folder that is that rank.
   [[nodiscard]] pid_t rank(int number) const {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -171,7 +166,7 @@ TEST_F(RunningMpi, ASignalThatTheLauncherPassesOnSavesAfterOneStep) {
       EXPECT_THAT(err, HasSubstr("stopped by SIGUSR1"));
     }
     EXPECT_TRUE(is_gone(other)) << launcher;
-    EXPECT_TRUE(has_checkpoint()) << launcher << "\n" << err;
+    EXPECT_FALSE(checkpoint_names(folder_).empty()) << launcher << "\n" << err;
     std::filesystem::remove_all(folder_.path("out"));
   }
 }

@@ -232,6 +232,10 @@ bool ends_with_special(const tokenizers::Tokenizer& tokenizer) {
   return joined && !ids.empty() && ids.back() != kText;
 }
 
+bool cuts_texts(const tokenizers::Tokenizer* tokenizer, bool is_bidirectional) {
+  return tokenizer != nullptr && (is_bidirectional || ends_with_special(*tokenizer));
+}
+
 /// As the shard hashes a document.
 uint64_t example_hash(std::span<const int32_t> ids) { return XXH3_64bits(ids.data(), ids.size_bytes()); }
 

@@ -55,6 +55,9 @@ std::optional<BadExample> encode_labelled(const LabelledExample& example, const 
 /// Whether special tokens stand behind a text: a row that is cut at its end would lose them, and
 /// LabelledOptions::max_tokens keeps them.
 bool ends_with_special(const tokenizers::Tokenizer& tokenizer);
+/// Whether texts are cut while they are encoded (LabelledOptions::max_tokens) and not at the end of their
+/// row: for models that see both ways, and where ends_with_special. Null: there are no texts.
+bool cuts_texts(const tokenizers::Tokenizer* tokenizer, bool is_bidirectional);
 
 /// By what data.eval_fraction divides examples: the hash of their tokens.
 uint64_t example_hash(std::span<const int32_t> ids);

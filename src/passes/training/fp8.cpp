@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <set>
 
@@ -18,6 +17,7 @@
 #include "passes/training/fp8_dump.h"
 #include "passes/training/fp8_operands.h"
 #include "passes/training/fp8_scales.h"
+#include "passes/training/weight_copies.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -41,10 +41,9 @@ struct Beginning {
 /// Reads the state before everything else.
 ValueId read_first(ir::Graph& graph, std::string_view state) {
   ir::Builder b(graph, ops::find_op);
+  const size_t known = graph.order().size();
   const ValueId value = b.read(state);
-  std::vector<OpId> order = graph.order();
-  std::rotate(order.begin(), std::prev(order.end()), order.end());
-  graph.set_order(std::move(order));
+  put_last_first(graph, known);
   return value;
 }
 

@@ -52,10 +52,11 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool ok() const { return state_.index() == 0; }
   T& value() & { return check_ok(), std::get<0>(state_); }
   const T& value() const& { return check_ok(), std::get<0>(state_); }
-  T&& value() && { return check_ok(), std::get<0>(std::move(state_)); }
+  /// By value: a reference into a Result that ends with its statement would dangle in `for (x : *f())`.
+  T value() && { return check_ok(), std::get<0>(std::move(state_)); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
   Error& error() & { return std::get<1>(state_); }

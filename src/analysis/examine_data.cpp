@@ -63,8 +63,10 @@ Status read_examples(const settings::RunConfig& config, const std::vector<std::s
   PLIMSOLL_ASSIGN(const corpora::EncoderFiles encoder,
                   corpora::EncoderFiles::open(tokenizer, config.data.chat_template,
                                               preprocessing::template_now(config.data)));
-  PLIMSOLL_ASSIGN(corpora::TextInput input,
-                  corpora::TextInput::open(encoder, files, preprocessing::text_options(config.data)));
+  PLIMSOLL_ASSIGN(
+      corpora::TextInput input,
+      corpora::TextInput::open(
+          encoder, files, preprocessing::text_options(config.data, preprocessing::masks_tokens(config))));
   corpora::Example example;
   corpora::EncodedExample encoded;
   corpora::ExampleEncoder::Scratch scratch;

@@ -190,7 +190,10 @@ Status draft_texts(RunDraft& draft, const RunRequest& request, const settings::R
   PLIMSOLL_ASSIGN(const auto model, models::make_language_model(model_config));
   PLIMSOLL_ASSIGN(const DataLook look, look_at_data(config));
   const bool is_encoder = model->is_bidirectional();
-  if (look.labelled) add_labels(draft, look, is_encoder);
+  if (look.labelled)
+    add_labels(draft, look, is_encoder);
+  else if (is_encoder)
+    draft.add("task", "masked_lm", "no labels were seen: 15 % of the tokens are hidden and predicted");
   add_data(draft, request, look, model->max_positions());
   add_training(draft, config, look, model->num_parameters(), adapts, is_encoder);
   return Ok{};

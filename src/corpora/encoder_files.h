@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "templates/chat_template.h"
@@ -31,6 +33,19 @@ struct EncoderFiles {
   /// special_tokens_map.json, else the one of the public models' names that the vocabulary has.
   /// Errors: kBadData where there is none.
   [[nodiscard]] Result<int32_t> end_token(const std::string& name = {}) const;
+  /// The id of the token that masks others: mask_token of the same files, else [MASK] or <mask>. Errors: as
+  /// end_token.
+  [[nodiscard]] Result<int32_t> mask_token() const;
+
+ private:
+  /// The id of what a field names, else of the first of `usual` that the vocabulary has. `missing`: the
+  /// message where there is none, `hint` what to do.
+  struct Role {
+    const char* field;
+    std::span<const std::string_view> usual;
+    std::string missing, hint;
+  };
+  [[nodiscard]] Result<int32_t> token_of(const Role& role) const;
 };
 
 }  // namespace plimsoll::corpora

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "datasets/packing.h"
 #include "datasets/tensor_spec.h"
+#include "datasets/token_masking.h"
 
 namespace plimsoll::datasets {
 
@@ -79,6 +80,8 @@ struct SourceOptions {
   uint64_t seed = 0;                   ///< of the order, and of what is drawn for examples
   bool augments = false;               ///< examples are for training: images may be augmented
   bool skips_damaged = false;          ///< an example that turns out to be damaged counts nowhere
+  /// Where tokens are masked: which ones may be, of the run's tokenizer.
+  std::shared_ptr<const TokenKinds> token_kinds = {};
 };
 
 /// Opens files of one kind as examples. Errors: as TrainingData::open.

@@ -60,7 +60,7 @@ class FeaturePass {
   }
 
   Status write(const Missing& source) {
-    datasets::TrainingDataOptions options = strategy::data_options(config_, *prepared_, /*eval=*/true);
+    datasets::TrainingDataOptions options = strategy::data_options(config_, *prepared_, {}, /*eval=*/true);
     options.shuffle = false;
     PLIMSOLL_ASSIGN(const datasets::TrainingData data,
                     datasets::TrainingData::open({&source.files, 1}, options));

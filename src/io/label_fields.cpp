@@ -127,6 +127,10 @@ Result<LabelFields> read_label_fields(const ConfigJson& config) {
 
 bool is_sequence_classifier(const ConfigJson& config) { return has_head(config, kSequenceHead); }
 
+bool is_masked_lm(const ConfigJson& config) {
+  return has_head(config, "ForMaskedLM") || has_head(config, "ForPreTraining");
+}
+
 bool is_image_classifier(const ConfigJson& config) { return has_head(config, kImageHead); }
 
 Result<int64_t> num_classifier_labels(const ConfigJson& config) {

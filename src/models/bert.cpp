@@ -12,6 +12,16 @@ Result<std::unique_ptr<Model>> make_bert(const io::ConfigJson& config) {
   c.head.dense = "bert.pooler.dense";
   c.head.out = "classifier";
   c.ignored = {"bert.embeddings.position_ids", "bert.embeddings.token_type_ids", "cls.", "qa_outputs."};
+  PLIMSOLL_TRY(take_masked_head(
+      config,
+      {.dense = "cls.predictions.transform.dense",
+       .norm = "cls.predictions.transform.LayerNorm",
+       .bias = "cls.predictions.bias",
+       .table = "cls.predictions.decoder",
+       .activation = c.activation},
+      {"bert.embeddings.position_ids", "bert.embeddings.token_type_ids", "bert.pooler.",
+       "cls.predictions.decoder.bias", "cls.seq_relationship.", "classifier.", "qa_outputs."},
+      c));
   PLIMSOLL_ASSIGN(c.unknown_fields, finish_text_encoder(config));
   return std::unique_ptr<Model>(make_text_encoder(std::move(c)));
 }

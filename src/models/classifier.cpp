@@ -27,6 +27,19 @@ Result<io::ConfigJson> as_classifier(const io::ConfigJson& config, const io::Lab
   return as_class(config, labels, /*of_images=*/false);
 }
 
+Result<io::ConfigJson> as_masked_lm(const io::ConfigJson& config, const io::Labels& /*labels*/) {
+  PLIMSOLL_ASSIGN(const std::string type, config.model_type());
+  const Family* family = find_family(type);
+  if (family == nullptr || !is_encoder_family(*family))
+    return config.error(
+        "model_type", "a family of encoders of text",
+        "masked language models are encoders: name a BERT or a RoBERTa, or set task=causal_lm");
+  io::ConfigJson masked(config.fields(), config.source());
+  masked.set("architectures",
+             io::Tree::list({io::Tree::of(std::string(family->class_name) + "ForMaskedLM")}));
+  return masked;
+}
+
 Result<io::ConfigJson> as_image_classifier(const io::ConfigJson& config, const io::Labels& labels) {
   return as_class(config, labels, /*of_images=*/true);
 }

@@ -11,6 +11,10 @@ namespace plimsoll::models {
 /// image models.
 Result<io::ConfigJson> as_classifier(const io::ConfigJson& config, const io::Labels& labels);
 
+/// The same of an encoder of text with transformers' class for masked language models ("BertForMaskedLM").
+/// Errors: kBadData for any other.
+Result<io::ConfigJson> as_masked_lm(const io::ConfigJson& config, const io::Labels& labels);
+
 /// The same of an image family ("ViTForImageClassification"). Errors: kBadData for any other.
 Result<io::ConfigJson> as_image_classifier(const io::ConfigJson& config, const io::Labels& labels);
 

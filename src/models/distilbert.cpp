@@ -56,6 +56,14 @@ Result<std::unique_ptr<Model>> make_distilbert(const io::ConfigJson& config) {
   c.ignored = {"distilbert.embeddings.position_ids", "vocab_transform.", "vocab_layer_norm.",
                "vocab_projector.", "qa_outputs."};
   if (c.num_labels == 0) c.ignored.emplace_back("pre_classifier.");
+  PLIMSOLL_TRY(take_masked_head(
+      config,
+      {.dense = "vocab_transform",
+       .norm = "vocab_layer_norm",
+       .bias = "vocab_projector.bias",
+       .table = "vocab_projector",
+       .activation = c.activation},
+      {"distilbert.embeddings.position_ids", "pre_classifier.", "classifier.", "qa_outputs."}, c));
   PLIMSOLL_ASSIGN(c.unknown_fields, finish_text_encoder(config));
   return std::unique_ptr<Model>(make_text_encoder(std::move(c)));
 }

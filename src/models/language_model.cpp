@@ -19,6 +19,15 @@ ir::ValueId LanguageModel::pooled_logits(ir::Builder& b, const Forward& forward,
   return head(b, final_norm(b, rows));
 }
 
+ir::ValueId LanguageModel::masked_logits(ir::Builder& b, const Forward& forward, ir::ValueId rows) const {
+  ir::ValueId chosen = stream(b, forward);
+  {
+    const auto scope = b.scope("masked");
+    chosen = ops::gather_rows(b, chosen, rows);
+  }
+  return head(b, final_norm(b, chosen));
+}
+
 ir::ValueId LanguageModel::score(ir::Builder& b, ir::ValueId rows) const {
   const auto scope = b.scope("score");
   return linear(b, *this, {.weight = kScore}, rows);
@@ -39,8 +48,8 @@ Status check_is_causal(const LanguageModel& model, const io::ConfigJson& config)
   PLIMSOLL_ASSIGN(const std::string type, config.model_type());
   return Error{ErrorCode::kInvalidArgument, fmt::format("{} is an encoder and predicts no next token", type),
                config.source(),
-               "fine-tune it with task=sequence_classification and ask it with plimsoll predict, or name a "
-               "causal language model"};
+               "train it with task=masked_lm, or with task=sequence_classification and ask it with plimsoll "
+               "predict, or name a causal language model"};
 }
 
 Result<std::unique_ptr<LanguageModel>> make_language_model(const io::ConfigJson& config) {

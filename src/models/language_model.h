@@ -59,6 +59,10 @@ class LanguageModel : public Model {
   /// The head on one row of each sequence, i32[B] `last` -> [B, 1, vocab or num_labels]. The others go no
   /// further than the stream. An encoder's head reads the first row, and `last` may be absent.
   virtual ir::ValueId pooled_logits(ir::Builder& b, const Forward& forward, ir::ValueId last) const;
+  /// Whether it has the head of a masked language model: an encoder's, when config.json names that class.
+  [[nodiscard]] virtual bool has_masked_head() const { return false; }
+  /// That head on rows of each sequence, i32[B, n] as ops::gather_rows takes them -> f32[B, n, vocab].
+  ir::ValueId masked_logits(ir::Builder& b, const Forward& forward, ir::ValueId rows) const;
 
  protected:
   /// The classifier's head: a linear map without bias.

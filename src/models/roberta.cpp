@@ -27,6 +27,15 @@ Result<std::unique_ptr<Model>> make_roberta_model(const io::ConfigJson& config, 
                "classifier.weight",
                "classifier.bias"};
   if (c.num_labels > 0) c.ignored.emplace_back("roberta.pooler.");
+  PLIMSOLL_TRY(take_masked_head(config,
+                                {.dense = "lm_head.dense",
+                                 .norm = "lm_head.layer_norm",
+                                 .bias = "lm_head.bias",
+                                 .table = "lm_head.decoder",
+                                 .activation = {Activation::Kind::kGelu}},
+                                {"roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids",
+                                 "roberta.pooler.", "lm_head.decoder.bias", "qa_outputs.", "classifier."},
+                                c));
   PLIMSOLL_ASSIGN(c.unknown_fields, finish_text_encoder(config));
   return std::unique_ptr<Model>(make_text_encoder(std::move(c)));
 }

@@ -46,6 +46,7 @@ class TextEncoder final : public LanguageModel {
     }
     if (!c_.head.dense.empty()) add_linear(c_.head.dense, c_.hidden, c_.hidden);
     if (num_labels_ > 0) add_linear(c_.head.out, num_labels_, c_.hidden);
+    if (has_masked_head()) add_masked_head();
   }
 
   [[nodiscard]] bool is_bidirectional() const override { return true; }
@@ -68,7 +69,14 @@ class TextEncoder final : public LanguageModel {
   /// The layers end with norms.
   ValueId final_norm(Builder& /*b*/, ValueId stream) const override { return stream; }
 
-  ValueId head(Builder& b, ValueId hidden) const override { return scores(b, {}, hidden); }
+  ValueId head(Builder& b, ValueId hidden) const override {
+    return has_masked_head() ? words(b, hidden) : scores(b, {}, hidden);
+  }
+  [[nodiscard]] bool has_masked_head() const override { return !c_.masked.dense.empty(); }
+  [[nodiscard]] std::optional<TiedHead> tied_head() const override {
+    if (!has_masked_head()) return {};
+    return TiedHead{table_of_head(), embeddings("word_embeddings")};
+  }
 
   /// The head reads the first token, whichever is the last.
   ValueId pooled_logits(Builder& b, const Forward& forward, ValueId /*last*/) const override {
@@ -96,10 +104,12 @@ class TextEncoder final : public LanguageModel {
   }
   [[nodiscard]] std::string_view head_module() const override { return "classifier"; }
   [[nodiscard]] bool is_of_head(std::string_view name) const override {
-    return LanguageModel::is_of_head(name) || (!is_dense_of_base() && is_of_dense(name));
+    if (has_masked_head())
+      return is_of(c_.masked.dense, name) || is_of(c_.masked.norm, name) || name == c_.masked.bias;
+    return LanguageModel::is_of_head(name) || (!is_dense_of_base() && is_of(c_.head.dense, name));
   }
   [[nodiscard]] bool is_drawn_where_missing(std::string_view name) const override {
-    return is_dense_of_base() && is_of_dense(name);
+    return is_dense_of_base() && is_of(c_.head.dense, name);
   }
 
  private:
@@ -114,10 +124,11 @@ class TextEncoder final : public LanguageModel {
   }
   /// BERT's pooler, which its bare model has as well.
   [[nodiscard]] bool is_dense_of_base() const { return c_.head.dense.starts_with(c_.prefix); }
-  [[nodiscard]] bool is_of_dense(std::string_view name) const {
-    const std::string& dense = c_.head.dense;
-    return !dense.empty() && name.starts_with(dense) && name.substr(dense.size()).starts_with('.');
+  /// A tensor of that module.
+  static bool is_of(std::string_view module, std::string_view name) {
+    return !module.empty() && name.starts_with(module) && name.substr(module.size()).starts_with('.');
   }
+  [[nodiscard]] std::string table_of_head() const { return c_.masked.table + ".weight"; }
 
   // ---- parameters
 
@@ -155,6 +166,11 @@ class TextEncoder final : public LanguageModel {
     add_linear(module(layer, c_.names.up), c_.inner, c_.hidden);
     add_linear(module(layer, c_.names.down), c_.hidden, c_.inner);
     add_norm(module(layer, c_.names.output_norm));
+  }
+  void add_masked_head() {
+    add_linear(c_.masked.dense, c_.hidden, c_.hidden);
+    add_norm(c_.masked.norm);
+    add(c_.masked.bias, ParameterKind::kVector, {c_.vocab_size}, Init::kZeros);
   }
 
   // ---- the graph
@@ -224,6 +240,16 @@ class TextEncoder final : public LanguageModel {
     const auto scope = b.scope("head.out");
     rows = dropout(b, forward.noise(), rows, c_.head.dropout);
     return linear(b, *this, with_bias(c_.head.out), rows);
+  }
+
+  /// The masked language model's head on rows [..., hidden] -> [..., vocab].
+  ValueId words(Builder& b, ValueId rows) const {
+    const auto scope = b.scope("head");
+    rows = activate(b, linear(b, *this, with_bias(c_.masked.dense), rows), c_.masked.activation);
+    rows = norm(b, rows, c_.masked.norm);
+    return linear(
+        b, *this,
+        {.weight = embeddings("word_embeddings"), .bias = c_.masked.bias, .adapted = table_of_head()}, rows);
   }
 
   TextEncoderConfig c_;

@@ -29,11 +29,21 @@ struct TextHead {
   double dropout = 0;
 };
 
+/// The head of a masked language model: dense - activation - norm - the table of words, and a bias.
+struct MaskedHead {
+  std::string dense;  ///< a module [hidden, hidden]; empty: there is no such head
+  std::string norm;   ///< a module [hidden]
+  std::string bias;   ///< a tensor [vocab]
+  std::string table;  ///< what checkpoints call the table of words where they save it once more
+  Activation activation = {};
+};
+
 struct TextEncoderConfig {
   std::string prefix;  ///< of all tensors but the head's: "bert."
   std::string layers;  ///< "encoder.layer"
   TextLayerNames names = {};
   TextHead head = {};
+  MaskedHead masked = {};
   int64_t vocab_size = 0, hidden = 0, num_layers = 0, heads = 0, inner = 0;
   int64_t position_rows = 0;   ///< of the table of positions
   int64_t first_position = 0;  ///< the row of a document's first token; rows before it are of no token
@@ -67,6 +77,12 @@ Result<std::optional<int64_t>> read_padding_row(const io::ConfigJson& config, in
 /// Refuses what would make the model another and is not supported, and returns the fields that nobody read.
 /// The last call of a reader.
 Result<std::vector<std::string>> finish_text_encoder(const io::ConfigJson& config);
+
+/// Takes `head` in place of the classifier's where config.json names a masked language model, and ignores
+/// what the file then has of others: names that begin with `others`. Errors: kBadData where its table is not
+/// the embeddings'.
+Status take_masked_head(const io::ConfigJson& config, MaskedHead head, std::vector<std::string> others,
+                        TextEncoderConfig& c);
 
 /// RoBERTa's reader, which its kin share; they differ in the size of the vocabulary that a config may leave
 /// out.

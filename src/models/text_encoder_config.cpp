@@ -61,6 +61,17 @@ Result<TextEncoderConfig> read_text_encoder(const io::ConfigJson& config, int64_
   return c;
 }
 
+Status take_masked_head(const io::ConfigJson& config, MaskedHead head, std::vector<std::string> others,
+                        TextEncoderConfig& c) {
+  if (!io::is_masked_lm(config)) return Ok{};
+  PLIMSOLL_TRY(config.require("tie_word_embeddings", io::Tree::of(true),
+                              "a masked language model whose head has a table of its own is not supported"));
+  c.ignored = std::move(others);
+  c.masked = std::move(head);
+  c.head = {};
+  return Ok{};
+}
+
 Result<std::optional<int64_t>> read_padding_row(const io::ConfigJson& config, int64_t vocab_size,
                                                 int64_t if_missing) {
   PLIMSOLL_ASSIGN(std::optional<int64_t> row,

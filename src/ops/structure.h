@@ -40,10 +40,13 @@ ValueId cast(Builder& b, ValueId x, ir::DType dtype);
 /// A constant f32 tensor. Op `fill` {shape, value}.
 ValueId fill(Builder& b, std::vector<int64_t> shape, double value);
 
-/// x [B, T, H], index i32[B] in [0, T) (whoever writes it has checked it) -> [B, 1, H]: row index[b] of
-/// sequence b. The axis of one row stays, so that each sequence is a granule of its own in what follows: norm
-/// and head of pooled rows keep their bits for any split into micro-batches. Op `gather_rows`;
-/// `gather_rows_grad`(dy, index) {rows}: the rows among zeros.
+/// What stands in gather_rows' index where there is no row.
+inline constexpr int32_t kNoRow = -1;
+/// x [B, T, H], index i32[B] or i32[B, n] in [0, T) (whoever writes it has checked it) -> [B, n, H]: row
+/// index[b, i] of sequence b, n = 1 where index has one axis. Those of a sequence ascend; behind the last
+/// stands kNoRow, whose row is zeros. The axis of the rows stays, so that each sequence is granules of its
+/// own in what follows: norm and head of gathered rows keep their bits for any split into micro-batches. Op
+/// `gather_rows`; `gather_rows_grad`(dy, index) {rows}: the rows among zeros.
 ValueId gather_rows(Builder& b, ValueId x, ValueId index);
 
 }  // namespace plimsoll::ops

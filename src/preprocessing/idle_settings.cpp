@@ -31,7 +31,7 @@ std::vector<std::string> idle_for(const Kind& kind, const settings::DataSettings
   add("data.text_key", data.text_key != usual.text_key, conversations);
   add("data.append_eos", data.append_eos != usual.append_eos,
       kind.tokenized_here && (data.append_eos != "trl" || conversations));
-  add("data.add_special_tokens", data.add_special_tokens, kind.tokenized_here);
+  add("data.add_special_tokens", data.add_special_tokens.has_value(), kind.tokenized_here);
   add("data.on_error", data.on_error != usual.on_error, kind.tokenized_here);
   return names;
 }

@@ -23,6 +23,7 @@
 #include "preprocessing/run_hints.h"
 #include "preprocessing/run_task.h"
 #include "preprocessing/token_cache.h"
+#include "preprocessing/token_kinds.h"
 #include "preprocessing/unprepared_data.h"
 #include "tokenizers/tokenizer_source.h"
 
@@ -55,6 +56,12 @@ class Preparation {
         for (const settings::EvalFiles::Set& set : data.eval.sets()) ready.eval_names.push_back(set.name);
     }
     PLIMSOLL_TRY(pack(ready));
+    if (cache_.masks()) {
+      PLIMSOLL_ASSIGN(const corpora::EncoderFiles* files,
+                      bytes_ ? Result<const corpora::EncoderFiles*>(nullptr) : cache_.encoder_files());
+      PLIMSOLL_ASSIGN(datasets::TokenKinds kinds, token_kinds(config_, files, options_.vocab_size));
+      ready.token_kinds = std::make_shared<const datasets::TokenKinds>(std::move(kinds));
+    }
     PLIMSOLL_ASSIGN(ready.buckets,
                     buckets_of(config_, options_.train ? ready.train : ready.eval, !options_.train));
     return ready;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,6 +60,8 @@ struct RunData {
   /// Where sequences or images are classified: the labels of all of it. Its files are shards or lists of
   /// images, with labels beside them.
   std::optional<io::Labels> labels = {};
+  /// Where tokens are masked; else null.
+  std::shared_ptr<const datasets::TokenKinds> token_kinds = {};
   int64_t num_eval = 0;       ///< and how many examples are evaluated
   int64_t reading_bytes = 0;  ///< of images: scratch that reading the largest takes; 0: not known
 };

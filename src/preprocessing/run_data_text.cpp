@@ -101,6 +101,19 @@ std::optional<io::Labels> take_labels(Parts& parts) {
   return labels;
 }
 
+void put(std::string& text, const datasets::TokenKinds* kinds) {
+  put(text, std::to_string(kinds != nullptr ? kinds->mask_token : -1));
+  put(text, kinds != nullptr ? kinds->kinds : std::string());
+}
+
+std::shared_ptr<const datasets::TokenKinds> take_token_kinds(Parts& parts) {
+  datasets::TokenKinds kinds;
+  kinds.mask_token = parts.number<int32_t>();
+  kinds.kinds = parts.text();
+  if (kinds.mask_token < 0) return nullptr;
+  return std::make_shared<const datasets::TokenKinds>(std::move(kinds));
+}
+
 }  // namespace
 
 std::string run_data_text(const RunData& data) {
@@ -111,6 +124,7 @@ std::string run_data_text(const RunData& data) {
   for (const std::string& name : data.eval_names) put(text, name);
   put(text, data.buckets);
   put(text, data.labels);
+  put(text, data.token_kinds.get());
   put(text, std::to_string(data.num_eval));
   put(text, std::to_string(data.reading_bytes));
   return text;
@@ -125,6 +139,7 @@ Result<RunData> run_data_of(std::string_view text) {
   for (std::string& name : data.eval_names) name = parts.text();
   data.buckets = take_buckets(parts);
   data.labels = take_labels(parts);
+  data.token_kinds = take_token_kinds(parts);
   data.num_eval = parts.number<int64_t>();
   data.reading_bytes = parts.number<int64_t>();
   if (!parts.ended_well())

@@ -42,10 +42,25 @@ Result<const tasks::TaskDef*> task_of(const settings::RunConfig& config, const i
   return task;
 }
 
-bool takes_images(const settings::RunConfig& config) {
+namespace {
+
+/// Null where the model or its task cannot be read.
+const tasks::TaskDef* task_or_none(const settings::RunConfig& config) {
   const auto model = settings::load_model_config(config.model);
   const auto task = model ? task_of(config, *model) : Result<const tasks::TaskDef*>(Error{});
-  return task && (*task)->preparation == tasks::Preparation::kImages;
+  return task ? *task : nullptr;
+}
+
+}  // namespace
+
+bool masks_tokens(const settings::RunConfig& config) {
+  const tasks::TaskDef* task = task_or_none(config);
+  return task != nullptr && task->masks;
+}
+
+bool takes_images(const settings::RunConfig& config) {
+  const tasks::TaskDef* task = task_or_none(config);
+  return task != nullptr && task->preparation == tasks::Preparation::kImages;
 }
 
 Result<corpora::LabelRequest> label_request(const settings::RunConfig& config, const io::ConfigJson& model) {

@@ -16,6 +16,9 @@ namespace plimsoll::preprocessing {
 /// it.
 Result<const tasks::TaskDef*> task_of(const settings::RunConfig& config, const io::ConfigJson& model);
 
+/// Whether the run's task masks tokens; where the model or its task cannot be read it does not.
+bool masks_tokens(const settings::RunConfig& config);
+
 /// Whether the run's task is one of images; where the model or its task cannot be read it is not.
 bool takes_images(const settings::RunConfig& config);
 

@@ -38,9 +38,9 @@ Error too_large(const tokenizers::Tokenizer& tokenizer, int64_t vocab_size, cons
           "--model DIR --tokenizer DIR2 --output DIR3"};
 }
 
-corpora::TextOptions text_options(const settings::DataSettings& data) {
+corpora::TextOptions text_options(const settings::DataSettings& data, bool masks) {
   return {.loss = *corpora::parse_loss_scope(data.loss),
-          .add_special_tokens = data.add_special_tokens,
+          .add_special_tokens = data.add_special_tokens.value_or(masks),
           .append_end = *corpora::parse_append_end(data.append_eos),
           .on_error = data.on_error == "skip" ? corpora::OnError::kSkip : corpora::OnError::kFail,
           .text_key = data.text_key};
@@ -79,7 +79,7 @@ Result<std::string> TokenCache::path_of(const std::vector<std::string>& texts, i
   key.add(kCacheVersion);
   key.add_tokenizer(*files->tokenizer, tokenizer_, files->folder);
   for (const std::string& part : {data.loss, data.text_key, data.on_error, data.append_eos}) key.add(part);
-  if (data.add_special_tokens) key.add("special");
+  if (data.add_special_tokens.value_or(masks_)) key.add("special");
   if (max_documents > 0) key.add(std::to_string(max_documents));
   for (const std::string& name : {data.chat_template, files->folder + "/chat_template.jinja"})
     key.add(content_of(name));
@@ -99,7 +99,7 @@ Status TokenCache::check_size(const tokenizers::Tokenizer& tokenizer) const {
 Status TokenCache::tokenize(const std::vector<std::string>& texts, const corpora::EncoderFiles& files,
                             const std::string& path, int64_t max_documents) const {
   PLIMSOLL_ASSIGN(corpora::TextInput input,
-                  corpora::TextInput::open(files, texts, text_options(config_.data)));
+                  corpora::TextInput::open(files, texts, text_options(config_.data, masks_)));
   PLIMSOLL_ASSIGN(corpora::TokenOutput output, corpora::TokenOutput::create(path, input.shard));
   corpora::TokenizeOptions options{.max_documents = max_documents,
                                    .num_threads = options_.num_threads,

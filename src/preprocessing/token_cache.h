@@ -9,12 +9,14 @@
 #include "base/result.h"
 #include "corpora/text_input.h"
 #include "preprocessing/run_data.h"
+#include "preprocessing/run_task.h"
 #include "settings/run_config.h"
 
 namespace plimsoll::preprocessing {
 
 /// How a run's texts become tokens.
-corpora::TextOptions text_options(const settings::DataSettings& data);
+/// `masks`: the run's task masks tokens.
+corpora::TextOptions text_options(const settings::DataSettings& data, bool masks);
 
 /// Of a tokenizer, which lies at `path`, with ids that a model of so many has no row for; names the first.
 Error too_large(const tokenizers::Tokenizer& tokenizer, int64_t vocab_size, const std::string& path);
@@ -24,7 +26,7 @@ class TokenCache {
   /// `tokenizer`: a model's folder, or a tokenizer's file; nothing of it is read before that is asked for.
   /// `config` and `options` outlive the cache.
   TokenCache(const settings::RunConfig& config, const PrepareDataOptions& options, std::string tokenizer)
-      : config_(config), options_(options), tokenizer_(std::move(tokenizer)) {}
+      : config_(config), options_(options), tokenizer_(std::move(tokenizer)), masks_(masks_tokens(config)) {}
 
   /// The tokenizer and what stands beside it. Errors: kBadData, kIo.
   Result<const corpora::EncoderFiles*> encoder_files();
@@ -34,6 +36,9 @@ class TokenCache {
   Result<std::string> tokenized(const std::vector<std::string>& texts, int64_t max_documents = 0);
   /// The same where it is there already; else nothing. Errors: as encoder_files.
   Result<std::optional<std::string>> find(const std::vector<std::string>& texts, int64_t max_documents = 0);
+
+  /// Whether the run's task masks tokens.
+  [[nodiscard]] bool masks() const { return masks_; }
 
  private:
   Result<std::string> path_of(const std::vector<std::string>& texts, int64_t max_documents);
@@ -47,6 +52,7 @@ class TokenCache {
   const settings::RunConfig& config_;
   const PrepareDataOptions& options_;
   const std::string tokenizer_;
+  const bool masks_;
   std::optional<corpora::EncoderFiles> files_;
 };
 

@@ -28,6 +28,13 @@ struct ClassificationSettings {
   std::vector<std::string> label_names = {};  ///< by id; none: auto
 };
 
+/// Which tokens a masked language model predicts; datasets::MaskingRules.
+struct MaskingSettings {
+  double probability = 0.15, mask = 0.8, random = 0.1;
+  bool whole_word = false;
+  std::optional<int64_t> mask_token = {};  ///< nothing: the tokenizer's
+};
+
 /// data.eval: files, and where they are sets by name, the name of each one's set.
 struct EvalFiles {
   struct Set {
@@ -85,9 +92,9 @@ struct DataSettings {
       "auto";                 ///< what strftime_now gives templates: 2026-11-27; auto: the first start's
   std::string loss = "auto";  ///< auto | all | completions | assistant
   std::string text_key = {};
-  std::string append_eos = "auto";  ///< parse_append_end's words
-  bool add_special_tokens = false;  ///< see EncoderOptions
-  std::string on_error = "fail";    ///< fail | skip
+  std::string append_eos = "auto";              ///< parse_append_end's words
+  std::optional<bool> add_special_tokens = {};  ///< see EncoderOptions; nothing: where tokens are masked
+  std::string on_error = "fail";                ///< fail | skip
   /// The first so many documents of each source, or sequences of a stream; nothing: all.
   std::optional<int64_t> max_train_samples = {}, max_eval_samples = {};
   std::string cache_dir = {};  ///< empty: <output.dir>/data

@@ -299,9 +299,10 @@ struct RunSource {
 struct RunConfig {
   OneOf<PathBase> paths =
       PathBase::kWorkingFolder;  ///< as read; paths have been resolved where it said run_file
-  std::string task = "auto";     ///< auto | causal_lm | sequence_classification | image_classification
+  std::string task = "auto";     ///< auto, or a task's name
   ModelSettings model = {};
   ClassificationSettings classification = {};
+  MaskingSettings mlm = {};
   DataSettings data = {};
   TrainingSettings training = {};
   MemorySettings memory = {};

@@ -206,6 +206,13 @@ Status check_label_names(const std::vector<std::string>& names) {
   return Ok{};
 }
 
+Status check_masking(const MaskingSettings& mlm) {
+  if (mlm.mask + mlm.random > 1)
+    return wrong_setting(fmt::format("mlm.mask and mlm.random are {} together", mlm.mask + mlm.random),
+                         "they are shares of the masked tokens: at most 1");
+  return Ok{};
+}
+
 /// A loss scale does not begin where it ends.
 Status check_loss_scale(const LossScaleSettings& scale) {
   if (scale.fixed || scale.init_scale >= scale.min_scale) return Ok{};
@@ -288,6 +295,7 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(check_data(config));
   add(check_dump(config));
   add(check_label_names(config.classification.label_names));
+  add(check_masking(config.mlm));
   add(check_images(config));
   add(check_batch(config.training, given, config.distributed.num_ranks()));
   add(check_device(config.runtime.device));

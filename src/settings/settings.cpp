@@ -35,6 +35,18 @@ void add_classification(std::vector<Setting>& list) {
             "names of the labels by id; empty: the model's, else the data's, sorted"));
 }
 
+void add_masking(std::vector<Setting>& list) {
+  const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
+  add(number(PLIMSOLL_FIELD(mlm.probability), kWhat, "share of the tokens that are masked and predicted",
+             0.001, 0.9));
+  add(number(PLIMSOLL_FIELD(mlm.mask), kWhat, "share of the masked tokens that become the mask token", 0, 1));
+  add(number(PLIMSOLL_FIELD(mlm.random), kWhat,
+             "share that becomes a token at random; what is left of both stays as it is", 0, 1));
+  add(plain(PLIMSOLL_FIELD(mlm.whole_word), kWhat, "mask all tokens of a word together"));
+  add(number(PLIMSOLL_FIELD(mlm.mask_token), kWhat, "id of the mask token; auto: the tokenizer's", 0,
+             static_cast<double>(int64_t{1} << 24), "auto"));
+}
+
 /// Settings that not every task reads go by the task, unless they go by another setting.
 void needs_of_tasks(std::vector<Setting>& list) {
   for (Setting& setting : list) {
@@ -93,8 +105,9 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(data.append_eos), kWhat,
             "end-of-text token: auto after completions, trl after JSON texts too, true always",
             {"auto", "true", "false", "trl"}));
-  add(plain(PLIMSOLL_FIELD(data.add_special_tokens), kWhat,
-            "add the tokenizer's special tokens (<s> and the like) around texts and prompts; TRL: true"));
+  add(number(PLIMSOLL_FIELD(data.add_special_tokens), kWhat,
+             "add the tokenizer's special tokens (<s>, [CLS]) to texts; auto: for masked_lm; TRL: true", 0, 1,
+             "auto"));
   add(plain(PLIMSOLL_FIELD(data.on_error), kWhat, "unreadable examples: stop, or skip and count them",
             {"fail", "skip"}));
   add(plain(PLIMSOLL_FIELD(data.cache_dir), kHow,
@@ -236,6 +249,7 @@ const std::vector<Setting>& settings() {
     add_model_and_data(all);
     add_image_settings(all);
     add_classification(all);
+    add_masking(all);
     add_training_settings(all);
     needs_of_tasks(all);
     add_memory_and_quantization(all);

@@ -62,13 +62,14 @@ int64_t Prepared::vocab_size() const {
 }
 
 datasets::TrainingDataOptions data_options(const settings::RunConfig& config, const Prepared& prepared,
-                                           bool eval) {
+                                           const preprocessing::RunData& data, bool eval) {
   datasets::TrainingDataOptions options =
       preprocessing::training_data_options(config, eval, prepared.buckets.lengths);
   options.open_source = [task = prepared.task.get()](const datasets::DataFiles& files,
                                                      const datasets::SourceOptions& how) {
     return task->open_source(files, how);
   };
+  options.token_kinds = data.token_kinds;
   return options;
 }
 

@@ -94,7 +94,7 @@ Error does_not_fit(const Prepared& prepared);
 
 /// How TrainingData is to read one of the two sides for the task. `prepared` outlives what it is given to.
 datasets::TrainingDataOptions data_options(const settings::RunConfig& config, const Prepared& prepared,
-                                           bool eval);
+                                           const preprocessing::RunData& data, bool eval);
 
 /// How a step of that split computes its gradients.
 planner::Accumulation accumulation_of(const settings::RunConfig& config, const settings::BatchSplit& split);

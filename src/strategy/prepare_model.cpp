@@ -81,6 +81,15 @@ Result<std::optional<tasks::ImageInputs>> image_inputs_of(const settings::RunCon
   return std::optional(std::move(inputs));
 }
 
+datasets::MaskingRules masking_rules(const settings::RunConfig& config) {
+  const settings::MaskingSettings& mlm = config.mlm;
+  return {.probability = mlm.probability,
+          .mask = mlm.mask,
+          .random = mlm.random,
+          .whole_words = mlm.whole_word,
+          .seed = static_cast<uint64_t>(config.training.seed)};
+}
+
 /// How the training reads ahead, as its task has it.
 datasets::LoaderOptions loader_of(const settings::RunConfig& config, const tasks::Task& task,
                                   int64_t num_labels) {
@@ -167,7 +176,7 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
   const bool fresh_head = images ? !preprocessing::has_head_of(model_config, *options.labels)
                                  : def->adapt != nullptr && !def->is_made_for(model_config);
   if (def->adapt != nullptr) {
-    PLIMSOLL_ASSIGN(model_config, def->adapt(model_config, *options.labels));
+    PLIMSOLL_ASSIGN(model_config, def->adapt(model_config, options.labels.value_or(io::Labels{})));
   }
   std::optional<models::LoraSpec> lora;
   if (config.lora.enabled) {
@@ -194,7 +203,8 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
                              .sequence_length = config.data.sequence_length,
                              .packs_documents = preprocessing::packs_documents(config.data),
                              .labels = labelled ? &*options.labels : nullptr,
-                             .images = image_inputs ? &*image_inputs : nullptr}));
+                             .images = image_inputs ? &*image_inputs : nullptr,
+                             .masking = masking_rules(config)}));
   datasets::LoaderOptions loader = loader_of(config, *task, model->num_labels());
   return Prepared{.model_config = std::move(model_config),
                   .model = std::move(model),

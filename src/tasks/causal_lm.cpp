@@ -82,7 +82,8 @@ Status check_causal(const io::ConfigJson& model) {
                  "set task=image_classification, or name a causal language model"};
   if (models::is_encoder(model))
     return Error{ErrorCode::kInvalidArgument, "task is causal_lm, and the model is an encoder of text",
-                 model.source(), "set task=sequence_classification, or name a causal language model"};
+                 model.source(),
+                 "set task=masked_lm or task=sequence_classification, or name a causal language model"};
   if (!io::is_sequence_classifier(model)) return Ok{};
   return Error{ErrorCode::kInvalidArgument, "task is causal_lm, and the model has the head of a classifier",
                model.source(), "set task=sequence_classification, or name a causal language model"};
@@ -101,6 +102,8 @@ std::unique_ptr<Task> make_causal_lm(bool documents, const TokenSizes& sizes) {
 
 const TaskDef& causal_lm() {
   static constexpr TaskDef kDef = {.name = "causal_lm",
+                                   .trains = "language model",
+                                   .pipeline = "text-generation",
                                    .preparation = Preparation::kPack,
                                    .make = make_causal,
                                    .check = check_causal,

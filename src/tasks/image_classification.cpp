@@ -253,6 +253,8 @@ const ImageInputs* image_inputs_of(const Task& task) {
 
 const TaskDef& image_classification() {
   static constexpr TaskDef kDef = {.name = "image_classification",
+                                   .trains = "classifier of images",
+                                   .pipeline = "image-classification",
                                    .preparation = Preparation::kImages,
                                    .make = make_image_task,
                                    .is_made_for = models::is_image_model,

@@ -223,6 +223,8 @@ std::unique_ptr<Task> make_sequence_classification(const io::Labels& labels, std
 
 const TaskDef& sequence_classification() {
   static constexpr TaskDef kDef = {.name = "sequence_classification",
+                                   .trains = "classifier of sequences",
+                                   .pipeline = "text-classification",
                                    .preparation = Preparation::kLabelled,
                                    .make = make_classification,
                                    .is_made_for = io::is_sequence_classifier,

@@ -35,13 +35,17 @@ struct TaskInputs {
   bool packs_documents = false;         ///< sequences hold several documents, kept apart
   const io::Labels* labels = nullptr;   ///< with Preparation::kLabelled and kImages
   const ImageInputs* images = nullptr;  ///< with Preparation::kImages
+  datasets::MaskingRules masking = {};  ///< where tokens are masked
 };
 
 /// A word of the setting `task`.
 struct TaskDef {
   std::string_view name;
+  std::string_view trains;    ///< what a model of it is, in model cards
+  std::string_view pipeline;  ///< the hub's word for what such models do
   Preparation preparation = Preparation::kNone;
   Result<std::unique_ptr<Task>> (*make)(const TaskInputs& inputs) = nullptr;
+  bool masks = false;  ///< tokens are masked: preparing says of which kind each is (RunData::token_kinds)
   /// Whether a model with this config.json has the head of this task, so that `task: auto` means it. Null: it
   /// is what a model that no other task claims is trained for.
   bool (*is_made_for)(const io::ConfigJson& model) = nullptr;
@@ -78,8 +82,10 @@ Result<const TaskDef*> choose_task(std::string_view setting, const io::ConfigJso
 // Each file <name>.cpp exports its definition.
 const TaskDef& causal_lm();
 const TaskDef& image_classification();
+const TaskDef& masked_lm();
 const TaskDef& sequence_classification();
-inline constexpr std::array kTaskFiles = {causal_lm, sequence_classification, image_classification};
+inline constexpr std::array kTaskFiles = {causal_lm, masked_lm, sequence_classification,
+                                          image_classification};
 
 /// Every definition, in the order of the list.
 template <typename Visit>

@@ -8,7 +8,7 @@ namespace plimsoll::training {
 Result<std::unique_ptr<Evaluator>> Evaluator::open(const settings::RunConfig& config,
                                                    const preprocessing::RunData& data,
                                                    const strategy::Prepared& prepared) {
-  const datasets::TrainingDataOptions options = strategy::data_options(config, prepared, /*eval=*/true);
+  const datasets::TrainingDataOptions options = strategy::data_options(config, prepared, data, /*eval=*/true);
   std::vector<Part> parts;
   for (size_t i = 0; i < data.eval.size(); ++i) {
     PLIMSOLL_ASSIGN(datasets::TrainingData opened, datasets::TrainingData::open({&data.eval[i], 1}, options));

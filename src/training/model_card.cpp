@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "io/hub_cache.h"
 #include "settings/settings.h"
+#include "tasks/task_list.h"
 
 namespace plimsoll::training {
 namespace {
@@ -33,9 +34,9 @@ std::string first_weights(const settings::RunConfig& config, const strategy::Pre
 }
 
 /// What the hub reads: a base model only by an id that it knows.
-std::string front_matter(const settings::RunConfig& config, bool classifies) {
+std::string front_matter(const settings::RunConfig& config, std::string_view pipeline) {
   std::string text = config.lora.enabled ? "---\nlibrary_name: peft\n" : "---\nlibrary_name: transformers\n";
-  text += classifies ? "pipeline_tag: text-classification\n" : "pipeline_tag: text-generation\n";
+  text += fmt::format("pipeline_tag: {}\n", pipeline);
   std::error_code ignored;
   const std::string& path = config.model.path;
   if (settings::starts_pretrained(config.model) && io::is_hub_id(path) &&
@@ -76,12 +77,13 @@ std::string training_rows(const settings::RunConfig& config, const strategy::Pre
 
 std::string model_card(const settings::RunConfig& config, const strategy::Prepared& prepared,
                        const CardFigures& figures) {
-  const bool classifies = prepared.labels.has_value();
+  const auto task = tasks::choose_task(config.task, prepared.model_config);
+  PLIMSOLL_CHECK(task, "a trained model without a task");
   const std::filesystem::path folder = std::filesystem::path(config.output.dir).lexically_normal();
   const std::string name = folder.has_filename() ? folder.filename() : folder.parent_path().filename();
   const auto type = prepared.model_config.model_type();
-  std::string card = front_matter(config, classifies) + "# " + name + "\n\n";
-  const char* const what = classifies ? "classifier of sequences" : "language model";
+  std::string card = front_matter(config, (*task)->pipeline) + "# " + name + "\n\n";
+  const std::string_view what = (*task)->trains;
   const std::string family = type ? *type : "unknown";
   if (config.lora.enabled)
     card += fmt::format(

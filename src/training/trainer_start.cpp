@@ -104,8 +104,8 @@ Status Trainer::open_data(const TrainerOptions& options) {
                                                             .stop = options.stop}));
     }
     PLIMSOLL_ASSIGN(datasets::TrainingData train,
-                    datasets::TrainingData::open(files.train,
-                                                 strategy::data_options(config_, prepared_, /*eval=*/false)));
+                    datasets::TrainingData::open(
+                        files.train, strategy::data_options(config_, prepared_, files, /*eval=*/false)));
     train_data_ = std::make_unique<datasets::TrainingData>(std::move(train));
     num_sequences = train_data_->num_examples();
     for (const std::string& line : preprocessing::packing_notes(*train_data_)) options.note(line);

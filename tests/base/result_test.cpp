@@ -1,20 +1,21 @@
 #include "base/result.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <numeric>
 #include <string>
 #include <type_traits>
 #include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 namespace plimsoll {
 namespace {
 
 using testing::HasSubstr;
 
-// What a temporary Result holds outlives the statement it is named in: `for (x : *f())` reads no freed memory.
+// What a temporary Result holds outlives the statement it is named in: `for (x : *f())` reads no freed
+// memory.
 static_assert(std::is_same_v<decltype(*std::declval<Result<std::string>>()), std::string>);
 static_assert(std::is_same_v<decltype(std::declval<Result<std::string>>().value()), std::string>);
 static_assert(std::is_same_v<decltype(*std::declval<Result<std::string>&>()), std::string&>);

@@ -39,6 +39,20 @@ TEST(LabelFields, KnowsClassifiersOfImages) {
   EXPECT_EQ(*num_classifier_labels(bare), 0);
 }
 
+TEST(LabelFields, KnowsMaskedLanguageModels) {
+  for (const char* name : {"BertForMaskedLM", "RobertaForMaskedLM", "BertForPreTraining"}) {
+    const ConfigJson masked = labelled_config(std::string(R"({"architectures": [")") + name + R"("]})");
+    EXPECT_TRUE(is_masked_lm(masked)) << name;
+    EXPECT_FALSE(is_sequence_classifier(masked)) << name;
+    EXPECT_EQ(*num_classifier_labels(masked), 0) << name;
+  }
+  for (const char* text :
+       {R"({"architectures": ["BertModel"]})", R"({"architectures": ["BertForSequenceClassification"]})",
+        R"({"architectures": ["LlamaForCausalLM"]})", R"({"architectures": []})",
+        R"({"architectures": null})", "{}"})
+    EXPECT_FALSE(is_masked_lm(labelled_config(text))) << text;
+}
+
 TEST(LabelFields, ReadsTheProblem) {
   const auto problem = [](const char* word) {
     return read_label_fields(labelled_config(std::string(R"({"problem_type": )") + word + "}"))->problem;

@@ -59,6 +59,27 @@ TEST(Classifier, IsTransformersClassOfTheFamily) {
   EXPECT_EQ(unknown.error().code, ErrorCode::kBadData);
 }
 
+TEST(Classifier, MaskedLanguageModelsAreEncoders) {
+  const io::Labels none;
+  for (const auto each : kEncoderFamilies) {
+    const auto masked = as_masked_lm(changed(each().sample, R"({"num_labels": 5})"), none);
+    ASSERT_TRUE(masked) << masked.error().message();
+    EXPECT_EQ(io::to_json(*masked->fields().find("architectures")),
+              "[\"" + std::string(each().class_name) + "ForMaskedLM\"]");
+    EXPECT_TRUE(io::is_masked_lm(*masked));
+    const auto classifier = as_classifier(*masked, {io::ProblemType::kSingleLabel, {"a", "b"}});
+    ASSERT_TRUE(classifier) << "and back";
+    EXPECT_FALSE(io::is_masked_lm(*classifier));
+  }
+  for (const char* model : {"gpt2", "llama", "vit", "mamba"}) {
+    const auto refused = as_masked_lm(
+        *io::parse_config_json(std::string(R"({"model_type": ")") + model + "\"}", "c.json"), none);
+    ASSERT_FALSE(refused) << model;
+    EXPECT_EQ(refused.error().code, ErrorCode::kBadData);
+    EXPECT_THAT(refused.error().hint, HasSubstr("task=causal_lm")) << model;
+  }
+}
+
 TEST(Classifier, KnowsTheClassesOfEveryFamily) {
   for (const std::string& preset : preset_names()) {
     const io::ConfigJson named = with_class(*preset_config(preset));

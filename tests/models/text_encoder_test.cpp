@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
+#include <numbers>
+
 #include "changed_config.h"
 #include "encoder_forward.h"
 #include "models/classifier.h"
@@ -13,12 +17,33 @@
 namespace plimsoll::models {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 class EncoderTest : public testing::TestWithParam<const Family*> {
  protected:
   [[nodiscard]] static std::unique_ptr<LanguageModel> sample(const char* changes = "{}") {
     return model_of(io::to_json(changed(GetParam()->sample, changes).fields()));
+  }
+  /// What files call the masked head's tensors, and the norm's epsilon.
+  struct MaskedNames {
+    std::string dense, norm, bias, table;
+    double eps = 1e-12;
+  };
+  static MaskedNames masked_names() {
+    if (GetParam()->model_type == "bert")
+      return {"cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm",
+              "cls.predictions.bias", "cls.predictions.decoder.weight"};
+    if (GetParam()->model_type == "distilbert")
+      return {"vocab_transform", "vocab_layer_norm", "vocab_projector.bias", "vocab_projector.weight"};
+    return {"lm_head.dense", "lm_head.layer_norm", "lm_head.bias", "lm_head.decoder.weight", 1e-5};
+  }
+  /// The sample as a masked language model.
+  [[nodiscard]] static std::unique_ptr<LanguageModel> masked() {
+    const auto config = as_masked_lm(changed(GetParam()->sample, "{}"), {});
+    PLIMSOLL_CHECK(config.ok(), config ? "" : config.error().message());
+    return std::move(*make_language_model(*config));
   }
 };
 
@@ -109,6 +134,137 @@ TEST_P(EncoderTest, HasNoHeadWithoutLabels) {
   EXPECT_EQ(classifier->fields().find("architectures")->items[0].text,
             std::string(GetParam()->class_name) + "ForSequenceClassification");
   EXPECT_EQ((*make_model(*classifier))->num_labels(), 2);
+}
+
+TEST_P(EncoderTest, HasAMaskedHeadWhereItsConfigNamesOne) {
+  EXPECT_FALSE(sample()->has_masked_head());
+  EXPECT_FALSE(sample()->tied_head());
+  EXPECT_FALSE(sample(R"({"architectures": null})")->has_masked_head());
+  const auto model = masked();
+  ASSERT_TRUE(model->has_masked_head());
+  EXPECT_EQ(model->num_labels(), 0);
+  EXPECT_TRUE(model->unknown_fields().empty()) << "those of a classifier are read and left";
+  expect_views_cover(*model);
+  std::vector<std::string> head;
+  for (const Parameter& p : model->parameters()) {
+    EXPECT_NE(model->is_of_head(p.name), p.name.starts_with(model->base_prefix())) << p.name;
+    EXPECT_FALSE(model->is_drawn_where_missing(p.name)) << p.name;
+    if (model->is_of_head(p.name)) head.push_back(p.name + " " + to_string(p.shape));
+  }
+  const MaskedNames names = masked_names();
+  EXPECT_THAT(head, testing::UnorderedElementsAre(names.dense + ".weight [60,60]", names.dense + ".bias [60]",
+                                                  names.norm + ".weight [60]", names.norm + ".bias [60]",
+                                                  names.bias + " [211]"));
+  EXPECT_THAT(tensor_list(*model), Not(Contains(HasSubstr("pooler"))));
+  const std::string pooler = std::string(model->base_prefix()) + "pooler.dense.weight";
+  for (const std::string& ignored : {std::string("classifier.weight"), std::string("qa_outputs.bias")})
+    EXPECT_TRUE(model->ignores_tensor(ignored)) << ignored;
+  EXPECT_EQ(model->ignores_tensor(pooler), GetParam()->model_type != "distilbert");
+  EXPECT_FALSE(model->ignores_tensor(std::string(model->base_prefix()) + "embeddings.more"));
+  ASSERT_TRUE(model->tied_head());
+  EXPECT_EQ(model->tied_head()->embedding,
+            std::string(model->base_prefix()) + "embeddings.word_embeddings.weight");
+  EXPECT_EQ(model->tied_head()->head, names.table);
+}
+
+/// The dense layer, gelu, the norm and the table of words with a bias, on rows of the stream, in double
+/// precision; a place without a row is a row of zeros.
+TEST_P(EncoderTest, ItsMaskedHeadIsTheFormula) {
+  const auto model = masked();
+  const MaskedNames names = masked_names();
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  reference::Interpreter interpreter;
+  const auto input = [&](const char* name, const ir::Shape& shape, const std::vector<int32_t>& data) {
+    interpreter.set(name, reference::tensor({ir::DType::kI32, shape}, {data.begin(), data.end()}));
+    return b.state({name, {ir::DType::kI32, shape}, ir::StateClass::kInput});
+  };
+  const PaddedBatch batch = padded_batch(*model, {9, 6}, 9);
+  const std::vector<int32_t> rows = {0, 8, -1, 5, -1, -1};
+  const Forward forward{.tokens = input("tokens", {2, 9}, batch.tokens),
+                        .doc_start = input("doc_start", {2, 9}, batch.doc_start)};
+  const ir::ValueId hidden = model->hidden(b, forward);
+  const ir::ValueId words = model->masked_logits(b, forward, input("masked", {2, 3}, rows));
+  std::map<std::string, std::vector<float>> weights;
+  for (const Parameter& p : model->parameters()) {
+    const std::vector<float>& w = weights[p.name] = weights_of(p);
+    interpreter.set(p.name, reference::tensor({ir::DType::kF32, p.shape}, {w.begin(), w.end()}));
+  }
+  for (const Status& status : {b.status(), interpreter.run(graph)})
+    ASSERT_TRUE(status.ok()) << (status ? "" : status.error().message());
+  const std::vector<double> stream = interpreter.value(hidden).data, logits = interpreter.value(words).data;
+  ASSERT_EQ(interpreter.value(words).type.shape, (ir::Shape{2, 3, 211}));
+  const std::vector<float>&dense = weights.at(names.dense + ".weight"),
+        &dense_bias = weights.at(names.dense + ".bias"), &gain = weights.at(names.norm + ".weight"),
+        &shift = weights.at(names.norm + ".bias"), &table = weights.at(model->tied_head()->embedding),
+        &bias = weights.at(names.bias);
+  constexpr size_t kHidden = 60, kWords = 211;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::vector<double> x(kHidden), h(kHidden);
+    for (size_t k = 0; k < kHidden && rows[i] >= 0; ++k)
+      x[k] = stream[(i / 3 * 9 + static_cast<size_t>(rows[i])) * kHidden + k];
+    double mean = 0, variance = 0;
+    for (size_t k = 0; k < kHidden; ++k) {
+      double y = dense_bias[k];
+      for (size_t j = 0; j < kHidden; ++j) y += dense[k * kHidden + j] * x[j];
+      h[k] = y / 2 * (1 + std::erf(y / std::numbers::sqrt2));
+      mean += h[k] / kHidden;
+    }
+    for (const double v : h) variance += (v - mean) * (v - mean) / kHidden;
+    for (size_t v = 0; v < kWords; ++v) {
+      double expected = bias[v];
+      for (size_t k = 0; k < kHidden; ++k)
+        expected +=
+            table[v * kHidden + k] * ((h[k] - mean) / std::sqrt(variance + names.eps) * gain[k] + shift[k]);
+      ASSERT_NEAR(logits[i * kWords + v], expected, 1e-9) << "row " << i << ", word " << v;
+    }
+  }
+}
+
+TEST_P(EncoderTest, MaskedRowsAreWhatTheInterpreterComputes) {
+  const auto model = masked();
+  const PaddedBatch batch = padded_batch(*model, {37, 1, 20}, 37);
+  const std::vector<int32_t> rows = {0, 7, 36, 0, -1, -1, 2, 19, -1};
+  const auto graph = [&] {
+    ForwardGraph f;
+    ir::Builder b(f.graph, ops::find_op);
+    const auto input = [&](const char* name, const ir::Shape& shape) {
+      return b.state({name, {ir::DType::kI32, shape}, ir::StateClass::kInput});
+    };
+    f.logits = model->masked_logits(
+        b, {.tokens = input("tokens", {3, 37}), .doc_start = input("doc_start", {3, 37})},
+        input("masked", {3, 3}));
+    PLIMSOLL_CHECK(b.status().ok(), b.status() ? "" : b.status().error().message());
+    f.type = b.type(f.logits);
+    f.graph.declare_state({"logits", f.type, ir::StateClass::kOutput});
+    b.assign("logits", f.logits);
+    return f;
+  };
+  reference::Interpreter interpreter;
+  const auto set = [&](const std::string& name, ir::DType dtype, const ir::Shape& shape, const auto& data) {
+    interpreter.set(name, reference::tensor({dtype, shape}, {data.begin(), data.end()}));
+  };
+  for (const Parameter& p : model->parameters()) set(p.name, ir::DType::kF32, p.shape, weights_of(p));
+  set("tokens", ir::DType::kI32, {3, 37}, batch.tokens);
+  set("doc_start", ir::DType::kI32, {3, 37}, batch.doc_start);
+  set("masked", ir::DType::kI32, {3, 3}, rows);
+  const Status status = interpreter.run(graph().graph);
+  ASSERT_TRUE(status.ok()) << (status ? "" : status.error().message());
+  for (const bool with_passes : {false, true}) {
+    SCOPED_TRACE(with_passes ? "with passes" : "without passes");
+    CpuForward forward(*model, graph(), with_passes);
+    forward.write_ids("masked", rows);
+    expect_close(forward(batch.tokens, batch.doc_start), interpreter.find("logits")->data);
+  }
+}
+
+TEST_P(EncoderTest, ATableOfTheHeadsOwnIsRefused) {
+  const auto config = as_masked_lm(changed(GetParam()->sample, R"({"tie_word_embeddings": false})"), {});
+  ASSERT_TRUE(config) << config.error().message();
+  const auto made = make_model(*config);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::kBadData);
+  EXPECT_THAT(made.error().message(), HasSubstr("tie_word_embeddings"));
 }
 
 TEST_P(EncoderTest, IsNoCausalLanguageModel) {

@@ -1,4 +1,4 @@
-// One row of each sequence: derivative, known values, operands that do not fit.
+// Rows of each sequence: derivative, known values, operands that do not fit.
 #include <gtest/gtest.h>
 
 #include "ops/op_testing.h"
@@ -7,8 +7,10 @@ namespace plimsoll::ops_testing {
 namespace {
 
 TEST(GatherRows, DerivativeMatchesFiniteDifferences) {
-  const DerivativeCase row{"gather_rows", "gather_rows", {normal({3, 4, 5}), ints({3}, {3, 0, 2})}};
-  EXPECT_LT(derivative_error(row), kDerivativeTolerance);
+  for (const RefTensor& index : {ints({3}, {3, 0, 2}), ints({3, 2}, {1, 3, 0, -1, -1, -1})}) {
+    const DerivativeCase row{"gather_rows", "gather_rows", {normal({3, 4, 5}), index}};
+    EXPECT_LT(derivative_error(row), kDerivativeTolerance);
+  }
 }
 
 TEST(GatherRows, GivesKnownValues) {
@@ -21,6 +23,16 @@ TEST(GatherRows, GivesKnownValues) {
   EXPECT_EQ(dx[0].data, (std::vector<double>{0, 0, 1, 2, 3, 4, 0, 0}));
 }
 
+TEST(GatherRows, TakesAsManyOfEachSequence) {
+  const RefTensor index = ints({2, 2}, {0, 2, 1, -1});
+  const Tensors y = evaluate("gather_rows", {values({2, 3, 1}, {1, 2, 3, 4, 5, 6}), index});
+  EXPECT_EQ(y[0].type.shape, (Shape{2, 2, 1}));
+  EXPECT_EQ(y[0].data, (std::vector<double>{1, 3, 5, 0}));
+  const Tensors dx =
+      evaluate("gather_rows_grad", {values({2, 2, 1}, {1, 2, 3, 4}), index}, {{"rows", int64_t{3}}});
+  EXPECT_EQ(dx[0].data, (std::vector<double>{1, 0, 2, 0, 3, 0}));
+}
+
 TEST(GatherRows, SaysWhatDoesNotFit) {
   const std::vector<ErrorCase> rows = {
       {"gather_rows", {f32({2, 3}), i32({2})}, {}, "gather_rows: x must have three axes: x [2,3]"},
@@ -29,7 +41,8 @@ TEST(GatherRows, SaysWhatDoesNotFit) {
       {"gather_rows_grad",
        {f32({2, 3, 4}), i32({2})},
        {{"rows", int64_t{3}}},
-       "gather_rows_grad: dy must have one row a sequence: dy [2,3,4]"},
+       "gather_rows_grad: dy must have a row for each index: dy [2,3,4], index [2]"},
+      {"gather_rows", {f32({2, 3, 4}), i32({3, 5})}, {}, "gather_rows: index must be [2,5], is [3,5]"},
       {"gather_rows_grad",
        {f32({2, 1, 4}), i32({2})},
        {{"rows", int64_t{0}}},

@@ -18,6 +18,7 @@ RunData some_data() {
   data.buckets.sequences = std::numeric_limits<int64_t>::max();
   data.labels = io::Labels{};
   data.labels->names = {"neg", "pos"};
+  data.token_kinds = std::make_shared<const datasets::TokenKinds>(datasets::TokenKinds{103, "swcs"});
   data.num_eval = -1;
   return data;
 }
@@ -35,7 +36,23 @@ TEST(RunDataText, BringsBackEveryNumber) {
   EXPECT_EQ(back->buckets.lengths, data.buckets.lengths);
   EXPECT_EQ(back->buckets.sequences, std::numeric_limits<int64_t>::max());
   EXPECT_EQ(back->labels->names, data.labels->names);
+  ASSERT_NE(back->token_kinds, nullptr);
+  EXPECT_EQ(back->token_kinds->mask_token, 103);
+  EXPECT_EQ(back->token_kinds->kinds, "swcs");
   EXPECT_EQ(back->num_eval, -1);
+}
+
+TEST(RunDataText, SaysWhereNothingIsMasked) {
+  RunData data = some_data();
+  data.token_kinds = nullptr;
+  const auto none = run_data_of(run_data_text(data));
+  ASSERT_TRUE(none) << none.error().message();
+  EXPECT_EQ(none->token_kinds, nullptr);
+  EXPECT_EQ(none->num_eval, -1) << "what stands behind it";
+  data.token_kinds = std::make_shared<const datasets::TokenKinds>(datasets::TokenKinds{0, ""});
+  const auto empty = run_data_of(run_data_text(data));
+  ASSERT_TRUE(empty && empty->token_kinds != nullptr) << "the mask token may be id 0";
+  EXPECT_EQ(empty->token_kinds->mask_token, 0);
 }
 
 TEST(RunDataText, RefusesWhatIsCutOrLonger) {

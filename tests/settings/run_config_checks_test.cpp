@@ -1,4 +1,4 @@
-// Devices that are not there, sizes without a unit.
+// Devices that are not there, sizes without a unit, shares of masked tokens that are more than all.
 #include "settings/run_config_checks.h"
 
 #include <gmock/gmock.h>
@@ -53,6 +53,38 @@ TEST(CheckDump, OperandsOfBucketsHaveSeveralShapes) {
     ASSERT_FALSE(run) << kinds;
     EXPECT_EQ(run.error().hint, "set data.buckets=null");
   }
+}
+
+TEST(CheckMasking, SharesOfTheMaskedTokensAreAtMostAll) {
+  const auto defaults = read_with({"task=masked_lm"});
+  ASSERT_TRUE(defaults);
+  EXPECT_EQ(defaults->mlm.probability, 0.15);
+  EXPECT_EQ(defaults->mlm.mask, 0.8);
+  EXPECT_EQ(defaults->mlm.random, 0.1);
+  EXPECT_FALSE(defaults->mlm.whole_word);
+  EXPECT_EQ(defaults->mlm.mask_token, std::nullopt);
+  for (const char* shares :
+       {"mlm={mask: 1, random: 0}", "mlm={mask: 0, random: 1}", "mlm={mask: 0, random: 0}",
+        "mlm={mask: 0.9, random: 0.1}", "mlm={mask: 0.7, random: 0.3}", "mlm={mask: 0.58, random: 0.42}"})
+    EXPECT_TRUE(read_with({"task=masked_lm", shares})) << shares;
+  const auto more = read_with({"task=masked_lm", "mlm.mask=0.8", "mlm.random=0.25"});
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(more.error().message(), HasSubstr("mlm.mask and mlm.random are 1.05 together"));
+  EXPECT_THAT(more.error().hint, HasSubstr("at most 1"));
+  EXPECT_FALSE(read_with({"task=masked_lm", "mlm.mask=0.95"})) << "with the default of the other";
+}
+
+TEST(CheckMasking, ValuesBeyondTheirRangeAreNamed) {
+  for (const char* wrong :
+       {"mlm.probability=0", "mlm.probability=0.95", "mlm.mask=-0.1", "mlm.mask=1.5", "mlm.random=2",
+        "mlm.mask_token=-1", "mlm.mask_token=1.5", "mlm.whole_word=maybe", "mlm.probability=null"}) {
+    const auto run = read_with({"task=masked_lm", wrong});
+    ASSERT_FALSE(run) << wrong;
+    EXPECT_THAT(run.error().message(), HasSubstr(std::string(wrong).substr(0, std::string(wrong).find('='))));
+  }
+  EXPECT_EQ(read_with({"task=masked_lm", "mlm.mask_token=103"})->mlm.mask_token, 103);
+  EXPECT_EQ(read_with({"task=masked_lm", "mlm.mask_token=auto"})->mlm.mask_token, std::nullopt);
 }
 
 TEST(WrongValues, AreMeantWithoutQuotes) {

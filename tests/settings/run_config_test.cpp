@@ -214,6 +214,22 @@ TEST(RunConfig, PrecisionOverridesGather) {
   EXPECT_EQ(overrides({"training.precision_overrides=null"}), PrecisionOverrides{});
 }
 
+TEST(RunConfig, SpecialTokensAreAddedByTheTaskUnlessItIsSaid) {
+  const Setting& setting = *find_setting("data.add_special_tokens");
+  EXPECT_EQ(setting_text(setting, RunConfig{}), "auto");
+  const std::pair<const char*, std::optional<bool>> words[] = {
+      {"auto", std::nullopt}, {"true", true}, {"false", false}};
+  for (const auto& [word, value] : words) {
+    const auto run = parse_run(kRun, {std::string("data.add_special_tokens=") + word});
+    ASSERT_TRUE(run) << word << ": " << run.error().message();
+    EXPECT_EQ(run->data.add_special_tokens, value) << word;
+    EXPECT_EQ(setting_text(setting, *run), word);
+  }
+  const auto wrong = parse_run(kRun, {"data.add_special_tokens=some"});
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message() + wrong.error().hint, HasSubstr("true, false, or auto"));
+}
+
 TEST(RunConfig, TakesAGlobAsAnOverride) {
   const auto result = parse_run(kRun, {"data.train=*.txt"});
   ASSERT_TRUE(result) << result.error().message();

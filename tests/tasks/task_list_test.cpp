@@ -30,6 +30,29 @@ TEST(TaskList, AutoIsTheTaskOfTheModelsHead) {
   EXPECT_EQ(chosen("auto", "LlamaForSequenceClassification"), "sequence_classification");
   EXPECT_EQ(chosen("auto", "LlamaForCausalLM"), "causal_lm");
   EXPECT_EQ(chosen("sequence_classification", "LlamaForCausalLM"), "sequence_classification");
+  const auto encoder = [](std::string_view setting, const std::string& architecture) {
+    const auto task = choose_task(
+        setting, *io::parse_config_json(
+                     R"({"model_type": "bert", "architectures": [")" + architecture + "\"]}", "config.json"));
+    return task ? std::string((*task)->name) : task.error().hint;
+  };
+  EXPECT_EQ(encoder("auto", "BertForMaskedLM"), "masked_lm");
+  EXPECT_EQ(encoder("auto", "BertForPreTraining"), "masked_lm");
+  EXPECT_EQ(encoder("auto", "BertForSequenceClassification"), "sequence_classification");
+  EXPECT_EQ(encoder("masked_lm", "BertForSequenceClassification"), "masked_lm") << "the other head is left";
+  EXPECT_EQ(encoder("sequence_classification", "BertForMaskedLM"), "sequence_classification");
+  EXPECT_THAT(encoder("auto", "BertModel"), testing::HasSubstr("set task=masked_lm or"));
+}
+
+TEST(TaskList, EveryTaskSaysWhatModelsOfItAre) {
+  std::vector<std::string_view> pipelines;
+  for_each_task([&](const TaskDef& def) {
+    EXPECT_FALSE(def.trains.empty()) << def.name;
+    pipelines.push_back(def.pipeline);
+    EXPECT_EQ(def.masks, def.name == "masked_lm");
+  });
+  EXPECT_THAT(pipelines, testing::UnorderedElementsAre("text-generation", "fill-mask", "text-classification",
+                                                       "image-classification"));
 }
 
 TEST(TaskList, RefusesAnotherTasksHead) {
@@ -41,6 +64,11 @@ TEST(TaskList, RefusesAnotherTasksHead) {
   ASSERT_FALSE(images);
   EXPECT_EQ(images.error().hint, "set task=image_classification, or name a causal language model");
   EXPECT_FALSE(choose_task("image_captioning", model_with("LlamaForCausalLM")));
+  const auto masked =
+      choose_task("masked_lm", *io::parse_config_json(R"({"model_type": "llama"})", "config.json"));
+  ASSERT_FALSE(masked);
+  EXPECT_EQ(masked.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(masked.error().hint, testing::HasSubstr("set task=causal_lm"));
 }
 
 }  // namespace

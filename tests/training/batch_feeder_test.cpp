@@ -72,7 +72,7 @@ TEST_F(BucketsTest, LossAndGradientsDoNotDependOnPadding) {
   ASSERT_TRUE(initialise(run, *prepared, **session, false, 2));
   const std::vector<datasets::DataFiles> files = {{{folder_.path("d.shard")}}};
   const auto data =
-      datasets::TrainingData::open(files, strategy::data_options(run, *prepared, /*eval=*/false));
+      datasets::TrainingData::open(files, strategy::data_options(run, *prepared, {}, /*eval=*/false));
   ASSERT_TRUE(data) << data.error().message();
   BatchFeeder feeder(**session, *prepared->task, prepared->buckets.lengths);
   const auto loader = datasets::Loader::start(*data, prepared->loader, 0);

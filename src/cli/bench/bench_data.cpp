@@ -123,7 +123,7 @@ constexpr int64_t kAllOfIt = int64_t{1} << 50;
 Result<Rung> climb(const ReadyData& ready, const How& how, double seconds) {
   if (how.cold) drop_from_cache(ready.files.train);
   datasets::TrainingDataOptions data_options =
-      strategy::data_options(ready.config, ready.prepared, /*eval=*/false);
+      strategy::data_options(ready.config, ready.prepared, ready.files, /*eval=*/false);
   if (how.kept) data_options.kept_bytes = kAllOfIt;
   PLIMSOLL_ASSIGN(const datasets::TrainingData data,
                   datasets::TrainingData::open(ready.files.train, data_options));
@@ -176,8 +176,8 @@ Result<Rung> tokenize_on_the_way(const settings::RunConfig& config) {
   PLIMSOLL_ASSIGN(const std::unique_ptr<ReadyData> ready, make_ready(fresh));
   PLIMSOLL_ASSIGN(
       const datasets::TrainingData data,
-      datasets::TrainingData::open(ready->files.train,
-                                   strategy::data_options(ready->config, ready->prepared, /*eval=*/false)));
+      datasets::TrainingData::open(ready->files.train, strategy::data_options(ready->config, ready->prepared,
+                                                                              ready->files, /*eval=*/false)));
   const double wall = now_seconds() - start, cpu = all_cpu_seconds() - cpu_before;
   const auto samples = static_cast<double>(data.num_examples());
   Rung rung;

@@ -105,8 +105,9 @@ Result<DataFile> TextInspection::open(const std::string& path) {
     PLIMSOLL_ASSIGN(io::ScratchFolder folder, io::ScratchFolder::create("inspect"));
     folder_.emplace(std::move(folder));
   }
-  PLIMSOLL_ASSIGN(corpora::TextInput input,
-                  corpora::TextInput::open(*files_, {&path, 1}, preprocessing::text_options(data_)));
+  PLIMSOLL_ASSIGN(
+      corpora::TextInput input,
+      corpora::TextInput::open(*files_, {&path, 1}, preprocessing::text_options(data_, /*masks=*/false)));
   const std::string shard = fmt::format("{}/{}.shard", folder_->path(), num_shards_++);
   PLIMSOLL_ASSIGN(corpora::TokenOutput output, corpora::TokenOutput::create(shard, input.shard));
   Progress progress;

@@ -20,13 +20,14 @@ Status positions(const KernelCall& call, Stream& stream) {
 
 Status gather_rows(const KernelCall& call, Stream& stream) {
   const TensorRef &x = call.inputs[0], &out = call.outputs[0];
-  return stream.launch(kGatherRows, blocks(out.shape().dim(0), 1), {kThreads}, 0,
+  return stream.launch(kGatherRows, blocks(out.shape().num_rows(), 1), {kThreads}, 0,
                        {.x = operand(x),
                         .x_row = x.strides[1],
                         .x_sequence = x.strides[0],
                         .index = call.inputs[1].as<const int32_t>(),
                         .out = operand(out),
-                        .rows = 1,
+                        .rows = x.shape().dim(1),
+                        .each = out.shape().dim(1),
                         .cols = out.shape().dim(-1),
                         .back = 0});
 }
@@ -40,6 +41,7 @@ Status gather_rows_grad(const KernelCall& call, Stream& stream) {
                         .index = call.inputs[1].as<const int32_t>(),
                         .out = operand(out),
                         .rows = out.shape().dim(1),
+                        .each = dy.shape().dim(1),
                         .cols = out.shape().dim(-1),
                         .back = 1});
 }

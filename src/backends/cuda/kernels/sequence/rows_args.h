@@ -14,13 +14,14 @@ struct Positions {
   int sign = 0;
   int first = 0;
 };
-/// A row of each sequence; `back`: into rows among zeros.
+/// `each` rows of each sequence, by indices that ascend; -1, which is none, stands behind them. `back`: into
+/// rows among zeros.
 struct GatherRows {
   Operand x;
   i64 x_row = 0, x_sequence = 0;
   const int* index = nullptr;
   Operand out;
-  i64 rows = 0, cols = 0;
+  i64 rows = 0, each = 0, cols = 0;
   int back = 0;
 };
 

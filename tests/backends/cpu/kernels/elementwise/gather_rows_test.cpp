@@ -12,6 +12,9 @@ TEST(GatherRows, AgainstReference) {
     const Tensor index = ints({3}, {6, 0, 3});
     expect_op({"gather_rows", {as(dtype, normal({3, 7, 33}, 1)), index}}, 0);
     expect_op({"gather_rows_grad", {as(dtype, normal({3, 1, 33}, 1)), index}, {{"rows", int64_t{7}}}}, 0);
+    const Tensor some = ints({3, 4}, {0, 2, 5, 6, 1, 3, -1, -1, -1, -1, -1, -1});
+    expect_op({"gather_rows", {as(dtype, normal({3, 7, 33}, 1)), some}}, 0);
+    expect_op({"gather_rows_grad", {as(dtype, normal({3, 4, 33}, 1)), some}, {{"rows", int64_t{7}}}}, 0);
   }
 }
 

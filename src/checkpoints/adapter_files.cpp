@@ -17,6 +17,7 @@
 #include "io/safetensors_reader.h"
 #include "io/tensor_convert.h"
 #include "models/image_model.h"
+#include "models/language_model.h"
 #include "models/lora_config.h"
 #include "numerics/convert.h"
 #include "ops/elementwise.h"
@@ -170,6 +171,13 @@ bool lacks_all_by_ending(const models::Model& model, const io::SafetensorsFile& 
   });
 }
 
+/// PEFT's word for what such a model is trained for; empty: there is none.
+std::string peft_task(const models::Model& model) {
+  const models::LanguageModel* language = models::as_language_model(model);
+  if (language == nullptr || language->has_masked_head()) return {};
+  return model.num_labels() > 0 ? "SEQ_CLS" : "CAUSAL_LM";
+}
+
 }  // namespace
 
 Status check_adapter(const models::Model& model, const io::SafetensorsFile& file) {
@@ -229,7 +237,7 @@ Result<std::string> adapter_config_of(const settings::RunConfig& config, const m
   PLIMSOLL_ASSIGN(models::LoraSpec spec, settings::lora_spec(config.lora, base));
   if (spec.init_lora_weights == models::LoraInit::kLoftq)
     describe_rounding(model, config.quantization.llm_int8_skip_modules, spec.loftq_config);
-  models::AdapterOf of{.base = config.model.path, .of_images = models::as_image_model(model) != nullptr};
+  models::AdapterOf of{.base = config.model.path, .task = peft_task(model)};
   if (model.num_labels() > 0) of.head = model.head_module();
   PLIMSOLL_ASSIGN(const io::ConfigJson model_config, settings::load_model_config(config.model));
   PLIMSOLL_ASSIGN(of.model_type, model_config.model_type());

@@ -30,9 +30,10 @@ class StreamSource final : public ExampleSource {
                              targets = row_as<int32_t>(row[kTargetsRow]);
     PLIMSOLL_TRY(dataset_.read_sequence(index, tokens, scratch));
     const int64_t valid = dataset_.sequence_tokens(index);
+    std::ranges::fill(doc_start_of(row), 0);
+    if (targets.empty()) return ExampleCounts{valid, 0};
     std::copy(tokens.begin() + 1, tokens.begin() + valid, targets.begin());
     std::fill(targets.begin() + valid - 1, targets.end(), kNoTarget);
-    std::ranges::fill(doc_start_of(row), 0);
     return ExampleCounts{valid, valid - 1};
   }
 

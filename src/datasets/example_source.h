@@ -77,6 +77,7 @@ struct SourceOptions {
   uint64_t vocabulary_hash = 0;        ///< the tokenizer's; 0: not checked
   std::string cache_folder = {};       ///< of pack indexes
   std::string setting = "data.train";  ///< named in messages
+  int64_t source = 0;                  ///< of several, which one: what is drawn differs
   uint64_t seed = 0;                   ///< of the order, and of what is drawn for examples
   bool augments = false;               ///< examples are for training: images may be augmented
   bool skips_damaged = false;          ///< an example that turns out to be damaged counts nowhere

@@ -145,10 +145,13 @@ Status PackedDataset::read_segment(const PackSegment& segment, int64_t at, const
   const Shard& shard = shards_[static_cast<size_t>(segment.shard)];
   const auto first = static_cast<size_t>(at), count = static_cast<size_t>(segment.length);
   const std::span<int32_t> tokens = out.tokens.subspan(first, count);
-  const bool masked = shard.info().has_mask;
+  const bool masked = shard.info().has_mask && !out.targets.empty();
   const std::span<uint8_t> in_loss(reinterpret_cast<uint8_t*>(scratch.data()), masked ? count : 0);
   const auto behind_mask = static_cast<size_t>(mask_bytes_ + kIndexBytes);
   PLIMSOLL_TRY(shard.read(segment.begin, tokens, in_loss, scratch.subspan(behind_mask)));
+  counts.units += segment.length;
+  if (!out.doc_start.empty()) fill_tokens(out.doc_start.subspan(first, count), static_cast<int32_t>(at));
+  if (out.targets.empty()) return Ok{};
   const std::span<int32_t> targets = out.targets.subspan(first, count);
   if (masked) {
     counts.targets += set_targets(tokens.subspan(1), in_loss.subspan(1), targets.data());
@@ -157,8 +160,6 @@ Status PackedDataset::read_segment(const PackSegment& segment, int64_t at, const
     counts.targets += segment.length - 1;
   }
   targets[count - 1] = kNoTarget;
-  counts.units += segment.length;
-  if (!out.doc_start.empty()) fill_tokens(out.doc_start.subspan(first, count), static_cast<int32_t>(at));
   return Ok{};
 }
 
@@ -189,7 +190,8 @@ Result<ExampleCounts> PackedDataset::read_sequence(int64_t index, std::span<int3
                                                    std::span<int32_t> targets, std::span<int32_t> doc_start,
                                                    std::span<std::byte> scratch) const {
   const size_t length = tokens.size();
-  PLIMSOLL_CHECK(static_cast<int64_t>(length) <= sequence_length() && targets.size() == length &&
+  PLIMSOLL_CHECK(static_cast<int64_t>(length) <= sequence_length() &&
+                     (targets.empty() || targets.size() == length) &&
                      (doc_start.empty() || doc_start.size() == length),
                  "a buffer of another length");
   PLIMSOLL_CHECK(static_cast<int64_t>(scratch.size()) >= scratch_bytes(), "too little scratch");
@@ -212,7 +214,7 @@ Result<ExampleCounts> PackedDataset::read_sequence(int64_t index, std::span<int3
   }
   const auto rest = static_cast<size_t>(counts.units);
   std::fill(tokens.begin() + counts.units, tokens.end(), options_.pad_id);
-  std::fill(targets.begin() + counts.units, targets.end(), kNoTarget);
+  if (!targets.empty()) std::fill(targets.begin() + counts.units, targets.end(), kNoTarget);
   for (size_t i = rest; i < doc_start.size(); ++i) doc_start[i] = static_cast<int32_t>(i);
   return counts;
 }

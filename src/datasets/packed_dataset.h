@@ -57,7 +57,7 @@ class PackedDataset {
   /// Reads sequence `index`; the three outputs have as many values each: sequence_length, or fewer that hold
   /// the sequence's tokens.
   ///   tokens     behind the last document pad_id
-  ///   targets    the next token of the same piece where it is in the loss, else kNoTarget
+  ///   targets    the next token of the same piece where it is in the loss, else kNoTarget; empty: not wanted
   ///   doc_start  where in the sequence the token's piece begins; empty: not wanted
   /// A padding token is a document of its own, so that attention spends one score on it.
   /// Thread-safe with a scratch for each thread (scratch_bytes). Errors: kBadData (damaged since it was

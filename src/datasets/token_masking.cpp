@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/check.h"
 #include "base/units.h"
@@ -18,7 +19,7 @@ uint64_t threshold(double p) { return static_cast<uint64_t>(std::llround(p * 0x1
 
 }  // namespace
 
-/// Random words by (seed, sequence, epoch, token).
+/// Random words by (seed, source, sequence, epoch, token).
 struct TokenMasker::Draws {
   numerics::PhiloxKey key;
   uint32_t index_low, epoch, index_high;
@@ -35,15 +36,28 @@ int64_t mask_capacity(const MaskingRules& rules, int64_t length) {
 
 TokenMasker::TokenMasker(const MaskingRules& rules, const TokenKinds& kinds) : rules_(rules), kinds_(kinds) {
   PLIMSOLL_CHECK(kinds.mask_token >= 0, "masking without a mask token");
-  for (size_t id = 0; id < kinds.kinds.size(); ++id)
-    if (kinds.kinds[id] != TokenKinds::kSpecial) drawn_.push_back(static_cast<int32_t>(id));
+  uint32_t count = 0;
+  for (size_t id = 0; id < kinds.kinds.size(); ++id) {
+    if (id % kStep == 0) before_.push_back(count);
+    count += kinds.kinds[id] != TokenKinds::kSpecial ? 1 : 0;
+  }
+  before_.push_back(count);
+}
+
+int32_t TokenMasker::ordinary(uint32_t k) const {
+  const auto step = std::prev(std::upper_bound(before_.begin(), std::prev(before_.end()), k));
+  auto id = static_cast<size_t>(step - before_.begin()) * kStep;
+  for (uint32_t at = *step;; ++id) {
+    if (kinds_.kinds[id] == TokenKinds::kSpecial) continue;
+    if (at++ == k) return static_cast<int32_t>(id);
+  }
 }
 
 int64_t TokenMasker::operator()(int64_t index, int64_t epoch, const Sequence& s) const {
   const Draws draws{{static_cast<uint32_t>(rules_.seed) ^ kPurpose, static_cast<uint32_t>(rules_.seed >> 32)},
                     static_cast<uint32_t>(index),
                     static_cast<uint32_t>(epoch),
-                    static_cast<uint32_t>(index >> 32)};
+                    static_cast<uint32_t>(index >> 32) ^ static_cast<uint32_t>(rules_.source) << 16};
   // visit(token, draw of the token or of its word) for all that may be chosen.
   const auto for_candidates = [&](auto visit) {
     bool in_word = false;
@@ -89,8 +103,8 @@ int64_t TokenMasker::operator()(int64_t index, int64_t epoch, const Sequence& s)
 int32_t TokenMasker::replacement(const Draws& draws, int32_t token, size_t place) const {
   const numerics::PhiloxCounter words = draws.of(place);
   if (words[1] < threshold(rules_.mask)) return kinds_.mask_token;
-  if (words[1] >= threshold(rules_.mask + rules_.random) || drawn_.empty()) return token;
-  return drawn_[static_cast<size_t>((uint64_t{words[2]} * drawn_.size()) >> 32)];
+  if (words[1] >= threshold(rules_.mask + rules_.random) || before_.back() == 0) return token;
+  return ordinary(static_cast<uint32_t>((uint64_t{words[2]} * before_.back()) >> 32));
 }
 
 }  // namespace plimsoll::datasets

@@ -30,6 +30,7 @@ struct MaskingRules {
   double random = 0.1;        ///< and that becomes a token drawn at random; the rest stays
   bool whole_words = false;   ///< all tokens of a word are chosen together
   uint64_t seed = 0;
+  int64_t source = 0;  ///< of several, which one the sequences are of; below 2^16
 };
 
 /// Most tokens that are chosen of a sequence of `length`: what is expected and four standard deviations (six
@@ -53,11 +54,15 @@ class TokenMasker {
   int64_t operator()(int64_t index, int64_t epoch, const Sequence& sequence) const;
 
  private:
+  static constexpr size_t kStep = 256;
   struct Draws;
+  /// The ordinary token number `k`, by id.
+  [[nodiscard]] int32_t ordinary(uint32_t k) const;
   [[nodiscard]] int32_t replacement(const Draws& draws, int32_t token, size_t place) const;
   MaskingRules rules_;
   TokenKinds kinds_;
-  std::vector<int32_t> drawn_;  ///< what random tokens are drawn from
+  /// By kStep ids: how many of those before them may be drawn; the last is how many there are in all.
+  std::vector<uint32_t> before_;
 };
 
 }  // namespace plimsoll::datasets

@@ -13,8 +13,10 @@ Result<TrainingData> TrainingData::open(std::span<const DataFiles> sources,
                                         const TrainingDataOptions& options) {
   TrainingData data(options);
   int64_t room = options.kept_bytes;
+  TrainingDataOptions own = options;
   for (const DataFiles& files : sources) {
-    PLIMSOLL_ASSIGN(auto source, options.open_source(files, options));
+    own.source = &files - sources.data();
+    PLIMSOLL_ASSIGN(auto source, options.open_source(files, own));
     PLIMSOLL_TRY(source->keep_within(room));
     data.sources_.push_back(std::move(source));
   }

@@ -294,8 +294,7 @@ std::string adapter_config_text(const LoraSpec& spec, const AdapterOf& of) {
   std::vector<std::string> saved = spec.modules_to_save;
   if (!of.head.empty() && std::find(saved.begin(), saved.end(), of.head) == saved.end())
     saved.push_back(of.head);
-  const io::Tree task =
-      of.of_images ? io::Tree() : io::Tree::of(std::string(of.head.empty() ? "CAUSAL_LM" : "SEQ_CLS"));
+  const io::Tree task = of.task.empty() ? io::Tree() : io::Tree::of(of.task);
   const char* const bias = spec.bias == LoraBias::kAll    ? "all"
                            : spec.bias == LoraBias::kNone ? "none"
                                                           : "lora_only";

@@ -17,11 +17,11 @@ Result<LoraSpec> parse_adapter_config(std::string_view text, const std::string& 
 
 /// What PEFT needs beside the spec.
 struct AdapterOf {
-  std::string base = {};        ///< the base model: a path or a hub id; empty: unknown
-  std::string model_type = {};  ///< for PEFT's defaults where target_modules are not given
-  std::string head = {};        ///< the module of a classifier's head; empty: the base is a language model
-  bool of_images = false;       ///< PEFT has no task_type for these
-  bool transposed = false;      ///< the base's matrices are [in, out]
+  std::string base = {};           ///< the base model: a path or a hub id; empty: unknown
+  std::string model_type = {};     ///< for PEFT's defaults where target_modules are not given
+  std::string head = {};           ///< the module of a classifier's head; empty: the base is a language model
+  std::string task = "CAUSAL_LM";  ///< PEFT's task_type; empty: it has none for these
+  bool transposed = false;         ///< the base's matrices are [in, out]
 };
 std::string adapter_config_text(const LoraSpec& spec, const AdapterOf& of);
 

@@ -27,7 +27,10 @@ using ir::ValueId;
 
 class TextEncoder final : public LanguageModel {
  public:
-  explicit TextEncoder(TextEncoderConfig config) : c_(std::move(config)) {
+  explicit TextEncoder(TextEncoderConfig config)
+      : c_(std::move(config)),
+        table_of_head_(c_.masked.table + ".weight"),
+        words_(embeddings("word_embeddings")) {
     vocab_size_ = c_.vocab_size;
     max_positions_ = c_.position_rows - c_.first_position;
     num_labels_ = c_.num_labels;
@@ -75,7 +78,7 @@ class TextEncoder final : public LanguageModel {
   [[nodiscard]] bool has_masked_head() const override { return !c_.masked.dense.empty(); }
   [[nodiscard]] std::optional<TiedHead> tied_head() const override {
     if (!has_masked_head()) return {};
-    return TiedHead{table_of_head(), embeddings("word_embeddings")};
+    return TiedHead{table_of_head_, words_};
   }
 
   /// The head reads the first token, whichever is the last.
@@ -128,7 +131,6 @@ class TextEncoder final : public LanguageModel {
   static bool is_of(std::string_view module, std::string_view name) {
     return !module.empty() && name.starts_with(module) && name.substr(module.size()).starts_with('.');
   }
-  [[nodiscard]] std::string table_of_head() const { return c_.masked.table + ".weight"; }
 
   // ---- parameters
 
@@ -247,12 +249,11 @@ class TextEncoder final : public LanguageModel {
     const auto scope = b.scope("head");
     rows = activate(b, linear(b, *this, with_bias(c_.masked.dense), rows), c_.masked.activation);
     rows = norm(b, rows, c_.masked.norm);
-    return linear(
-        b, *this,
-        {.weight = embeddings("word_embeddings"), .bias = c_.masked.bias, .adapted = table_of_head()}, rows);
+    return linear(b, *this, {.weight = words_, .bias = c_.masked.bias, .adapted = table_of_head_}, rows);
   }
 
-  TextEncoderConfig c_;
+  const TextEncoderConfig c_;
+  const std::string table_of_head_, words_;  ///< names that TiedHead refers to
 };
 
 }  // namespace

@@ -175,6 +175,10 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
   PLIMSOLL_ASSIGN(auto image_inputs, image_inputs_of(config, model_config, *def, options));
   const bool fresh_head = images ? !preprocessing::has_head_of(model_config, *options.labels)
                                  : def->adapt != nullptr && !def->is_made_for(model_config);
+  if (fresh_head && def->masks && config.lora.enabled && settings::starts_pretrained(config.model))
+    return Error{ErrorCode::kInvalidArgument,
+                 "the model has no head for masked language models, and an adapter does not save one",
+                 model_config.source(), "train without lora first, or name a …ForMaskedLM"};
   if (def->adapt != nullptr) {
     PLIMSOLL_ASSIGN(model_config, def->adapt(model_config, options.labels.value_or(io::Labels{})));
   }

@@ -82,7 +82,9 @@ int64_t host_bytes(const RunScope& scope) {
   const int64_t sharing =
       trains && settings::shares_parameters(config.distributed) ? config.distributed.num_ranks() : 1;
   const int64_t kept = trains && config.data.keep_in_memory ? config.data.keep_in_memory->count : 0;
-  return kept + (train_sources + eval_parts) * datasets::PackedDataset::kRememberedBytes +
+  return kept +
+         (train_sources + eval_parts) *
+             (datasets::PackedDataset::kRememberedBytes + scope.prepared.task->source_bytes()) +
          checkpoints::start_adapters_bytes(model, sharing) + checkpoints::quantize_scratch(model, threads) +
          scratch_bytes(config, scope.prepared) + tensors * kHeaderBytesPerTensor +
          threads * kReadBytesPerThread +

@@ -23,7 +23,6 @@ class MaskedSource final : public datasets::ExampleSource {
  public:
   struct Options {
     datasets::MaskingRules rules;
-    int64_t longest = 0;
     bool documents = false;  ///< attention stays within the documents of a sequence
     bool trains = false;
   };
@@ -33,7 +32,7 @@ class MaskedSource final : public datasets::ExampleSource {
 
   [[nodiscard]] int64_t num_examples() const override { return sequences_->num_examples(); }
   [[nodiscard]] int64_t num_units() const override { return sequences_->num_units(); }
-  [[nodiscard]] int64_t scratch_bytes() const override { return own_bytes() + sequences_->scratch_bytes(); }
+  [[nodiscard]] int64_t scratch_bytes() const override { return sequences_->scratch_bytes(); }
   Result<int64_t> length(int64_t index, std::span<std::byte> scratch) const override {
     return sequences_->length(index, scratch);
   }
@@ -43,11 +42,8 @@ class MaskedSource final : public datasets::ExampleSource {
   }
   Result<datasets::ExampleCounts> read_in_epoch(int64_t index, int64_t epoch, datasets::ExampleRow row,
                                                 std::span<std::byte> scratch) const override {
-    // Next tokens, which nothing reads here.
-    const std::span<std::byte> unused = scratch.first(row[kTokensRow].size());
-    const std::array<std::span<std::byte>, 3> parts = {row[kTokensRow], unused, row[kDocStartRow]};
-    PLIMSOLL_ASSIGN(datasets::ExampleCounts counts,
-                    sequences_->read(index, parts, scratch.subspan(static_cast<size_t>(own_bytes()))));
+    const std::array<std::span<std::byte>, 3> parts = {row[kTokensRow], {}, row[kDocStartRow]};
+    PLIMSOLL_ASSIGN(datasets::ExampleCounts counts, sequences_->read(index, parts, scratch));
     const auto count = static_cast<size_t>(counts.units);
     const auto doc_start = datasets::row_as<int32_t>(row[kDocStartRow]);
     if (!options_.documents) std::fill_n(doc_start.begin(), count, 0);
@@ -68,9 +64,6 @@ class MaskedSource final : public datasets::ExampleSource {
   [[nodiscard]] std::string index_path() const override { return sequences_->index_path(); }
 
  private:
-  [[nodiscard]] int64_t own_bytes() const {
-    return round_up(options_.longest * static_cast<int64_t>(sizeof(int32_t)), 64);
-  }
   std::unique_ptr<datasets::ExampleSource> sequences_;
   datasets::TokenMasker masker_;
   Options options_;
@@ -119,10 +112,14 @@ class MaskedLm final : public Task {
     PLIMSOLL_CHECK(options.token_kinds != nullptr, "masking without what preparing the data says of tokens");
     datasets::MaskingRules rules = rules_;
     if (!options.augments) rules.seed = 0;
-    return std::unique_ptr<datasets::ExampleSource>(std::make_unique<MaskedSource>(
-        std::move(sequences), *options.token_kinds,
-        MaskedSource::Options{rules, sizes_.longest, documents_, options.augments}));
+    rules.source = options.source;
+    return std::unique_ptr<datasets::ExampleSource>(
+        std::make_unique<MaskedSource>(std::move(sequences), *options.token_kinds,
+                                       MaskedSource::Options{rules, documents_, options.augments}));
   }
+
+  /// Of which kind each id is.
+  [[nodiscard]] int64_t source_bytes() const override { return sizes_.vocab_size; }
 
   [[nodiscard]] datasets::ExampleCounts drawn_counts() const override { return {sizes_.longest, drawn()}; }
   void draw(uint64_t seed, datasets::ExampleRow row) const override {

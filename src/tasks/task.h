@@ -83,6 +83,9 @@ class Task {
   /// Scratch that reading an example takes at least, by what is known of the data; 0: what texts take.
   [[nodiscard]] virtual int64_t scratch_bytes() const { return 0; }
 
+  /// Bytes that a source keeps beside what every source keeps.
+  [[nodiscard]] virtual int64_t source_bytes() const { return 0; }
+
   /// Whether the examples of a batch that is trained on are mixed with each other.
   [[nodiscard]] virtual bool blends() const { return false; }
   /// Mixes the examples of batch number `batch` of the run, in place; `tensors` in the order of inputs().

@@ -282,8 +282,7 @@ TEST(LoadWeights, APoolerMayBeMissingBesideAFreshHead) {
   ASSERT_FALSE(kept);
   EXPECT_THAT(kept.error().what, HasSubstr("bert.pooler.dense.weight"));
   std::string bare = kBert;
-  bare.replace(bare.find("ForSequenceClassification"), std::strlen("ForSequenceClassification"),
-               "ForMaskedLM");
+  bare.replace(bare.find("ForSequenceClassification"), std::strlen("ForSequenceClassification"), "Model");
   EXPECT_TRUE(check_weights(*model_of(bare.c_str()), lacking));
 }
 

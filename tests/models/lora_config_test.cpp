@@ -36,7 +36,7 @@ TEST(AdapterConfig, ReadsWhatItWrites) {
 
 TEST(AdapterConfig, NamesTheDefaultsAndTheClassifiersHead) {
   const std::string text =
-      adapter_config_text({}, {.model_type = "gpt2", .head = "score", .transposed = true});
+      adapter_config_text({}, {.model_type = "gpt2", .head = "score", .task = "SEQ_CLS", .transposed = true});
   EXPECT_THAT(text, HasSubstr("\"target_modules\": [\"c_attn\"]"));
   EXPECT_THAT(text, HasSubstr("\"modules_to_save\": [\"score\"]"));
   EXPECT_THAT(text, HasSubstr("\"fan_in_fan_out\": true"));
@@ -44,8 +44,7 @@ TEST(AdapterConfig, NamesTheDefaultsAndTheClassifiersHead) {
 }
 
 TEST(AdapterConfig, SavesTheHeadOfAnImageModelAndNamesNoTask) {
-  const std::string text =
-      adapter_config_text({}, {.model_type = "vit", .head = "classifier", .of_images = true});
+  const std::string text = adapter_config_text({}, {.model_type = "vit", .head = "classifier", .task = ""});
   EXPECT_THAT(text, HasSubstr("\"target_modules\": [\"query\", \"value\"]"));
   EXPECT_THAT(text, HasSubstr("\"modules_to_save\": [\"classifier\"]"));
   EXPECT_THAT(text, HasSubstr("\"task_type\": null"));

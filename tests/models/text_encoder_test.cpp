@@ -196,8 +196,8 @@ TEST_P(EncoderTest, ItsMaskedHeadIsTheFormula) {
   ASSERT_EQ(interpreter.value(words).type.shape, (ir::Shape{2, 3, 211}));
   const std::vector<float>&dense = weights.at(names.dense + ".weight"),
         &dense_bias = weights.at(names.dense + ".bias"), &gain = weights.at(names.norm + ".weight"),
-        &shift = weights.at(names.norm + ".bias"), &table = weights.at(model->tied_head()->embedding),
-        &bias = weights.at(names.bias);
+        &shift = weights.at(names.norm + ".bias"),
+        &table = weights.at(std::string(model->tied_head()->embedding)), &bias = weights.at(names.bias);
   constexpr size_t kHidden = 60, kWords = 211;
   for (size_t i = 0; i < rows.size(); ++i) {
     std::vector<double> x(kHidden), h(kHidden);

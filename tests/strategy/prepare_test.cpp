@@ -42,6 +42,8 @@ void make_small(settings::Drawn& drawn) {
                               "training.param_groups",
                               "training.precision_overrides",
                               "classification.",
+                              "data.images.",
+                              "mlm.",
                               "paths"})
       if (path.starts_with(other)) return true;
     return false;

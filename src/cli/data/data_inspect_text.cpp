@@ -68,6 +68,8 @@ Result<TextInspection> TextInspection::create(const TextArguments& a) {
   if (inspection.has_run_) {
     PLIMSOLL_ASSIGN(const settings::RunConfig config, settings::load_run_config(a.run, {}));
     inspection.data_ = config.data;
+    if (preprocessing::masks_tokens(config) && !config.data.add_special_tokens)
+      inspection.data_.add_special_tokens = true;
     PLIMSOLL_ASSIGN(inspection.tokenizer_, preprocessing::tokenizer_path(config));
   }
   put_over(inspection.tokenizer_, a.tokenizer);

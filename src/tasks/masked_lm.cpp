@@ -15,7 +15,9 @@ namespace plimsoll::tasks {
 namespace {
 
 /// The order of the inputs.
-constexpr size_t kTokensRow = 0, kPlacesRow = 1, kTargetsRow = 2, kDocStartRow = 3;
+struct MaskedRow {
+  static constexpr size_t kTokens = 0, kPlaces = 1, kTargets = 2, kDocStart = 3;
+};
 
 /// Sequences of a language model, masked: of what is trained on anew in each epoch, of what is evaluated
 /// always alike, whatever the run's seed.
@@ -42,18 +44,19 @@ class MaskedSource final : public datasets::ExampleSource {
   }
   Result<datasets::ExampleCounts> read_in_epoch(int64_t index, int64_t epoch, datasets::ExampleRow row,
                                                 std::span<std::byte> scratch) const override {
-    const std::array<std::span<std::byte>, 3> parts = {row[kTokensRow], {}, row[kDocStartRow]};
+    const std::array<std::span<std::byte>, 3> parts = {
+        row[MaskedRow::kTokens], {}, row[MaskedRow::kDocStart]};
     PLIMSOLL_ASSIGN(datasets::ExampleCounts counts, sequences_->read(index, parts, scratch));
     const auto count = static_cast<size_t>(counts.units);
-    const auto doc_start = datasets::row_as<int32_t>(row[kDocStartRow]);
+    const auto doc_start = datasets::row_as<int32_t>(row[MaskedRow::kDocStart]);
     if (!options_.documents) std::fill_n(doc_start.begin(), count, 0);
     // Padding is documents of one token.
     for (size_t i = count; i < doc_start.size(); ++i) doc_start[i] = static_cast<int32_t>(i);
     counts.targets = masker_(index, options_.trains ? epoch : 0,
-                             {.tokens = datasets::row_as<int32_t>(row[kTokensRow]).first(count),
+                             {.tokens = datasets::row_as<int32_t>(row[MaskedRow::kTokens]).first(count),
                               .doc_start = doc_start.first(count),
-                              .places = datasets::row_as<int32_t>(row[kPlacesRow]),
-                              .targets = datasets::row_as<int32_t>(row[kTargetsRow])});
+                              .places = datasets::row_as<int32_t>(row[MaskedRow::kPlaces]),
+                              .targets = datasets::row_as<int32_t>(row[MaskedRow::kTargets])});
     return counts;
   }
   Status keep_within(int64_t& room) override { return sequences_->keep_within(room); }
@@ -90,15 +93,16 @@ class MaskedLm final : public Task {
 
   Outputs forward(ir::Builder& b, const models::Model& model, std::span<const ir::ValueId> inputs,
                   const LossOperands& operands) const override {
-    const ir::ValueId values =
-        models::language_model(model).masked_logits(b, forward_of(inputs, operands), inputs[kPlacesRow]);
+    const ir::ValueId values = models::language_model(model).masked_logits(b, forward_of(inputs, operands),
+                                                                           inputs[MaskedRow::kPlaces]);
     const auto scope = b.scope("lm_head");
-    const auto loss = ops::cross_entropy(b, values, inputs[kTargetsRow], operands.grad_scale, operands.acc);
+    const auto loss =
+        ops::cross_entropy(b, values, inputs[MaskedRow::kTargets], operands.grad_scale, operands.acc);
     return {loss.loss, operands.logits ? values : ir::ValueId{}};
   }
   ir::ValueId logits(ir::Builder& b, const models::Model& model,
                      std::span<const ir::ValueId> inputs) const override {
-    return models::language_model(model).masked_logits(b, forward_of(inputs, {}), inputs[kPlacesRow]);
+    return models::language_model(model).masked_logits(b, forward_of(inputs, {}), inputs[MaskedRow::kPlaces]);
   }
   [[nodiscard]] ir::Shape logits_shape(int64_t batch) const override {
     return {batch, capacity_, sizes_.vocab_size};
@@ -127,11 +131,11 @@ class MaskedLm final : public Task {
       seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
       return static_cast<int32_t>((seed >> 33) % static_cast<uint64_t>(sizes_.vocab_size));
     };
-    const std::span<int32_t> tokens = datasets::row_as<int32_t>(row[kTokensRow]),
-                             places = datasets::row_as<int32_t>(row[kPlacesRow]),
-                             targets = datasets::row_as<int32_t>(row[kTargetsRow]);
+    const std::span<int32_t> tokens = datasets::row_as<int32_t>(row[MaskedRow::kTokens]),
+                             places = datasets::row_as<int32_t>(row[MaskedRow::kPlaces]),
+                             targets = datasets::row_as<int32_t>(row[MaskedRow::kTargets]);
     std::ranges::generate(tokens, next);
-    std::ranges::fill(datasets::row_as<int32_t>(row[kDocStartRow]), 0);
+    std::ranges::fill(datasets::row_as<int32_t>(row[MaskedRow::kDocStart]), 0);
     std::ranges::fill(places, datasets::kNoPlace);
     std::ranges::fill(targets, datasets::kNoTarget);
     const auto count = std::min<size_t>(static_cast<size_t>(drawn()), tokens.size());
@@ -143,8 +147,8 @@ class MaskedLm final : public Task {
 
  private:
   static models::Forward forward_of(std::span<const ir::ValueId> inputs, const LossOperands& operands) {
-    return {.tokens = inputs[kTokensRow],
-            .doc_start = inputs[kDocStartRow],
+    return {.tokens = inputs[MaskedRow::kTokens],
+            .doc_start = inputs[MaskedRow::kDocStart],
             .training = operands.training,
             .random = operands.random};
   }

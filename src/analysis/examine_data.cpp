@@ -9,6 +9,8 @@
 #include "base/glob.h"
 #include "base/numbers.h"
 #include "base/units.h"
+#include "corpora/json_members.h"
+#include "corpora/labelled/question.h"
 #include "corpora/labelled/tokenize_labelled.h"
 #include "corpora/record_reader.h"
 #include "corpora/saved_dataset.h"
@@ -103,19 +105,34 @@ Status read_examples(const settings::RunConfig& config, const std::vector<std::s
   return Ok{};
 }
 
-/// Whether the first row is an example with a label.
-bool is_labelled(const std::vector<std::string>& files) {
-  if (!corpora::has_rows_by_name(files.front())) return false;
+/// The members of the first row that tell of what kind the rows are; none where it is no object.
+corpora::Members first_row(const std::vector<std::string>& files, std::string& bytes) {
+  if (!corpora::has_rows_by_name(files.front())) return {};
   const auto reader = corpora::RecordReader::open(std::span(files).first(1), {});
-  if (!reader) return false;
-  std::string bytes;
+  if (!reader) return {};
   corpora::Record record;
   const auto more = (*reader)->next(bytes, record);
-  if (!more || !*more || !record.is_json) return false;
-  const auto row = io::parse_json(std::string_view(bytes).substr(record.begin, record.size));
-  if (!row || row->kind != io::Tree::Kind::kMap) return false;
-  const io::Tree* labels = row->find("labels");  // a list of them is of tokens
-  return row->find("label") != nullptr || (labels != nullptr && labels->is_scalar() && !labels->is_null());
+  if (!more || !*more || !record.is_json) return {};
+  corpora::JsonScanner scanner(std::string_view(bytes).substr(record.begin, record.size));
+  std::string_view row;
+  if (!scanner.value(row) || !corpora::is_object(row)) return {};
+  constexpr std::string_view kKeys[] = {"label", "labels", "question", "context", "answers", "data"};
+  return corpora::members_of(row, kKeys);
+}
+
+/// Whether it is an example with a label.
+bool is_labelled(const corpora::Members& row) {
+  const std::string_view labels = corpora::find(row, "labels");  // a list of them is of tokens
+  return !corpora::find(row, "label").empty() ||
+         (!labels.empty() && !corpora::is_list(labels) && !corpora::is_object(labels));
+}
+
+/// Whether it is a question about a text, or SQuAD's file.
+bool asks(const corpora::Members& row) {
+  const bool is_question = corpora::is_string(corpora::find(row, "question")) &&
+                           corpora::is_string(corpora::find(row, "context")) &&
+                           !corpora::find(row, "answers").empty();
+  return is_question || corpora::is_list(corpora::find(row, "data"));
 }
 
 void add_label(const corpora::RawLabel& label, DataLook& look) {
@@ -162,9 +179,51 @@ Status read_labelled(const settings::RunConfig& config, const std::vector<std::s
   return Ok{};
 }
 
+/// The same of questions, each with its whole text.
+Status read_questions(const settings::RunConfig& config, const std::vector<std::string>& files,
+                      DataLook& look) {
+  PLIMSOLL_ASSIGN(const std::string tokenizer, preprocessing::tokenizer_path(config));
+  if (tokenizer == "bytes")
+    return Error{ErrorCode::kInvalidArgument, "questions are texts, and the model has no tokenizer",
+                 files.front(), "name one: --tokenizer DIR"};
+  PLIMSOLL_ASSIGN(const corpora::EncoderFiles encoder, corpora::EncoderFiles::open(tokenizer));
+  constexpr int64_t kWhole = int64_t{1} << 40;
+  PLIMSOLL_ASSIGN(const auto cutter,
+                  corpora::WindowCutter::make(
+                      {.tokenizer = encoder.tokenizer.get(), .max_tokens = kWhole, .doc_stride = 0}));
+  PLIMSOLL_ASSIGN(const auto reader, corpora::RecordReader::open(files, {}));
+  std::vector<corpora::Question> questions;
+  std::string bytes;
+  corpora::Record record;
+  int64_t read = 0;
+  bool more = true;
+  while (read < kMostExamples) {
+    bytes.clear();
+    PLIMSOLL_ASSIGN(more, reader->next(bytes, record));
+    if (!more) break;
+    const std::string place = corpora::place_of(reader->files()[record.file], record.line);
+    const std::string_view json = std::string_view(bytes).substr(record.begin, record.size);
+    if (auto bad = corpora::parse_questions(json, place, /*with_answers=*/true, questions))
+      return std::move(bad->error);
+    read += std::ssize(questions);
+    for (const corpora::Question& question : questions) {
+      if (std::ssize(look.lengths) >= kMostExamples) break;
+      auto windows = cutter.cut(question);
+      if (!windows) return std::move(windows).error().at(place);
+      look.lengths.push_back(std::ssize(windows->front().ids));
+      look.hashes.push_back(corpora::example_hash(windows->front().ids));
+    }
+  }
+  look.is_estimate = more;
+  look.examples = num_examples(*reader, read, more);
+  std::ranges::sort(look.lengths);
+  return Ok{};
+}
+
 }  // namespace
 
 std::string DataLook::text() const {
+  if (asks) return fmt::format("{}{} questions", is_estimate ? "about " : "", grouped(examples));
   if (labelled)
     return fmt::format("{}{} examples with labels", is_estimate ? "about " : "", grouped(examples));
   constexpr std::array<const char*, 4> kNames = {"tokens", "documents", "prompts with completions",
@@ -189,7 +248,15 @@ Result<DataLook> look_at_data(const settings::RunConfig& config) {
     look.kind = DataKind::kTokens;
     return look;
   }
-  look.labelled = config.task != "causal_lm" && is_labelled(files);
+  std::string bytes;
+  const corpora::Members row = first_row(files, bytes);
+  look.labelled = config.task != "causal_lm" && is_labelled(row);
+  look.asks = !look.labelled && asks(row);
+  if (look.asks) {
+    if (Status read = read_questions(config, files, look); !read)
+      return preprocessing::in_words_of_runs(std::move(read).error());
+    return look;
+  }
   if (look.labelled) {
     if (Status read = read_labelled(config, files, look); !read)
       return preprocessing::in_words_of_runs(std::move(read).error());

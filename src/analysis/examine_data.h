@@ -17,6 +17,7 @@ enum class DataKind : uint8_t { kTokens, kTexts, kCompletions, kConversations };
 struct DataLook {
   DataKind kind = DataKind::kTexts;
   bool labelled = false;  ///< lines with a label: examples to classify
+  bool asks = false;      ///< questions about texts, or SQuAD's files
   corpora::RawLabelKind label_kind = corpora::RawLabelKind::kAbsent;  ///< of the first label
   std::set<std::string> labels = {};  ///< classes that were seen, by name or number
   int64_t examples = 0;               ///< in all, estimated by their bytes where only the first were read

@@ -58,6 +58,7 @@ int64_t usual_length(const DataLook& look) { return look.lengths[(look.lengths.s
 /// The next multiple that nearly all examples fit, within the model's positions: rows with labels are padded
 /// to it, sequences of other kinds are packed.
 int64_t sequence_length(const DataLook& look, int64_t positions) {
+  if (look.asks) return std::min<int64_t>(positions, 384);  // longer texts become windows
   const int64_t most = std::min<int64_t>(positions, look.labelled ? 512 : 2048);
   if (look.lengths.empty() || (look.kind == DataKind::kTexts && !look.labelled))
     return std::min<int64_t>(most, 1024);
@@ -112,11 +113,15 @@ void add_data(RunDraft& draft, const RunRequest& request, const DataLook& look, 
     draft.add("data.eval_fraction", share, "held out, by each example's hash; or give data.eval a file");
   const int64_t length = sequence_length(look, positions);
   std::string why = "tokens per sequence";
-  if (!look.lengths.empty() && (look.labelled || look.kind != DataKind::kTexts))
+  if (!look.lengths.empty() && (look.labelled || look.asks || look.kind != DataKind::kTexts))
     why = fmt::format("99 of 100 examples are within {} tokens, the longest seen has {}", usual_length(look),
                       look.lengths.back());
   if (look.labelled && look.lengths.back() > length) why += "; longer rows are truncated";
+  if (look.asks && look.lengths.back() > length) why += "; longer texts become windows";
   draft.add("data.sequence_length", std::to_string(length), std::move(why));
+  // The question needs some of them, and windows have to move on.
+  if (look.asks && length < 384)
+    draft.add("qa.doc_stride", std::to_string(length / 4), "tokens that neighbouring windows share");
   if (look.kind == DataKind::kConversations)
     draft.add("data.loss", "auto", "assistant turns; trl: whole conversations, as TRL's default");
 }
@@ -190,7 +195,12 @@ Status draft_texts(RunDraft& draft, const RunRequest& request, const settings::R
   PLIMSOLL_ASSIGN(const auto model, models::make_language_model(model_config));
   PLIMSOLL_ASSIGN(const DataLook look, look_at_data(config));
   const bool is_encoder = model->is_bidirectional();
-  if (look.labelled)
+  if (look.asks && !is_encoder)
+    return model_config.error("model_type", "an encoder of text (bert, roberta, distilbert)",
+                              "the data are questions about texts, whose answers encoders find");
+  if (look.asks)
+    draft.add("task", "question_answering", "the model finds the answers in the texts");
+  else if (look.labelled)
     add_labels(draft, look, is_encoder);
   else if (is_encoder)
     draft.add("task", "masked_lm", "no labels were seen: 15 % of the tokens are hidden and predicted");

@@ -175,6 +175,7 @@ bool lacks_all_by_ending(const models::Model& model, const io::SafetensorsFile& 
 std::string peft_task(const models::Model& model) {
   const models::LanguageModel* language = models::as_language_model(model);
   if (language == nullptr || language->has_masked_head()) return {};
+  if (language->has_span_head()) return "QUESTION_ANS";
   return model.num_labels() > 0 ? "SEQ_CLS" : "CAUSAL_LM";
 }
 

@@ -16,6 +16,7 @@
 #include "corpora/reasons.h"
 #include "datasets/shard.h"
 #include "engine/engine.h"
+#include "engine/predict_answers.h"
 #include "engine/predict_images.h"
 #include "engine/predict_line.h"
 #include "engine/prediction_lines.h"
@@ -295,6 +296,8 @@ class Prediction {
 
 Status Engine::predict(const PredictRequest& request) {
   PLIMSOLL_ASSIGN(const bool images, classifies_images(request));
+  PLIMSOLL_ASSIGN(const bool asks, images ? Result<bool>(false) : answers_questions(request));
+  if (asks) return predict_answers(request, sink_, stop_);
   return images ? predict_images(request, sink_, stop_) : Prediction(request, sink_, stop_)();
 }
 

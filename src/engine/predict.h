@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/best_answers.h"
 
 namespace plimsoll::engine {
 
@@ -24,7 +25,10 @@ struct PredictRequest {
   std::string output = {};                 ///< empty: the sink
   std::string text_key = {};               ///< as data.text_key
   std::optional<int64_t> max_length = {};  ///< longer rows are cut; nothing: the model's positions
-  int64_t batch_size = 16;                 ///< at most so many examples at once
+  int64_t doc_stride = 128;                ///< of questions: as qa.doc_stride
+  AnswerRules answers = {};
+  int64_t alternatives = 0;  ///< of questions: so many of the best answers are written as well
+  int64_t batch_size = 16;   ///< at most so many examples at once
   std::optional<int64_t> threads = {};
   std::string memory_budget = "auto";
 };

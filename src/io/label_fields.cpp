@@ -131,6 +131,8 @@ bool is_masked_lm(const ConfigJson& config) {
   return has_head(config, "ForMaskedLM") || has_head(config, "ForPreTraining");
 }
 
+bool is_question_answering(const ConfigJson& config) { return has_head(config, "ForQuestionAnswering"); }
+
 bool is_image_classifier(const ConfigJson& config) { return has_head(config, kImageHead); }
 
 Result<int64_t> num_classifier_labels(const ConfigJson& config) {

@@ -50,6 +50,8 @@ bool is_sequence_classifier(const ConfigJson& config);
 /// Whether architectures names a masked language model ("BertForMaskedLM"), or BERT with both heads of its
 /// pretraining.
 bool is_masked_lm(const ConfigJson& config);
+/// Whether architectures names a model that answers questions from a text ("BertForQuestionAnswering").
+bool is_question_answering(const ConfigJson& config);
 /// Whether architectures names a classifier of images ("ViTForImageClassification").
 bool is_image_classifier(const ConfigJson& config);
 /// Rows of the classifier's head; 0 where config is none. Errors: kBadData naming the field.

@@ -63,6 +63,11 @@ std::unique_ptr<Metrics> multi_label(int64_t num_labels);
 /// At most `max_examples` may be added between clears; correlations hold them all.
 std::unique_ptr<Metrics> regression(int64_t num_outputs, int64_t max_examples);
 
+/// `labels`: the first and the last token of an answer; outputs: a logit for each token to be the first, then
+/// as many to be the last; of tokens that cannot be, one that is far below.
+///   span_accuracy   the share whose largest logits, the first of several, are both the label's
+std::unique_ptr<Metrics> token_spans(int64_t tokens);
+
 /// Bytes that they take.
 int64_t class_metrics_bytes(int64_t num_labels);
 int64_t multi_label_bytes(int64_t num_labels);

@@ -22,6 +22,10 @@ Result<std::unique_ptr<Model>> make_bert(const io::ConfigJson& config) {
       {"bert.embeddings.position_ids", "bert.embeddings.token_type_ids", "bert.pooler.",
        "cls.predictions.decoder.bias", "cls.seq_relationship.", "classifier.", "qa_outputs."},
       c));
+  take_span_head(config, /*dropout=*/0,
+                 {"bert.embeddings.position_ids", "bert.embeddings.token_type_ids", "bert.pooler.", "cls.",
+                  "classifier."},
+                 c);
   PLIMSOLL_ASSIGN(c.unknown_fields, finish_text_encoder(config));
   return std::unique_ptr<Model>(make_text_encoder(std::move(c)));
 }

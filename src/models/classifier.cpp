@@ -1,12 +1,25 @@
 #include "models/classifier.h"
 
 #include <string>
+#include <utility>
 
 #include "models/families.h"
 
 namespace plimsoll::models {
 
 namespace {
+
+Result<io::ConfigJson> as_encoder_class(const io::ConfigJson& config, std::string_view head,
+                                        std::string hint) {
+  PLIMSOLL_ASSIGN(const std::string type, config.model_type());
+  const Family* family = find_family(type);
+  if (family == nullptr || !is_encoder_family(*family))
+    return config.error("model_type", "a family of encoders of text", std::move(hint));
+  io::ConfigJson named(config.fields(), config.source());
+  named.set("architectures",
+            io::Tree::list({io::Tree::of(std::string(family->class_name) + std::string(head))}));
+  return named;
+}
 
 Result<io::ConfigJson> as_class(const io::ConfigJson& config, const io::Labels& labels, bool of_images) {
   PLIMSOLL_ASSIGN(const std::string type, config.model_type());
@@ -28,16 +41,22 @@ Result<io::ConfigJson> as_classifier(const io::ConfigJson& config, const io::Lab
 }
 
 Result<io::ConfigJson> as_masked_lm(const io::ConfigJson& config, const io::Labels& /*labels*/) {
-  PLIMSOLL_ASSIGN(const std::string type, config.model_type());
-  const Family* family = find_family(type);
-  if (family == nullptr || !is_encoder_family(*family))
-    return config.error(
-        "model_type", "a family of encoders of text",
-        "masked language models are encoders: name a BERT or a RoBERTa, or set task=causal_lm");
-  io::ConfigJson masked(config.fields(), config.source());
-  masked.set("architectures",
-             io::Tree::list({io::Tree::of(std::string(family->class_name) + "ForMaskedLM")}));
-  return masked;
+  return as_encoder_class(config, "ForMaskedLM",
+                          "masked language models are encoders: name a BERT or a RoBERTa, or set "
+                          "task=causal_lm");
+}
+
+Result<io::ConfigJson> as_question_answering(const io::ConfigJson& config, const io::Labels& /*labels*/) {
+  PLIMSOLL_ASSIGN(const io::ConfigJson named,
+                  as_encoder_class(config, "ForQuestionAnswering",
+                                   "answers are found in a text by encoders: name a BERT or a RoBERTa"));
+  // A classifier's labels would be the rows of the head; without any there are two, begin and end.
+  io::Tree fields = named.fields();
+  std::erase_if(fields.members, [](const auto& member) {
+    return member.first == "id2label" || member.first == "label2id" || member.first == "num_labels" ||
+           member.first == "problem_type";
+  });
+  return io::ConfigJson(std::move(fields), named.source());
 }
 
 Result<io::ConfigJson> as_image_classifier(const io::ConfigJson& config, const io::Labels& labels) {

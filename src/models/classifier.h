@@ -15,6 +15,9 @@ Result<io::ConfigJson> as_classifier(const io::ConfigJson& config, const io::Lab
 /// Errors: kBadData for any other.
 Result<io::ConfigJson> as_masked_lm(const io::ConfigJson& config, const io::Labels& labels);
 
+/// The same with transformers' class for answers from a text ("BertForQuestionAnswering").
+Result<io::ConfigJson> as_question_answering(const io::ConfigJson& config, const io::Labels& labels);
+
 /// The same of an image family ("ViTForImageClassification"). Errors: kBadData for any other.
 Result<io::ConfigJson> as_image_classifier(const io::ConfigJson& config, const io::Labels& labels);
 

@@ -34,7 +34,6 @@ Status read_dropouts(const io::ConfigJson& config, TextEncoderConfig& c) {
   PLIMSOLL_ASSIGN(c.hidden_dropout, config.number("dropout", kDropout, 0.1));
   PLIMSOLL_ASSIGN(c.attention_dropout, config.number("attention_dropout", kDropout, 0.1));
   PLIMSOLL_ASSIGN(c.head.dropout, config.number("seq_classif_dropout", kDropout, 0.2));
-  config.ignore({"qa_dropout"});
   return Ok{};
 }
 
@@ -64,6 +63,11 @@ Result<std::unique_ptr<Model>> make_distilbert(const io::ConfigJson& config) {
        .table = "vocab_projector",
        .activation = c.activation},
       {"distilbert.embeddings.position_ids", "pre_classifier.", "classifier.", "qa_outputs."}, c));
+  PLIMSOLL_ASSIGN(const double qa_dropout, config.number("qa_dropout", {0.0, 0.999}, 0.1));
+  take_span_head(config, qa_dropout,
+                 {"distilbert.embeddings.position_ids", "pre_classifier.", "classifier.", "vocab_transform.",
+                  "vocab_layer_norm.", "vocab_projector."},
+                 c);
   PLIMSOLL_ASSIGN(c.unknown_fields, finish_text_encoder(config));
   return std::unique_ptr<Model>(make_text_encoder(std::move(c)));
 }

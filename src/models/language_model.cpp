@@ -28,6 +28,10 @@ ir::ValueId LanguageModel::masked_logits(ir::Builder& b, const Forward& forward,
   return head(b, final_norm(b, chosen));
 }
 
+ir::ValueId LanguageModel::span_logits(ir::Builder& /*b*/, const Forward& /*forward*/) const {
+  PLIMSOLL_FAIL("the model has no head for spans");
+}
+
 ir::ValueId LanguageModel::score(ir::Builder& b, ir::ValueId rows) const {
   const auto scope = b.scope("score");
   return linear(b, *this, {.weight = kScore}, rows);

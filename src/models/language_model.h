@@ -61,8 +61,13 @@ class LanguageModel : public Model {
   virtual ir::ValueId pooled_logits(ir::Builder& b, const Forward& forward, ir::ValueId last) const;
   /// Whether it has the head of a masked language model: an encoder's, when config.json names that class.
   [[nodiscard]] virtual bool has_masked_head() const { return false; }
-  /// That head on rows of each sequence, i32[B, n] as ops::gather_rows takes them -> f32[B, n, vocab].
+  /// The masked language model's head on rows of each sequence, i32[B, n] as ops::gather_rows takes them ->
+  /// f32[B, n, vocab].
   ir::ValueId masked_logits(ir::Builder& b, const Forward& forward, ir::ValueId rows) const;
+  /// Whether its head says for each token how well an answer begins and ends there.
+  [[nodiscard]] virtual bool has_span_head() const { return false; }
+  /// That head on all tokens -> [B, T, 2]: begins, ends. Of a model that has it.
+  [[nodiscard]] virtual ir::ValueId span_logits(ir::Builder& b, const Forward& forward) const;
 
  protected:
   /// The classifier's head: a linear map without bias.

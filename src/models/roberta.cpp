@@ -36,6 +36,10 @@ Result<std::unique_ptr<Model>> make_roberta_model(const io::ConfigJson& config, 
                                 {"roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids",
                                  "roberta.pooler.", "lm_head.decoder.bias", "qa_outputs.", "classifier."},
                                 c));
+  take_span_head(config, /*dropout=*/0,
+                 {"roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids", "roberta.pooler.",
+                  "lm_head.", "classifier."},
+                 c);
   PLIMSOLL_ASSIGN(c.unknown_fields, finish_text_encoder(config));
   return std::unique_ptr<Model>(make_text_encoder(std::move(c)));
 }

@@ -76,6 +76,10 @@ class TextEncoder final : public LanguageModel {
     return has_masked_head() ? words(b, hidden) : scores(b, {}, hidden);
   }
   [[nodiscard]] bool has_masked_head() const override { return !c_.masked.dense.empty(); }
+  [[nodiscard]] bool has_span_head() const override { return c_.answers; }
+  ValueId span_logits(Builder& b, const Forward& forward) const override {
+    return scores(b, forward, stream(b, forward));
+  }
   [[nodiscard]] std::optional<TiedHead> tied_head() const override {
     if (!has_masked_head()) return {};
     return TiedHead{table_of_head_, words_};
@@ -105,7 +109,9 @@ class TextEncoder final : public LanguageModel {
     return std::ranges::any_of(c_.ignored, [&](const auto& start) { return name.starts_with(start); }) ||
            (num_labels_ == 0 && is_of_head(name));
   }
-  [[nodiscard]] std::string_view head_module() const override { return "classifier"; }
+  [[nodiscard]] std::string_view head_module() const override {
+    return c_.answers ? "qa_outputs" : "classifier";
+  }
   [[nodiscard]] bool is_of_head(std::string_view name) const override {
     if (has_masked_head())
       return is_of(c_.masked.dense, name) || is_of(c_.masked.norm, name) || name == c_.masked.bias;
@@ -233,7 +239,7 @@ class TextEncoder final : public LanguageModel {
   /// The head on rows [..., hidden]; without labels there is none, and they stay as they are.
   ValueId scores(Builder& b, const Forward& forward, ValueId rows) const {
     if (num_labels_ == 0) return rows;
-    {
+    if (!c_.head.dense.empty()) {
       const auto scope = b.scope("head.dense");
       if (c_.head.drops_features) rows = dropout(b, forward.noise(), rows, c_.head.dropout);
       rows = linear(b, *this, with_bias(c_.head.dense), rows, forward.noise());

@@ -44,6 +44,7 @@ struct TextEncoderConfig {
   TextLayerNames names = {};
   TextHead head = {};
   MaskedHead masked = {};
+  bool answers = false;  ///< `head` is on all tokens: where answers begin and end
   int64_t vocab_size = 0, hidden = 0, num_layers = 0, heads = 0, inner = 0;
   int64_t position_rows = 0;   ///< of the table of positions
   int64_t first_position = 0;  ///< the row of a document's first token; rows before it are of no token
@@ -83,6 +84,11 @@ Result<std::vector<std::string>> finish_text_encoder(const io::ConfigJson& confi
 /// the embeddings'.
 Status take_masked_head(const io::ConfigJson& config, MaskedHead head, std::vector<std::string> others,
                         TextEncoderConfig& c);
+
+/// The same where it names a model that answers questions: a linear map to two logits a token behind that
+/// dropout.
+void take_span_head(const io::ConfigJson& config, double dropout, std::vector<std::string> others,
+                    TextEncoderConfig& c);
 
 /// RoBERTa's reader, which its kin share; they differ in the size of the vocabulary that a config may leave
 /// out.

@@ -72,6 +72,17 @@ Status take_masked_head(const io::ConfigJson& config, MaskedHead head, std::vect
   return Ok{};
 }
 
+void take_span_head(const io::ConfigJson& config, double dropout, std::vector<std::string> others,
+                    TextEncoderConfig& c) {
+  if (!io::is_question_answering(config)) return;
+  c.ignored = std::move(others);
+  c.head = {};
+  c.head.out = "qa_outputs";
+  c.head.dropout = dropout;
+  c.answers = true;
+  c.num_labels = 2;
+}
+
 Result<std::optional<int64_t>> read_padding_row(const io::ConfigJson& config, int64_t vocab_size,
                                                 int64_t if_missing) {
   PLIMSOLL_ASSIGN(std::optional<int64_t> row,

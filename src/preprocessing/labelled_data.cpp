@@ -102,17 +102,26 @@ Result<RunData> LabelledPreparation::operator()() {
   if (is_missing_) return ready;
   PLIMSOLL_ASSIGN(const std::vector<corpora::LabelFile> train, open_labels(ready.train));
   PLIMSOLL_ASSIGN(const std::vector<corpora::LabelFile> eval, open_labels(ready.eval));
-  PLIMSOLL_ASSIGN(const corpora::LabelRequest request, label_request(config_, model_));
-  PLIMSOLL_ASSIGN(const corpora::LabelSummary found,
-                  corpora::summarize_labels(pointers(options_.train ? train : eval)));
-  PLIMSOLL_ASSIGN(ready.labels, corpora::resolve_labels(request, found));
-  PLIMSOLL_TRY(
-      corpora::check_labels(*ready.labels, pointers(train), /*all_occur=*/options_.train, "data.train"));
-  PLIMSOLL_TRY(corpora::check_labels(*ready.labels, pointers(eval), /*all_occur=*/false, "data.eval"));
+  if (asks_) {
+    ready.labels = span_labels();
+  } else {
+    PLIMSOLL_ASSIGN(ready.labels, find_labels(train, eval));
+  }
   for (const corpora::LabelFile& file : eval) ready.num_eval += file.size();
   PLIMSOLL_ASSIGN(ready.buckets, buckets_of(config_, options_.train ? ready.train : ready.eval,
                                             !options_.train, /*whole_rows=*/true));
   return ready;
+}
+
+Result<io::Labels> LabelledPreparation::find_labels(const std::vector<corpora::LabelFile>& train,
+                                                    const std::vector<corpora::LabelFile>& eval) const {
+  PLIMSOLL_ASSIGN(const corpora::LabelRequest request, label_request(config_, model_));
+  PLIMSOLL_ASSIGN(const corpora::LabelSummary found,
+                  corpora::summarize_labels(pointers(options_.train ? train : eval)));
+  PLIMSOLL_ASSIGN(io::Labels labels, corpora::resolve_labels(request, found));
+  PLIMSOLL_TRY(corpora::check_labels(labels, pointers(train), /*all_occur=*/options_.train, "data.train"));
+  PLIMSOLL_TRY(corpora::check_labels(labels, pointers(eval), /*all_occur=*/false, "data.eval"));
+  return labels;
 }
 
 Result<std::optional<RunData>> LabelledPreparation::look() {
@@ -137,8 +146,13 @@ Result<std::vector<datasets::DataFiles>> LabelledPreparation::sources(const Side
     PLIMSOLL_ASSIGN(std::vector<std::string> files, corpora::expand_data(entry));
     for (const std::string& file : files)
       if (!corpora::has_rows_by_name(file))
-        return Error{ErrorCode::kInvalidArgument, side.setting + " holds no examples with labels", file,
-                     "classification takes .jsonl files, a line {\"text\": …, \"label\": …} each, or .csv"};
+        return Error{
+            ErrorCode::kInvalidArgument,
+            side.setting + (asks_ ? " holds no questions" : " holds no examples with labels"), file,
+            asks_ ? "question_answering takes SQuAD's .json, or .jsonl files, a line {\"question\": …, "
+                    "\"context\": …, \"answers\": …} each"
+                  : "classification takes .jsonl files, a line {\"text\": …, \"label\": …} each, or "
+                    ".csv"};
     return files;
   };
   std::vector<std::string> all;
@@ -172,6 +186,8 @@ Status LabelledPreparation::look_at_model() {
   num_token_types_ = built->num_token_types();
   if (corpora::cuts_texts(opened_.get(), built->is_bidirectional()))
     max_tokens_ = config_.data.sequence_length;
+  PLIMSOLL_ASSIGN(const tasks::TaskDef* task, task_of(config_, model_));
+  asks_ = task->asks;
   return Ok{};
 }
 
@@ -183,6 +199,7 @@ Result<corpora::LabelledOptions> LabelledPreparation::encoding(datasets::SplitSi
                      .num_token_types = num_token_types_};
   encoding.max_tokens = max_tokens_;
   PLIMSOLL_ASSIGN(encoding.pad_token, io::read_pad_token(model_));
+  if (asks_) encoding.questions = corpora::QuestionOptions{.doc_stride = config_.qa.doc_stride};
   encoding.on_error = config_.data.on_error == "skip" ? corpora::OnError::kSkip : corpora::OnError::kFail;
   encoding.side = split;
   encoding.eval_fraction = config_.data.eval_fraction;
@@ -203,6 +220,7 @@ Result<std::string> LabelledPreparation::path_of(const std::vector<std::string>&
   // What other models' examples do not have leaves their names as they are.
   if (num_token_types_ > 0) key.add(fmt::format("token types {}", num_token_types_));
   if (max_tokens_ > 0) key.add(fmt::format("within {}", max_tokens_));
+  if (asks_) key.add(fmt::format("questions {}", config_.qa.doc_stride));
   key.add_files(files);
   const std::string folder = training_data_options(config_, /*eval=*/false).cache_folder;
   return fmt::format("{}/examples-{}.shard", folder, key.text());

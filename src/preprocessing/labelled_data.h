@@ -48,6 +48,8 @@ class LabelledPreparation {
   Result<std::string> tokenized(const std::vector<std::string>& files, Part part);
   Result<std::string> path_of(const std::vector<std::string>& files, Part part) const;
   Result<corpora::LabelledOptions> encoding(datasets::SplitSide split) const;
+  Result<io::Labels> find_labels(const std::vector<corpora::LabelFile>& train,
+                                 const std::vector<corpora::LabelFile>& eval) const;
   Status open_tokenizer();
   /// What the model asks of its rows.
   Status look_at_model();
@@ -62,6 +64,7 @@ class LabelledPreparation {
   std::unique_ptr<tokenizers::Tokenizer> opened_;  ///< null: lines hold tokens
   int64_t num_token_types_ = 0;                    ///< LanguageModel::num_token_types
   int64_t max_tokens_ = 0;                         ///< LabelledOptions::max_tokens
+  bool asks_ = false;                              ///< TaskDef::asks
   std::string tokenizer_folder_;                   ///< what its special tokens follow from is not in its hash
 };
 

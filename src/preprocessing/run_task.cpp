@@ -63,6 +63,8 @@ bool takes_images(const settings::RunConfig& config) {
   return task != nullptr && task->preparation == tasks::Preparation::kImages;
 }
 
+io::Labels span_labels() { return {io::ProblemType::kRegression, {"begin", "end"}}; }
+
 Result<corpora::LabelRequest> label_request(const settings::RunConfig& config, const io::ConfigJson& model) {
   corpora::LabelRequest request;
   PLIMSOLL_ASSIGN(request.config, io::read_label_fields(model));

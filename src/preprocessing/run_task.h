@@ -22,6 +22,9 @@ bool masks_tokens(const settings::RunConfig& config);
 /// Whether the run's task is one of images; where the model or its task cannot be read it is not.
 bool takes_images(const settings::RunConfig& config);
 
+/// The labels of windows of questions: where an answer begins and where it ends.
+io::Labels span_labels();
+
 /// What settings and config.json say of the labels. Errors: kBadData of the config's fields.
 Result<corpora::LabelRequest> label_request(const settings::RunConfig& config, const io::ConfigJson& model);
 

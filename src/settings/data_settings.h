@@ -28,6 +28,11 @@ struct ClassificationSettings {
   std::vector<std::string> label_names = {};  ///< by id; none: auto
 };
 
+/// Where questions are answered.
+struct AnswerSettings {
+  int64_t doc_stride = 128;  ///< tokens of a context that neighbouring windows share
+};
+
 /// Which tokens a masked language model predicts; datasets::MaskingRules.
 struct MaskingSettings {
   double probability = 0.15, mask = 0.8, random = 0.1;

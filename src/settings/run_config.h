@@ -303,6 +303,7 @@ struct RunConfig {
   ModelSettings model = {};
   ClassificationSettings classification = {};
   MaskingSettings mlm = {};
+  AnswerSettings qa = {};
   DataSettings data = {};
   TrainingSettings training = {};
   MemorySettings memory = {};

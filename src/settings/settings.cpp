@@ -47,6 +47,11 @@ void add_masking(std::vector<Setting>& list) {
              static_cast<double>(int64_t{1} << 24), "auto"));
 }
 
+void add_answers(std::vector<Setting>& list) {
+  list.push_back(number(PLIMSOLL_FIELD(qa.doc_stride), kWhat,
+                        "tokens that neighbouring windows of a long context share", 0, kMaxTokens));
+}
+
 /// Settings that not every task reads go by the task, unless they go by another setting.
 void needs_of_tasks(std::vector<Setting>& list) {
   for (Setting& setting : list) {
@@ -250,6 +255,7 @@ const std::vector<Setting>& settings() {
     add_image_settings(all);
     add_classification(all);
     add_masking(all);
+    add_answers(all);
     add_training_settings(all);
     needs_of_tasks(all);
     add_memory_and_quantization(all);

@@ -50,6 +50,15 @@ Status settle_labels(const settings::RunConfig& config, const io::ConfigJson& mo
   return Ok{};
 }
 
+/// Of questions the labels are known; how many windows are evaluated, by the data where that is ready.
+Status settle_spans(const settings::RunConfig& config, const io::ConfigJson& model, PrepareOptions& options) {
+  options.labels = preprocessing::span_labels();
+  if (!options.looks_at_data) return Ok{};
+  if (const auto found = preprocessing::find_labelled(config, model, options.purpose == Purpose::kTrain))
+    options.num_eval = found->num_eval;
+  return Ok{};
+}
+
 /// The same of images, whose folders and tables say what the classes are.
 Status settle_classes(const settings::RunConfig& config, const io::ConfigJson& model,
                       PrepareOptions& options) {
@@ -171,6 +180,7 @@ Result<Prepared> prepare_model(const settings::RunConfig& config, PrepareOptions
   const bool images = def->preparation == tasks::Preparation::kImages;
   const bool labelled = images || def->preparation == tasks::Preparation::kLabelled;
   if (images) PLIMSOLL_TRY(settle_classes(config, model_config, options));
+  if (def->asks && !options.labels) PLIMSOLL_TRY(settle_spans(config, model_config, options));
   if (labelled) PLIMSOLL_TRY(settle_labels(config, model_config, options));
   PLIMSOLL_ASSIGN(auto image_inputs, image_inputs_of(config, model_config, *def, options));
   const bool fresh_head = images ? !preprocessing::has_head_of(model_config, *options.labels)

@@ -45,6 +45,7 @@ struct TaskDef {
   std::string_view pipeline;  ///< the hub's word for what such models do
   Preparation preparation = Preparation::kNone;
   Result<std::unique_ptr<Task>> (*make)(const TaskInputs& inputs) = nullptr;
+  bool asks = false;  ///< with kLabelled: lines are questions about texts, labels where answers begin and end
   bool masks = false;  ///< tokens are masked: preparing says of which kind each is (RunData::token_kinds)
   /// Whether a model with this config.json has the head of this task, so that `task: auto` means it. Null: it
   /// is what a model that no other task claims is trained for.
@@ -83,8 +84,9 @@ Result<const TaskDef*> choose_task(std::string_view setting, const io::ConfigJso
 const TaskDef& causal_lm();
 const TaskDef& image_classification();
 const TaskDef& masked_lm();
+const TaskDef& question_answering();
 const TaskDef& sequence_classification();
-inline constexpr std::array kTaskFiles = {causal_lm, masked_lm, sequence_classification,
+inline constexpr std::array kTaskFiles = {causal_lm, masked_lm, sequence_classification, question_answering,
                                           image_classification};
 
 /// Every definition, in the order of the list.

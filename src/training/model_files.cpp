@@ -249,6 +249,7 @@ class Gathering {
     const std::string source = model_folder_.empty() ? "" : model_folder_ + "/generation_config.json";
     const bool is_there = !source.empty() && io::is_file(source);
     const bool as_it_is = !is_read_ || io::is_sequence_classifier(model_) || io::is_masked_lm(model_) ||
+                          io::is_question_answering(model_) ||
                           (is_there && !is_replaced_ && config_.data.chat_template.empty()) ||
                           encoder() == nullptr;
     if (as_it_is) {

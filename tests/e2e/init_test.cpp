@@ -116,6 +116,33 @@ TEST_F(Init, MeasuresExamplesWithLabels) {
   EXPECT_TRUE(std::filesystem::exists(folder_.path("runs/model-labels/checkpoint-4")));
 }
 
+/// An encoder is trained for what its data are: labels, questions about texts, texts.
+TEST_F(Init, ChoosesAnEncodersTaskByItsData) {
+  std::filesystem::create_directory(folder_.path("bert"));
+  folder_.write("bert/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nwhat\nis\nnot\nagain\n");
+  folder_.write("bert/config.json",
+                R"({"model_type": "bert", "vocab_size": 9, "hidden_size": 16, "num_attention_heads": 2,
+    "num_hidden_layers": 1, "intermediate_size": 16, "max_position_embeddings": 64, "pad_token_id": 0})");
+  const auto trained = [&](const std::string& lines, const std::string& task, const std::string& found) {
+    folder_.write("rows.jsonl", lines);
+    const Outcome outcome = folder_.run("init --model bert --data rows.jsonl --force");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(folder_.read("run.yaml"), AllOf(HasSubstr("task: " + task), HasSubstr(found)));
+    const Outcome run = folder_.run("train run.yaml model.init=random training.max_steps=2 --resume never");
+    EXPECT_EQ(run.exit_code, 0) << task << run.err;
+  };
+  trained(rows(60, R"({"text": "what is #", "label": "even"})"), "sequence_classification", "60 examples");
+  trained(rows(60, R"({"text": "what is # not again"})"), "masked_lm", "60 documents");
+  trained(
+      rows(
+          60,
+          R"({"question": "what is #", "context": "not again what is not", "answers": {"text": ["again"], "answer_start": [4]}})"),
+      "question_answering", "60 questions");
+  const Outcome refused = folder_.run("init --model model --data rows.jsonl --force");
+  EXPECT_EQ(refused.exit_code, 65);
+  EXPECT_THAT(refused.err, HasSubstr("questions about texts, whose answers encoders find"));
+}
+
 /// --lora and settings behind the data are the run file's; what it says trains.
 TEST_F(Init, TakesAdaptersAndSettings) {
   folder_.write("rows.jsonl", rows(60, R"({"prompt": "what is #? ", "completion": "and what is not"})"));

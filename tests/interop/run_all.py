@@ -15,7 +15,7 @@ import traceback
 HERE = pathlib.Path(__file__).resolve().parent
 # The longest first, so that none is left alone at the end.
 SCRIPTS = ["compare", "generate_compare", "gguf_compare", "classification_compare", "import_compare",
-           "precision_compare", "lora_compare", "masked_compare", "state_compare", "optimizer_compare", "formats_compare", "packed_compare",
+           "precision_compare", "lora_compare", "masked_compare", "questions_compare", "state_compare", "optimizer_compare", "formats_compare", "packed_compare",
            "tokenizers_compare", "tokenizer_folders_compare", "chat_compare", "evaluate_compare", "loss_scale_compare", "snapshot_compare", "kernels_compare", "final_compare",
            "run_folder_compare", "report_compare", "trace_compare", "quantize_compare", "qlora_start_compare", "add_tokens_compare", "images_compare", "vision_compare", "mpi_compare",
            "timm_compare"]

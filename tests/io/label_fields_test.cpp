@@ -53,6 +53,20 @@ TEST(LabelFields, KnowsMaskedLanguageModels) {
     EXPECT_FALSE(is_masked_lm(labelled_config(text))) << text;
 }
 
+TEST(LabelFields, KnowsModelsThatAnswerQuestions) {
+  for (const char* name : {"BertForQuestionAnswering", "XLMRobertaForQuestionAnswering"}) {
+    const ConfigJson asked = labelled_config(std::string(R"({"architectures": [")") + name + R"("]})");
+    EXPECT_TRUE(is_question_answering(asked)) << name;
+    EXPECT_FALSE(is_masked_lm(asked)) << name;
+    EXPECT_FALSE(is_sequence_classifier(asked)) << name;
+    EXPECT_EQ(*num_classifier_labels(asked), 0) << name;
+  }
+  for (const char* text :
+       {R"({"architectures": ["BertModel"]})", R"({"architectures": ["BertForSequenceClassification"]})",
+        R"({"architectures": ["BertForMaskedLM"]})", R"({"architectures": null})", "{}"})
+    EXPECT_FALSE(is_question_answering(labelled_config(text))) << text;
+}
+
 TEST(LabelFields, ReadsTheProblem) {
   const auto problem = [](const char* word) {
     return read_label_fields(labelled_config(std::string(R"({"problem_type": )") + word + "}"))->problem;

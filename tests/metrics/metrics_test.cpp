@@ -126,10 +126,11 @@ TEST(Metrics, AreNamed) {
   EXPECT_EQ(names(*multi_label(3)), (std::vector<std::string_view>{"accuracy", "f1_macro"}));
   EXPECT_EQ(names(*regression(1, 4)), (std::vector<std::string_view>{"pearson", "spearman", "mse"}));
   EXPECT_EQ(names(*regression(2, 4)), (std::vector<std::string_view>{"mse"}));
+  EXPECT_EQ(names(*token_spans(4)), (std::vector<std::string_view>{"span_accuracy"}));
 }
 
 TEST(Metrics, AreUndefinedWithoutExamples) {
-  for (const auto& metrics : {single_label(2), multi_label(2), regression(1, 1)})
+  for (const auto& metrics : {single_label(2), multi_label(2), regression(1, 1), token_spans(3)})
     for (const Value& v : metrics->values()) EXPECT_TRUE(std::isnan(v.value)) << v.name;
 }
 

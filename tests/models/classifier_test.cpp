@@ -80,6 +80,27 @@ TEST(Classifier, MaskedLanguageModelsAreEncoders) {
   }
 }
 
+TEST(Classifier, ModelsThatAnswerQuestionsAreEncoders) {
+  const io::Labels none;
+  for (const auto each : kEncoderFamilies) {
+    const auto asked = as_question_answering(changed(each().sample, R"({"num_labels": 5})"), none);
+    ASSERT_TRUE(asked) << asked.error().message();
+    EXPECT_EQ(io::to_json(*asked->fields().find("architectures")),
+              "[\"" + std::string(each().class_name) + "ForQuestionAnswering\"]");
+    EXPECT_TRUE(io::is_question_answering(*asked));
+    const auto masked = as_masked_lm(*asked, none);
+    ASSERT_TRUE(masked) << "and back";
+    EXPECT_FALSE(io::is_question_answering(*masked));
+  }
+  for (const char* model : {"gpt2", "llama", "vit", "mamba"}) {
+    const auto refused = as_question_answering(
+        *io::parse_config_json(std::string(R"({"model_type": ")") + model + "\"}", "c.json"), none);
+    ASSERT_FALSE(refused) << model;
+    EXPECT_EQ(refused.error().code, ErrorCode::kBadData);
+    EXPECT_THAT(refused.error().hint, HasSubstr("name a BERT")) << model;
+  }
+}
+
 TEST(Classifier, KnowsTheClassesOfEveryFamily) {
   for (const std::string& preset : preset_names()) {
     const io::ConfigJson named = with_class(*preset_config(preset));

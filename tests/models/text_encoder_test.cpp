@@ -39,6 +39,34 @@ class EncoderTest : public testing::TestWithParam<const Family*> {
       return {"vocab_transform", "vocab_layer_norm", "vocab_projector.bias", "vocab_projector.weight"};
     return {"lm_head.dense", "lm_head.layer_norm", "lm_head.bias", "lm_head.decoder.weight", 1e-5};
   }
+  /// The sample as a model that answers questions.
+  [[nodiscard]] static std::unique_ptr<LanguageModel> asked(const char* changes = "{}") {
+    const auto config = as_question_answering(changed(GetParam()->sample, changes), {});
+    PLIMSOLL_CHECK(config.ok(), config ? "" : config.error().message());
+    return std::move(*make_language_model(*config));
+  }
+  /// Its graph: tokens, doc_start, token_types i32[batch, length] -> state "logits" [batch, length, 2].
+  static ForwardGraph span_graph(const LanguageModel& model, int64_t batch, int64_t length) {
+    ForwardGraph f;
+    ir::Builder b(f.graph, ops::find_op);
+    const auto input = [&](const char* name) {
+      return b.state({name, {ir::DType::kI32, {batch, length}}, ir::StateClass::kInput});
+    };
+    Forward forward{.tokens = input("tokens"), .doc_start = input("doc_start")};
+    if (model.num_token_types() > 0) forward.token_types = input("token_types");
+    f.logits = model.span_logits(b, forward);
+    PLIMSOLL_CHECK(b.status().ok(), b.status() ? "" : b.status().error().message());
+    f.type = b.type(f.logits);
+    f.graph.declare_state({"logits", f.type, ir::StateClass::kOutput});
+    b.assign("logits", f.logits);
+    return f;
+  }
+  static std::vector<float> spans_of(const LanguageModel& model, const PaddedBatch& batch,
+                                     bool with_passes = true) {
+    CpuForward forward(model, span_graph(model, batch.batch(), batch.length), with_passes);
+    if (model.num_token_types() > 0) forward.write_ids("token_types", batch.token_types);
+    return forward(batch.tokens, batch.doc_start);
+  }
   /// The sample as a masked language model.
   [[nodiscard]] static std::unique_ptr<LanguageModel> masked() {
     const auto config = as_masked_lm(changed(GetParam()->sample, "{}"), {});
@@ -256,6 +284,100 @@ TEST_P(EncoderTest, MaskedRowsAreWhatTheInterpreterComputes) {
     forward.write_ids("masked", rows);
     expect_close(forward(batch.tokens, batch.doc_start), interpreter.find("logits")->data);
   }
+}
+
+TEST_P(EncoderTest, HasAHeadOfSpansWhereItsConfigNamesOne) {
+  EXPECT_FALSE(sample()->has_span_head());
+  EXPECT_FALSE(masked()->has_span_head());
+  EXPECT_FALSE(sample(R"({"architectures": null})")->has_span_head());
+  const auto model = asked();
+  ASSERT_TRUE(model->has_span_head());
+  EXPECT_FALSE(model->has_masked_head());
+  EXPECT_FALSE(model->tied_head());
+  EXPECT_TRUE(model->unknown_fields().empty()) << "those of a classifier are read and left";
+  expect_views_cover(*model);
+  std::vector<std::string> head;
+  for (const Parameter& p : model->parameters()) {
+    EXPECT_NE(model->is_of_head(p.name), p.name.starts_with(model->base_prefix())) << p.name;
+    EXPECT_FALSE(model->ignores_tensor(p.name)) << p.name;
+    if (model->is_of_head(p.name)) head.push_back(p.name + " " + to_string(p.shape));
+  }
+  EXPECT_THAT(head, testing::UnorderedElementsAre("qa_outputs.weight [2,60]", "qa_outputs.bias [2]"));
+  EXPECT_EQ(model->head_module(), "qa_outputs");
+  EXPECT_EQ(sample()->head_module(), "classifier");
+  EXPECT_THAT(tensor_list(*model), Not(Contains(HasSubstr("pooler")))) << "as transformers";
+  const std::string prefix(model->base_prefix());
+  const bool has_pooler = GetParam()->model_type != "distilbert";
+  std::vector<std::string> others = {"classifier.weight", masked_names().dense + ".weight",
+                                     masked_names().bias};
+  if (has_pooler) others.push_back(prefix + "pooler.dense.weight");
+  for (const std::string& other : others) EXPECT_TRUE(model->ignores_tensor(other)) << other;
+  EXPECT_FALSE(model->ignores_tensor("qa_outputs.weight"));
+  EXPECT_FALSE(model->ignores_tensor(prefix + "embeddings.more"));
+  const auto labels = asked(R"({"num_labels": 5, "id2label": {"0": "a", "1": "b", "2": "c"}})");
+  EXPECT_THAT(tensor_list(*labels), Contains("qa_outputs.weight [2,60]")) << "whatever a classifier had";
+}
+
+/// A row of begins and one of ends, a linear map of every row of the stream with nothing before it.
+TEST_P(EncoderTest, ItsHeadOfSpansIsTheFormula) {
+  const auto model = asked();
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  reference::Interpreter interpreter;
+  const auto input = [&](const char* name, const std::vector<int32_t>& data) {
+    interpreter.set(name, reference::tensor({ir::DType::kI32, {2, 9}}, {data.begin(), data.end()}));
+    return b.state({name, {ir::DType::kI32, {2, 9}}, ir::StateClass::kInput});
+  };
+  const PaddedBatch batch = padded_batch(*model, {9, 6}, 9);
+  const Forward forward{.tokens = input("tokens", batch.tokens),
+                        .doc_start = input("doc_start", batch.doc_start)};
+  const ir::ValueId hidden = model->hidden(b, forward), spans = model->span_logits(b, forward);
+  std::map<std::string, std::vector<float>> weights;
+  for (const Parameter& p : model->parameters()) {
+    const std::vector<float>& w = weights[p.name] = weights_of(p);
+    interpreter.set(p.name, reference::tensor({ir::DType::kF32, p.shape}, {w.begin(), w.end()}));
+  }
+  for (const Status& status : {b.status(), interpreter.run(graph)})
+    ASSERT_TRUE(status.ok()) << (status ? "" : status.error().message());
+  ASSERT_EQ(interpreter.value(spans).type.shape, (ir::Shape{2, 9, 2}));
+  const std::vector<double> stream = interpreter.value(hidden).data, logits = interpreter.value(spans).data;
+  const std::vector<float>&weight = weights.at("qa_outputs.weight"), &bias = weights.at("qa_outputs.bias");
+  constexpr size_t kHidden = 60;
+  for (size_t row = 0; row < 18; ++row)
+    for (size_t side = 0; side < 2; ++side) {
+      double expected = bias[side];
+      for (size_t k = 0; k < kHidden; ++k) expected += weight[side * kHidden + k] * stream[row * kHidden + k];
+      EXPECT_NEAR(logits[row * 2 + side], expected, 1e-9) << "row " << row;
+    }
+}
+
+TEST_P(EncoderTest, SpansAreWhatTheInterpreterComputes) {
+  const auto model = asked();
+  const PaddedBatch batch = padded_batch(*model, {37, 1, 20}, 37);
+  reference::Interpreter interpreter;
+  const auto set = [&](const std::string& name, ir::DType dtype, const ir::Shape& shape, const auto& data) {
+    interpreter.set(name, reference::tensor({dtype, shape}, {data.begin(), data.end()}));
+  };
+  for (const Parameter& p : model->parameters()) set(p.name, ir::DType::kF32, p.shape, weights_of(p));
+  set("tokens", ir::DType::kI32, {3, 37}, batch.tokens);
+  set("doc_start", ir::DType::kI32, {3, 37}, batch.doc_start);
+  set("token_types", ir::DType::kI32, {3, 37}, batch.token_types);
+  const Status status = interpreter.run(span_graph(*model, 3, 37).graph);
+  ASSERT_TRUE(status.ok()) << (status ? "" : status.error().message());
+  for (const bool with_passes : {false, true}) {
+    SCOPED_TRACE(with_passes ? "with passes" : "without passes");
+    expect_close(spans_of(*model, batch, with_passes), interpreter.find("logits")->data);
+  }
+}
+
+TEST_P(EncoderTest, PaddingChangesNoBitOfSpans) {
+  const auto model = asked();
+  const std::vector<int64_t> lengths = {33, 1, 20};
+  const std::vector<float> wide = spans_of(*model, padded_batch(*model, lengths, 50)),
+                           narrow = spans_of(*model, padded_batch(*model, lengths, 33));
+  for (size_t s = 0; s < lengths.size(); ++s)
+    for (size_t i = 0; i < static_cast<size_t>(lengths[s]) * 2; ++i)
+      ASSERT_EQ(narrow[s * 66 + i], wide[s * 100 + i]) << "sequence " << s << ", value " << i;
 }
 
 TEST_P(EncoderTest, ATableOfTheHeadsOwnIsRefused) {

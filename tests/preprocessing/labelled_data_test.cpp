@@ -114,6 +114,132 @@ TEST_F(LabelledDataTest, TokenTypesStandBesideAnEncodersShards) {
   }
 }
 
+/// Questions in windows: a BERT whose tokenizer has a token for each letter.
+class QuestionDataTest : public LabelledDataTest {
+ protected:
+  void SetUp() override {
+    folder_.write("tokenizer.json", letters());
+    std::string lines;
+    for (int i = 0; i < 30; ++i) lines += line(i, 3 + i % 20);
+    folder_.write("train.jsonl", lines);
+    folder_.write("eval.jsonl", line(3, 12));
+  }
+  static std::string line(int question, int letters) {
+    std::string context;
+    for (int i = 0; i < letters; ++i) context += static_cast<char>('a' + (i * 7 + question) % 26);
+    return "{\"question\": \"" + std::string(1, static_cast<char>('a' + question % 26)) +
+           (question < 26 ? "" : "z") + "\", \"context\": \"" + context + R"(", "answers": {"text": [")" +
+           context.substr(0, 2) + "\"], \"answer_start\": [0]}}\n";
+  }
+  static std::string letters() {
+    std::string vocab = R"("?": 0, " ": 1, "<s>": 2, "</s>": 3)";
+    for (int i = 0; i < 26; ++i)
+      vocab += std::string(", \"") + static_cast<char>('a' + i) + "\": " + std::to_string(4 + i);
+    const auto added = [](const char* name, int id) {
+      return "{\"id\": " + std::to_string(id) + ", \"content\": \"" + name +
+             R"(", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true})";
+    };
+    const auto piece = [](const char* kind, const char* id, int type) {
+      return std::string("{\"") + kind + "\": {\"id\": \"" + id + "\", \"type_id\": " + std::to_string(type) +
+             "}}";
+    };
+    const std::string first = piece("SpecialToken", "<s>", 0) + ", " + piece("Sequence", "A", 0) + ", " +
+                              piece("SpecialToken", "</s>", 0);
+    return R"({"version": "1.0", "model": {"type": "BPE", "vocab": {)" + vocab +
+           R"(}, "merges": []}, "added_tokens": [)" + added("<s>", 2) + ", " + added("</s>", 3) +
+           R"(], "post_processor": {"type": "TemplateProcessing", "single": [)" + first + R"(], "pair": [)" +
+           first + ", " + piece("Sequence", "B", 1) + ", " + piece("SpecialToken", "</s>", 1) +
+           R"(], "special_tokens": {"<s>": {"id": "<s>", "ids": [2], "tokens": ["<s>"]},
+            "</s>": {"id": "</s>", "ids": [3], "tokens": ["</s>"]}}}})";
+  }
+  [[nodiscard]] settings::RunConfig asking(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(),
+                {"data.train=" + folder_.path("train.jsonl"), "data.eval=" + folder_.path("eval.jsonl"),
+                 "data.tokenizer=" + folder_.path("tokenizer.json"), "output.dir=" + folder_.path("out"),
+                 "data.sequence_length=10", "qa.doc_stride=2"});
+    auto parsed = settings::parse_run_config(
+        "task: question_answering\nmodel: {config: {model_type: bert, vocab_size: 50, hidden_size: 12, "
+        "num_attention_heads: 2, num_hidden_layers: 1, intermediate_size: 12, max_position_embeddings: 16, "
+        "type_vocab_size: 2}}\n",
+        "run.yaml", more);
+    EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message());
+    return std::move(*parsed);
+  }
+  static int64_t windows(const datasets::DataFiles& files) {
+    return datasets::Shard::open(files.paths[0])->info().num_documents;
+  }
+};
+
+TEST_F(QuestionDataTest, HasWindowsAndKnowsTheirLabels) {
+  const settings::RunConfig run = asking();
+  EXPECT_FALSE(find_labelled(run, model(run), true)) << "nothing is there yet";
+  const auto data = prepare(run);
+  ASSERT_TRUE(data) << data.error().message();
+  EXPECT_EQ(*data->labels, span_labels());
+  // Three specials and a letter leave 6 of 10, two of them shared: 12 letters are 6, then 4, then 2 more.
+  EXPECT_EQ(data->num_eval, 3);
+  EXPECT_EQ(data->buckets.lengths, std::vector<int64_t>{10});
+  EXPECT_GT(windows(data->train[0]), 30);
+  const auto found = find_labelled(run, model(run), true);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->train[0].paths, data->train[0].paths);
+  EXPECT_EQ(found->num_eval, 3);
+  for (const CacheEntry& entry : *list_data_cache(io::folder_of(data->train[0].paths[0])))
+    EXPECT_TRUE(entry.in_use) << entry.name;
+  const auto alone = prepare(run, /*train=*/false);
+  ASSERT_TRUE(alone) << alone.error().message();
+  EXPECT_TRUE(alone->train.empty());
+  EXPECT_EQ(*alone->labels, span_labels());
+}
+
+TEST_F(QuestionDataTest, WindowsOfOtherSizesAreOtherFiles) {
+  const auto paths = [&](const std::vector<std::string>& more) {
+    const auto data = prepare(asking(more));
+    EXPECT_TRUE(data) << (data ? "" : data.error().message());
+    return data->train[0].paths;
+  };
+  const auto usual = paths({});
+  EXPECT_EQ(paths({}), usual);
+  EXPECT_NE(paths({"qa.doc_stride=3"}), usual);
+  EXPECT_NE(paths({"data.sequence_length=12"}), usual);
+}
+
+TEST_F(QuestionDataTest, SamplesAreQuestionsAndStayWhole) {
+  const auto all = prepare(asking());
+  const auto some = prepare(asking({"data.max_train_samples=20", "data.max_eval_samples=1"}));
+  ASSERT_TRUE(all && some);
+  // Contexts of 3 to 22 letters; of n > 6 letters there are 1 + ceil((n - 6) / 4) windows.
+  int64_t expected = 0;
+  for (int64_t n = 3; n < 23; ++n) expected += n <= 6 ? 1 : 1 + (n - 6 + 3) / 4;
+  EXPECT_EQ(windows(some->train[0]), expected);
+  EXPECT_LT(expected, windows(all->train[0]));
+  EXPECT_EQ(some->num_eval, 3) << "one question";
+}
+
+TEST_F(QuestionDataTest, HoldsQuestionsOut) {
+  settings::RunConfig run = asking();
+  run.data.eval_fraction = 0.4;
+  run.data.eval.clear();
+  const auto data = prepare(run), all = prepare(asking());
+  ASSERT_TRUE(data && all) << (data ? "" : data.error().message());
+  EXPECT_EQ(windows(data->train[0]) + data->num_eval, windows(all->train[0]));
+  EXPECT_GT(data->num_eval, 5);
+  EXPECT_GT(windows(data->train[0]), 5);
+}
+
+TEST_F(QuestionDataTest, WhatIsNoQuestionIsNamed) {
+  const auto text = prepare(asking({"data.train=" + folder_.write("a.txt", "text")}));
+  ASSERT_FALSE(text);
+  EXPECT_EQ(text.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(text.error().message(), HasSubstr("data.train holds no questions: "));
+  EXPECT_THAT(text.error().hint, HasSubstr("\"question\""));
+  const auto labels =
+      prepare(asking({"data.train=" + folder_.write("a.jsonl", "{\"text\": \"a\", \"label\": 1}")}));
+  ASSERT_FALSE(labels);
+  EXPECT_EQ(labels.error().code, ErrorCode::kBadData);
+  EXPECT_THAT(labels.error().message(), HasSubstr("the question has no \"question\": "));
+}
+
 TEST_F(LabelledDataTest, IsMadeAnewWhenTheFilesChange) {
   const settings::RunConfig run = config();
   const auto before = prepare(run);

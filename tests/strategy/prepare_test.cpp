@@ -44,6 +44,7 @@ void make_small(settings::Drawn& drawn) {
                               "classification.",
                               "data.images.",
                               "mlm.",
+                              "qa.",
                               "paths"})
       if (path.starts_with(other)) return true;
     return false;

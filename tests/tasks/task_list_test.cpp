@@ -41,6 +41,10 @@ TEST(TaskList, AutoIsTheTaskOfTheModelsHead) {
   EXPECT_EQ(encoder("auto", "BertForSequenceClassification"), "sequence_classification");
   EXPECT_EQ(encoder("masked_lm", "BertForSequenceClassification"), "masked_lm") << "the other head is left";
   EXPECT_EQ(encoder("sequence_classification", "BertForMaskedLM"), "sequence_classification");
+  EXPECT_EQ(encoder("auto", "BertForQuestionAnswering"), "question_answering");
+  EXPECT_EQ(encoder("question_answering", "BertForMaskedLM"), "question_answering");
+  EXPECT_EQ(encoder("question_answering", "BertModel"), "question_answering");
+  EXPECT_EQ(encoder("masked_lm", "BertForQuestionAnswering"), "masked_lm");
   EXPECT_THAT(encoder("auto", "BertModel"), testing::HasSubstr("set task=masked_lm or"));
 }
 
@@ -50,9 +54,10 @@ TEST(TaskList, EveryTaskSaysWhatModelsOfItAre) {
     EXPECT_FALSE(def.trains.empty()) << def.name;
     pipelines.push_back(def.pipeline);
     EXPECT_EQ(def.masks, def.name == "masked_lm");
+    EXPECT_EQ(def.asks, def.name == "question_answering");
   });
   EXPECT_THAT(pipelines, testing::UnorderedElementsAre("text-generation", "fill-mask", "text-classification",
-                                                       "image-classification"));
+                                                       "question-answering", "image-classification"));
 }
 
 TEST(TaskList, RefusesAnotherTasksHead) {
@@ -69,6 +74,29 @@ TEST(TaskList, RefusesAnotherTasksHead) {
   ASSERT_FALSE(masked);
   EXPECT_EQ(masked.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(masked.error().hint, testing::HasSubstr("set task=causal_lm"));
+  for (const char* other : {"llama", "vit"}) {
+    const auto answers = choose_task(
+        "question_answering",
+        *io::parse_config_json(std::string(R"({"model_type": ")") + other + "\"}", "config.json"));
+    ASSERT_FALSE(answers) << other;
+    EXPECT_EQ(answers.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(answers.error().hint, testing::HasSubstr("name a BERT"));
+  }
+}
+
+/// What says where tokens are cut off and padded to says nothing here, nor does what is of labels.
+TEST(TaskList, AnswersReadTheirOwnSettings) {
+  const auto reads = [](std::string_view setting) {
+    const auto readers = readers_of(setting);
+    return std::ranges::find(readers, "question_answering") != readers.end();
+  };
+  EXPECT_EQ(readers_of("qa.doc_stride"), std::vector<std::string_view>{"question_answering"});
+  EXPECT_TRUE(reads("data.sequence_length"));
+  EXPECT_TRUE(reads("data.tokenizer"));
+  EXPECT_TRUE(reads("data.packing")) << "it is pad: a window a row";
+  for (const char* other :
+       {"data.buckets", "data.text_key", "data.long_documents", "classification.num_labels", "mlm.mask"})
+    EXPECT_FALSE(reads(other)) << other;
 }
 
 }  // namespace

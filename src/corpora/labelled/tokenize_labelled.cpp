@@ -11,6 +11,7 @@
 
 #include "base/process_memory.h"
 #include "corpora/labelled/label_file.h"
+#include "corpora/labelled/question.h"
 #include "corpora/reasons.h"
 #include "corpora/record_reader.h"
 #include "corpora/tokenizing_memory.h"
@@ -28,16 +29,32 @@ BadExample bad(const LabelledExample& example, std::string_view reason, std::str
           {ErrorCode::kBadData, std::move(what), place_of(example.file, example.line), std::move(hint)}};
 }
 
+std::optional<BadExample> check_types(const LabelledExample& example, const LabelledOptions& options,
+                                      const std::vector<int32_t>& types);
+
+/// By what data.eval_fraction divides questions: all windows of one are on one side, however they are cut.
+uint64_t question_hash(const Question& question) {
+  const std::string &asked = question.question, &context = question.context;
+  return XXH3_64bits_withSeed(context.data(), context.size(), XXH3_64bits(asked.data(), asked.size()));
+}
+
+/// The files of a set of examples.
+struct Output {
+  datasets::ShardWriter shard;
+  std::optional<datasets::ShardWriter> types = {};              ///< where rows have some
+  std::optional<datasets::ShardWriter> begins = {}, ends = {};  ///< with LabelledOptions::has_spans
+  LabelFileWriter labels;
+};
+
 class Run {
  public:
-  /// `types`: where rows have some.
-  Run(const LabelledOptions& options, RecordReader& reader, datasets::ShardWriter shard,
-      std::optional<datasets::ShardWriter> types, LabelFileWriter labels, const TokenizeOptions& tokenizing)
+  /// `cutter`: of questions.
+  Run(const LabelledOptions& options, RecordReader& reader, Output output,
+      const std::optional<WindowCutter>& cutter, const TokenizeOptions& tokenizing)
       : options_(options),
         reader_(reader),
-        shard_(std::move(shard)),
-        types_(std::move(types)),
-        labels_(std::move(labels)),
+        output_(std::move(output)),
+        cutter_(cutter),
         tokenizing_(tokenizing) {
     reader_.set_stop(tokenizing.stop);
   }
@@ -51,23 +68,34 @@ class Run {
     }
     counts_.num_files = static_cast<int64_t>(reader_.files().size());
     if (counts_.num_documents == 0) return nothing_kept();
-    PLIMSOLL_ASSIGN(const datasets::ShardInfo info, shard_.finish());
+    PLIMSOLL_ASSIGN(const datasets::ShardInfo info, output_.shard.finish());
     std::optional<uint64_t> types_hash;
-    if (types_) {
-      PLIMSOLL_ASSIGN(const datasets::ShardInfo types, types_->finish());
+    if (output_.types) {
+      PLIMSOLL_ASSIGN(const datasets::ShardInfo types, output_.types->finish());
       types_hash = types.content_hash;
     }
-    PLIMSOLL_TRY(labels_.finish(labelled_hash(info.content_hash, types_hash)));
+    for (auto* side : {&output_.begins, &output_.ends})
+      if (*side) PLIMSOLL_TRY((*side)->finish());
+    PLIMSOLL_TRY(output_.labels.finish(labelled_hash(info.content_hash, types_hash)));
     return counts_;
   }
 
  private:
   [[nodiscard]] bool is_full() const {
-    return tokenizing_.max_documents > 0 && counts_.num_documents >= tokenizing_.max_documents;
+    return tokenizing_.max_documents > 0 && num_kept_ >= tokenizing_.max_documents;
   }
+  /// What becomes a document.
+  struct Row {
+    LabelledTokens tokens = {};
+    RawLabel label = {};
+    size_t first = 0;  ///< of a window, as `spans`
+    std::vector<tokenizers::Span> spans = {};
+  };
+  /// A line: an example, or the windows of questions.
   struct Encoded {
     LabelledExample example = {};
-    LabelledTokens tokens = {};
+    std::vector<Question> questions = {};
+    std::vector<std::vector<Row>> rows = {};  ///< of each question, or of the one example
     std::optional<BadExample> bad = {};
     InvalidUtf8 invalid = {};
   };
@@ -118,8 +146,42 @@ class Run {
     const std::string_view json = std::string_view(bytes_).substr(record.begin, record.size);
     encoded.invalid = {};
     encoded.invalid.look_at(json, example.file, record.place());
+    if (cutter_) {
+      encoded.bad = encode_questions(json, encoded);
+      return;
+    }
+    encoded.rows.resize(1);
+    encoded.rows[0].resize(1);
+    Row& row = encoded.rows[0][0];
     encoded.bad = parse_labelled_example(json, options_.format, example);
-    if (!encoded.bad) encoded.bad = encode_labelled(example, options_, encoded.tokens);
+    if (!encoded.bad) encoded.bad = encode_labelled(example, options_, row.tokens);
+    if (!encoded.bad) row.label = example.label;
+  }
+
+  std::optional<BadExample> encode_questions(std::string_view json, Encoded& encoded) const {
+    const std::string place = place_of(encoded.example.file, encoded.example.line);
+    encoded.rows.clear();
+    if (auto wrong = parse_questions(json, place, !options_.questions->asks, encoded.questions)) return wrong;
+    for (const Question& question : encoded.questions) {
+      auto windows = cutter_->cut(question);
+      if (!windows) return BadExample{reason::kUnencodable, std::move(windows).error().at(place)};
+      std::vector<Row>& rows = encoded.rows.emplace_back();
+      for (Window& window : *windows) {
+        if (auto wrong = check_types(encoded.example, options_, window.types)) return wrong;
+        const TokenSpan span =
+            question.answers.empty() ? TokenSpan{} : find_answer(window, question.answers.front());
+        Row& row = rows.emplace_back();
+        row.label = {
+            RawLabelKind::kList, {static_cast<float>(span.first), static_cast<float>(span.last)}, {}};
+        if (options_.has_spans())
+          row.label.values = {0, static_cast<float>(window.first), static_cast<float>(window.spans.size())};
+        row.tokens = {std::move(window.ids), std::move(window.types), 0};
+        row.first = window.first;
+        if (options_.has_spans()) row.spans = std::move(window.spans);
+      }
+      rows.front().tokens.hash = question_hash(question);
+    }
+    return std::nullopt;
   }
 
   Status write() {
@@ -131,38 +193,68 @@ class Run {
       ++counts_.num_examples;
       counts_.text_bytes += static_cast<int64_t>(records_[i].size);
       counts_.remarks.invalid.add(e.invalid);
-      if (!e.bad) {
-        Status fits = labels_.check(e.example.label, records_[i].file, records_[i].line);
-        if (!fits) e.bad = BadExample{corpora::reason::kBadLabel, std::move(fits).error()};
-      }
+      for (const auto& rows : e.rows)
+        for (const Row& row : rows) {
+          if (e.bad) break;
+          Status fits = output_.labels.check(row.label, records_[i].file, records_[i].line);
+          if (!fits) e.bad = BadExample{corpora::reason::kBadLabel, std::move(fits).error()};
+        }
       if (e.bad && (options_.on_error == OnError::kFail || e.bad->error.code != ErrorCode::kBadData))
         return std::move(e.bad->error);
       if (e.bad) {
         counts_.skipped.add(e.bad->reason);
         continue;
       }
-      const bool kept = options_.side == datasets::SplitSide::kAll ||
-                        datasets::on_eval_side(e.tokens.hash, options_.eval_fraction) ==
-                            (options_.side == datasets::SplitSide::kEval);
-      if (!kept) continue;
-      PLIMSOLL_TRY(shard_.add(e.tokens.ids, {}));
-      if (types_) PLIMSOLL_TRY(types_->add(e.tokens.types, {}));
-      PLIMSOLL_TRY(labels_.add(e.example.label, records_[i].file, records_[i].line));
+      for (const auto& rows : e.rows)
+        if (!is_full() && is_kept(rows.front())) PLIMSOLL_TRY(add(rows, records_[i]));
+    }
+    return Ok{};
+  }
+
+  [[nodiscard]] bool is_kept(const Row& row) const {
+    return options_.side == datasets::SplitSide::kAll ||
+           datasets::on_eval_side(row.tokens.hash, options_.eval_fraction) ==
+               (options_.side == datasets::SplitSide::kEval);
+  }
+
+  /// An example, or a question's windows.
+  Status add(const std::vector<Row>& rows, const Record& record) {
+    for (const Row& row : rows) {
+      PLIMSOLL_TRY(output_.shard.add(row.tokens.ids, {}));
+      if (output_.types) PLIMSOLL_TRY(output_.types->add(row.tokens.types, {}));
+      RawLabel label = row.label;
+      if (options_.has_spans()) {
+        label.values[0] = static_cast<float>(num_kept_);
+        PLIMSOLL_TRY(add_spans(row));
+      }
+      PLIMSOLL_TRY(output_.labels.add(label, record.file, record.line));
       ++counts_.num_documents;
-      counts_.num_tokens += static_cast<int64_t>(e.tokens.ids.size());
+      counts_.num_tokens += static_cast<int64_t>(row.tokens.ids.size());
+    }
+    ++num_kept_;
+    return Ok{};
+  }
+
+  Status add_spans(const Row& row) {
+    for (const bool of_ends : {false, true}) {
+      places_.assign(row.tokens.ids.size(), 0);
+      for (size_t i = 0; i < row.spans.size(); ++i)
+        places_[row.first + i] = static_cast<int32_t>(of_ends ? row.spans[i].end : row.spans[i].begin);
+      PLIMSOLL_TRY((of_ends ? output_.ends : output_.begins)->add(places_, {}));
     }
     return Ok{};
   }
 
   const LabelledOptions& options_;
   RecordReader& reader_;
-  datasets::ShardWriter shard_;
-  std::optional<datasets::ShardWriter> types_;
-  LabelFileWriter labels_;
+  Output output_;
+  const std::optional<WindowCutter>& cutter_;
   const TokenizeOptions& tokenizing_;
   std::string bytes_;
   std::vector<Record> records_;
   std::vector<Encoded> encoded_;
+  std::vector<int32_t> places_;
+  int64_t num_kept_ = 0;  ///< examples, or questions
   TokenizeCounts counts_;
 };
 
@@ -184,6 +276,17 @@ void leave_out_padding(const LabelledOptions& options, LabelledTokens& tokens) {
   if (options.pad_token)
     while (tokens.ids.size() > 1 && tokens.ids.back() == *options.pad_token) tokens.ids.pop_back();
   tokens.types.resize(options.has_types() ? tokens.ids.size() : 0);
+}
+
+std::optional<BadExample> check_types(const LabelledExample& example, const LabelledOptions& options,
+                                      const std::vector<int32_t>& types) {
+  const auto beyond =
+      std::ranges::find_if(types, [&](int32_t type) { return type >= options.format.num_token_types; });
+  if (beyond == types.end()) return std::nullopt;
+  return bad(example, corpora::reason::kUnencodable,
+             fmt::format("the tokenizer gives a token the type {}, and the model has {} types", *beyond,
+                         options.format.num_token_types),
+             "use the model's own tokenizer");
 }
 
 std::string beside(const std::string& shard_path, const char* kind) {
@@ -216,13 +319,7 @@ std::optional<BadExample> encode_labelled(const LabelledExample& example, const 
       return BadExample{corpora::reason::kUnencodable, std::move(cut).error()};
     leave_out_padding(options, tokens);
   }
-  const auto beyond = std::ranges::find_if(
-      tokens.types, [&](int32_t type) { return type >= options.format.num_token_types; });
-  if (beyond == tokens.types.end()) return std::nullopt;
-  return bad(example, corpora::reason::kUnencodable,
-             fmt::format("the tokenizer gives a token the type {}, and the model has {} types", *beyond,
-                         options.format.num_token_types),
-             "use the model's own tokenizer");
+  return check_types(example, options, tokens.types);
 }
 
 bool ends_with_special(const tokenizers::Tokenizer& tokenizer) {
@@ -241,6 +338,8 @@ uint64_t example_hash(std::span<const int32_t> ids) { return XXH3_64bits(ids.dat
 
 std::string labels_beside(const std::string& shard_path) { return beside(shard_path, ".labels"); }
 std::string types_beside(const std::string& shard_path) { return beside(shard_path, ".types"); }
+std::string begins_beside(const std::string& shard_path) { return beside(shard_path, ".begins"); }
+std::string ends_beside(const std::string& shard_path) { return beside(shard_path, ".ends"); }
 
 uint64_t labelled_hash(uint64_t shard_hash, std::optional<uint64_t> types_hash) {
   if (!types_hash) return shard_hash;
@@ -266,17 +365,37 @@ Result<TokenizeCounts> tokenize_labelled(std::span<const std::string> paths, con
     shard.vocabulary_hash = tokenizer->vocabulary_hash();
   }
   if (shard.vocab_size == 0) shard.vocab_size = std::numeric_limits<int32_t>::max();
-  PLIMSOLL_ASSIGN(datasets::ShardWriter writer, datasets::ShardWriter::create(shard_path, shard));
-  std::optional<datasets::ShardWriter> types;
-  if (options.has_types()) {
-    PLIMSOLL_ASSIGN(datasets::ShardWriter of_types,
-                    datasets::ShardWriter::create(types_beside(shard_path),
-                                                  {.vocab_size = options.format.num_token_types}));
-    types.emplace(std::move(of_types));
+  std::optional<WindowCutter> cutter;
+  if (options.questions) {
+    if (tokenizer == nullptr)
+      return Error{ErrorCode::kInvalidArgument, "questions are texts, and there is no tokenizer",
+                   reader->files().front(), "set data.tokenizer to a model's folder or a tokenizer.json"};
+    PLIMSOLL_ASSIGN(WindowCutter made, WindowCutter::make({.tokenizer = tokenizer,
+                                                           .max_tokens = options.max_tokens,
+                                                           .doc_stride = options.questions->doc_stride,
+                                                           .has_types = options.has_types()}));
+    cutter.emplace(std::move(made));
   }
+  const auto writer = [](const std::string& path, const datasets::ShardOptions& how) {
+    return datasets::ShardWriter::create(path, how);
+  };
+  PLIMSOLL_ASSIGN(datasets::ShardWriter tokens, writer(shard_path, shard));
   PLIMSOLL_ASSIGN(LabelFileWriter labels,
                   LabelFileWriter::create(labels_beside(shard_path), reader->files()));
-  return Run(options, *reader, std::move(writer), std::move(types), std::move(labels), within)();
+  Output output{.shard = std::move(tokens), .labels = std::move(labels)};
+  if (options.has_types()) {
+    PLIMSOLL_ASSIGN(datasets::ShardWriter types,
+                    writer(types_beside(shard_path), {.vocab_size = options.format.num_token_types}));
+    output.types.emplace(std::move(types));
+  }
+  if (options.has_spans()) {
+    constexpr int64_t kAny = std::numeric_limits<int32_t>::max();
+    PLIMSOLL_ASSIGN(datasets::ShardWriter begins, writer(begins_beside(shard_path), {.vocab_size = kAny}));
+    PLIMSOLL_ASSIGN(datasets::ShardWriter ends, writer(ends_beside(shard_path), {.vocab_size = kAny}));
+    output.begins.emplace(std::move(begins));
+    output.ends.emplace(std::move(ends));
+  }
+  return Run(options, *reader, std::move(output), cutter, within)();
 }
 
 }  // namespace plimsoll::corpora

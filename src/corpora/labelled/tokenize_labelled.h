@@ -5,7 +5,8 @@
 //                              │          └► types ─► ShardWriter (KEY.types)
 //                              └────► RawLabel ─► LabelFileWriter (KEY.labels)
 //
-// Types are there for models with several token types alone.
+// Types are there for models with several token types alone. Questions become windows (question.h): an
+// example is one of them, and its label where the answer begins and ends.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,15 @@
 
 namespace plimsoll::corpora {
 
+/// Of lines that are questions.
+struct QuestionOptions {
+  int64_t doc_stride = 128;  ///< WindowOptions::doc_stride
+  /// For predictions: no answer is needed, the label of a window is (number of its question, place of its
+  /// first token of the context, how many there are), and where those tokens stand in the context lies beside
+  /// the shard (begins_beside, ends_beside).
+  bool asks = false;
+};
+
 struct LabelledOptions {
   const tokenizers::Tokenizer* tokenizer = nullptr;  ///< null: lines hold input_ids alone
   LabelledFormat format = {};                        ///< vocab_size and num_token_types are the model's
@@ -30,11 +40,14 @@ struct LabelledOptions {
   int64_t max_tokens = 0;
   /// Tokens of this id at the end of a row are padding, which is not kept; the first token always is.
   std::optional<int64_t> pad_token = {};
+  /// Lines are questions, in windows of max_tokens; nothing: texts with labels.
+  std::optional<QuestionOptions> questions = {};
   OnError on_error = OnError::kFail;
   /// Which examples: all, or one side of the split by the hash of their tokens.
   datasets::SplitSide side = datasets::SplitSide::kAll;
   double eval_fraction = 0;
 
+  [[nodiscard]] bool has_spans() const { return questions && questions->asks; }
   /// Whether a row has types beside its ids: a model of one type needs none.
   [[nodiscard]] bool has_types() const { return format.num_token_types > 1; }
 };
@@ -66,6 +79,9 @@ uint64_t example_hash(std::span<const int32_t> ids);
 std::string labels_beside(const std::string& shard_path);
 /// Where its token types lie: "…/x.types", a shard with types in place of ids.
 std::string types_beside(const std::string& shard_path);
+/// Where the first and the last byte of each token of the context lie, of the others 0: shards too.
+std::string begins_beside(const std::string& shard_path);
+std::string ends_beside(const std::string& shard_path);
 /// What LabelFile::shard_hash is of a shard with that content, and of types beside it.
 uint64_t labelled_hash(uint64_t shard_hash, std::optional<uint64_t> types_hash);
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "labelled_files.h"
 
 namespace plimsoll::corpora {
@@ -200,6 +202,169 @@ TEST(TokenizeLabelled, TheSidesOfASplitShareNothing) {
   EXPECT_EQ(train->info().num_documents + eval->info().num_documents, 100);
   EXPECT_GT(eval->info().num_documents, 10);
   EXPECT_LT(eval->info().num_documents, 60);
+}
+
+/// The labels of a shard, in order.
+std::vector<std::vector<float>> values_of(const std::string& path) {
+  const auto labels = LabelFile::open(labels_beside(path));
+  EXPECT_TRUE(labels);
+  std::vector<std::vector<float>> all;
+  EXPECT_TRUE(labels->visit([&](const LabelEntry& entry) -> Status {
+    all.emplace_back(entry.values.begin(), entry.values.end());
+    return Ok{};
+  }));
+  return all;
+}
+
+/// A line whose question is a letter, so that each of its windows begins with it.
+std::string asked_line(int question, size_t context_letters) {
+  std::string context;
+  for (size_t i = 0; i < context_letters; ++i) context += static_cast<char>('c' + (i * 7) % 20);
+  return "{\"question\": \"" + std::string(1, static_cast<char>('a' + question)) + "\", \"context\": \"" +
+         context + R"(", "answers": {"text": [")" + context.substr(0, 1) + R"("], "answer_start": [0]}})" +
+         "\n";
+}
+
+LabelledOptions of_questions(const tokenizers::Tokenizer& tokenizer, bool asks = false) {
+  LabelledOptions options{
+      .tokenizer = &tokenizer, .max_tokens = 8, .questions = QuestionOptions{.doc_stride = 1, .asks = asks}};
+  options.format.num_token_types = 2;
+  return options;
+}
+
+/// The second token of each window: its question.
+std::vector<int32_t> questions_of(const std::string& path) {
+  const auto shard = datasets::Shard::open(path);
+  std::vector<int32_t> all;
+  for (int64_t i = 0; i < shard->info().num_documents; ++i) all.push_back(tokens_of(*shard, i)[1] - 1);
+  return all;
+}
+
+TEST(TokenizeLabelled, OfPredictionsItSaysWhereTokensStand) {
+  const io::TemporaryFolder folder;
+  const auto tokenizer = pairs_tokenizer();
+  // A blank is an empty stretch where it ends.
+  const std::string path = labelled_shard(folder, "x",
+                                          "{\"question\": \"q\", \"context\": \"cdefg\"}\n"
+                                          "{\"question\": \" qr\", \"context\": \"ab c\"}\n",
+                                          of_questions(*tokenizer, /*asks=*/true));
+  EXPECT_THAT(values_of(path), ElementsAre(ElementsAre(0, 3, 4), ElementsAre(0, 3, 2), ElementsAre(1, 4, 3)));
+  const auto begins = datasets::Shard::open(begins_beside(path)),
+             ends = datasets::Shard::open(ends_beside(path));
+  ASSERT_TRUE(begins && ends);
+  EXPECT_THAT(tokens_of(*begins, 0), ElementsAre(0, 0, 0, 0, 1, 2, 3, 0));
+  EXPECT_THAT(tokens_of(*ends, 0), ElementsAre(0, 0, 0, 1, 2, 3, 4, 0));
+  EXPECT_THAT(tokens_of(*begins, 1), ElementsAre(0, 0, 0, 3, 4, 0));
+  EXPECT_THAT(tokens_of(*ends, 1), ElementsAre(0, 0, 0, 4, 5, 0));
+  EXPECT_THAT(tokens_of(*begins, 2), ElementsAre(0, 0, 0, 0, 0, 3, 3, 0));
+  EXPECT_THAT(tokens_of(*ends, 2), ElementsAre(0, 0, 0, 0, 2, 3, 4, 0));
+  const std::string trained = labelled_shard(folder, "y", asked_line(1, 5), of_questions(*tokenizer));
+  EXPECT_FALSE(std::filesystem::exists(begins_beside(trained)));
+  EXPECT_THAT(values_of(trained), ElementsAre(ElementsAre(3, 3), ElementsAre(0, 0)));
+}
+
+TEST(TokenizeLabelled, TheFirstExamplesAreQuestions) {
+  const io::TemporaryFolder folder;
+  const auto tokenizer = pairs_tokenizer();
+  std::string lines, all;
+  for (int q = 0; q < 5; ++q) lines += asked_line(q, 10);  // three windows each
+  for (int q = 0; q < 5; ++q)
+    all += std::string(q == 0 ? "" : ", ") + R"({"qas": [{"id": ")" + std::to_string(q) + "\", " +
+           asked_line(q, 10).substr(1, asked_line(q, 10).find("\"context\"") - 1) +
+           R"("answers": []}], "context": "cdefghijkl"})";
+  const std::vector<std::vector<std::string>> forms = {
+      {folder.write("x.jsonl", lines)},
+      {folder.write("x.json", R"({"data": [{"paragraphs": [)" + all + "]}]}")}};
+  for (const auto& files : forms) {
+    LabelledOptions options = of_questions(*tokenizer);
+    options.format.vocab_size = 100;
+    const auto counts =
+        tokenize_labelled(files, options, folder.path("x.shard"), {.max_documents = 2, .num_threads = 2});
+    ASSERT_TRUE(counts) << counts.error().message();
+    EXPECT_EQ(counts->num_documents, 6) << "windows of two questions";
+    EXPECT_THAT(questions_of(folder.path("x.shard")), ElementsAre(0, 0, 0, 1, 1, 1)) << files[0];
+  }
+}
+
+TEST(TokenizeLabelled, AllWindowsOfAQuestionAreOnOneSide) {
+  const io::TemporaryFolder folder;
+  const auto tokenizer = pairs_tokenizer();
+  std::string lines;
+  for (int q = 0; q < 26; ++q) lines += asked_line(q, 4 + static_cast<size_t>(q));
+  const auto side = [&](datasets::SplitSide which, int64_t most) {
+    LabelledOptions options = of_questions(*tokenizer);
+    options.side = which;
+    options.eval_fraction = 0.4;
+    options.max_tokens = most;
+    std::vector<int32_t> windows = questions_of(labelled_shard(folder, "x", lines, options));
+    windows.erase(std::unique(windows.begin(), windows.end()), windows.end());
+    return windows;
+  };
+  const std::vector<int32_t> train = side(datasets::SplitSide::kTrain, 8),
+                             eval = side(datasets::SplitSide::kEval, 8);
+  EXPECT_GT(eval.size(), 4U);
+  EXPECT_LT(eval.size(), 20U);
+  std::vector<int32_t> both = train;
+  both.insert(both.end(), eval.begin(), eval.end());
+  std::ranges::sort(both);
+  ASSERT_EQ(both.size(), 26U) << "none is on both";
+  for (int q = 0; q < 26; ++q) EXPECT_EQ(both[static_cast<size_t>(q)], q);
+  EXPECT_EQ(side(datasets::SplitSide::kEval, 12), eval) << "where windows are cut moves none";
+}
+
+TEST(TokenizeLabelled, QuestionsDoNotShowTheNumberOfThreads) {
+  const io::TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 3000; ++i) lines += asked_line(i % 26, 1 + static_cast<size_t>(i % 37));
+  const std::vector<std::string> files = {folder.write("x.jsonl", lines)};
+  const auto tokenizer = pairs_tokenizer();
+  LabelledOptions options = of_questions(*tokenizer, /*asks=*/true);
+  options.format.vocab_size = 100;
+  for (const int threads : {1, 3})
+    ASSERT_TRUE(tokenize_labelled(files, options, folder.path(std::to_string(threads) + ".shard"),
+                                  {.num_threads = threads}));
+  for (const char* kind : {".shard", ".labels", ".types", ".begins", ".ends"})
+    EXPECT_EQ(io::read_all(folder.path(std::string("1") + kind)),
+              io::read_all(folder.path(std::string("3") + kind)));
+}
+
+TEST(TokenizeLabelled, NamesTheQuestionThatIsWrongOrPassesOverIt) {
+  const io::TemporaryFolder folder;
+  const auto tokenizer = pairs_tokenizer();
+  LabelledOptions options = of_questions(*tokenizer);
+  options.format.vocab_size = 100;
+  const auto cut = [&](const std::string& lines) {
+    const std::vector<std::string> files = {folder.write("x.jsonl", lines)};
+    return tokenize_labelled(files, options, folder.path("x.shard"), {});
+  };
+  const std::string off =
+                        R"({"question": "q", "context": "cd", "answers": [{"text": "d", "answer_start": 0}]})"
+                        "\n",
+                    asks_much = R"({"question": "qrstuvw", "context": "cd", "answers": []})"
+                                "\n",
+                    none = R"({"question": "q", "context": "cd"})"
+                           "\n";
+  for (const std::string& wrong : {off, asks_much, none, std::string("{}\n")}) {
+    const auto counts = cut(asked_line(1, 3) + wrong);
+    ASSERT_FALSE(counts) << wrong;
+    EXPECT_EQ(counts.error().code, ErrorCode::kBadData) << wrong;
+    EXPECT_THAT(counts.error().message(), HasSubstr("x.jsonl: line 2"));
+    EXPECT_FALSE(std::filesystem::exists(folder.path("x.labels")));
+  }
+  options.on_error = OnError::kSkip;
+  const auto counts = cut(off + asked_line(3, 3) + asks_much + none + asked_line(1, 3) + "{}\n");
+  ASSERT_TRUE(counts) << counts.error().message();
+  EXPECT_THAT(questions_of(folder.path("x.shard")), ElementsAre(3, 1));
+  EXPECT_THAT(counts->skipped.by_reason,
+              testing::UnorderedElementsAre(Pair("bad label", 1), Pair("missing field", 2),
+                                            Pair("no tokens for it", 1)));
+  LabelledOptions without = options;
+  without.tokenizer = nullptr;
+  const std::vector<std::string> files = {folder.path("x.jsonl")};
+  const auto no_tokenizer = tokenize_labelled(files, without, folder.path("x.shard"), {});
+  ASSERT_FALSE(no_tokenizer);
+  EXPECT_EQ(no_tokenizer.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(no_tokenizer.error().hint, HasSubstr("set data.tokenizer"));
 }
 
 TEST(TokenizeLabelled, NamesTheLineThatIsWrong) {

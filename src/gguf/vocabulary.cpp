@@ -119,6 +119,9 @@ class Vocabulary {
     const std::string path = source.file;
     PLIMSOLL_ASSIGN(tokenizer_, tokenizers::Tokenizer::build(source));
     document_ = std::move(source.document);
+    if (document_.has_scores)
+      return Error{ErrorCode::kInvalidArgument, "gguf: a Unigram tokenizer cannot be written", path,
+                   "llama.cpp's kinds that are written are BPE over bytes and over characters"};
     if (tokenizer_->vocab_size() > static_cast<int64_t>(vocab_size_))
       return Error{
           ErrorCode::kBadData,

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "io/tree_builder.h"
+#include "tokenizers/score.h"
 
 namespace plimsoll::tokenizers {
 namespace {
@@ -20,10 +22,12 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool value) override { return scalar(io::Tree::of(value), "a boolean"); }
   bool number_integer(number_integer_t value) override { return integer(value); }
   bool number_unsigned(number_unsigned_t value) override {
+    if (within_ == Within::kPiece && num_parts_ == 1) return score(static_cast<double>(value));
     return integer(
         static_cast<int64_t>(std::min<number_unsigned_t>(value, std::numeric_limits<int64_t>::max())));
   }
-  bool number_float(number_float_t value, const string_t& /*spelling*/) override {
+  bool number_float(number_float_t value, const string_t& spelling) override {
+    if (within_ == Within::kPiece && num_parts_ == 1) return score(read_score(spelling));
     return scalar(io::Tree::of(value), "a fraction");
   }
   bool string(string_t& value) override;
@@ -44,7 +48,7 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
   std::string error;
 
  private:
-  enum class Within { kTree, kVocab, kMerges, kMerge, kSkipped };
+  enum class Within { kTree, kVocab, kPieces, kPiece, kMerges, kMerge, kSkipped };
 
   bool fail(std::string why) {
     error = std::move(why);
@@ -53,6 +57,8 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
   bool in_model() const { return path_.size() == 2 && path_[0] == "model"; }
   bool scalar(io::Tree value, std::string_view kind);
   bool integer(int64_t value);
+  bool score(std::optional<double> value);
+  bool close_piece();
   bool open(io::Tree::Kind kind);
   bool close();
   bool merge_line(const std::string& line);
@@ -62,6 +68,7 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::string> path_;  // the key last seen in each open map of the tree; "" in lists
   std::string token_;              // the key last seen in the vocabulary
   std::vector<std::string> pair_;  // what the open merge holds
+  int num_parts_ = 0;              // that the open piece has
 };
 
 bool Events::scalar(io::Tree value, std::string_view kind) {
@@ -70,6 +77,10 @@ bool Events::scalar(io::Tree value, std::string_view kind) {
       return builder.add(std::move(value));
     case Within::kSkipped:
       return true;
+    case Within::kPieces:
+    case Within::kPiece:
+      return fail(fmt::format("model.vocab[{}] is or has {}, expected [piece, score]",
+                              document.vocab.size() - (within_ == Within::kPiece), kind));
     case Within::kVocab:
       return fail(fmt::format("model.vocab['{}'] is {}, expected an id", token_.substr(0, 60), kind));
     default:
@@ -79,9 +90,24 @@ bool Events::scalar(io::Tree value, std::string_view kind) {
 }
 
 bool Events::integer(int64_t value) {
+  if (within_ == Within::kPiece && num_parts_ == 1) return score(static_cast<double>(value));
   if (within_ != Within::kVocab) return scalar(io::Tree::of(value), "a number");
   document.vocab.push_back({std::move(token_), value});
   return true;
+}
+
+bool Events::score(std::optional<double> value) {
+  if (!value)
+    return fail(fmt::format("model.vocab[{}] has a score that is too large", document.vocab.size() - 1));
+  document.vocab.back().score = *value;
+  ++num_parts_;
+  return true;
+}
+
+bool Events::close_piece() {
+  within_ = Within::kPieces;
+  if (num_parts_ == 2) return true;
+  return fail(fmt::format("model.vocab[{}] breaks off, expected [piece, score]", document.vocab.size() - 1));
 }
 
 bool Events::merge_line(const std::string& line) {
@@ -96,6 +122,11 @@ bool Events::merge_line(const std::string& line) {
 
 bool Events::string(string_t& value) {
   if (within_ == Within::kMerges) return merge_line(value);
+  if (within_ == Within::kPiece && num_parts_ == 0) {
+    document.vocab.back().token = std::move(value);
+    num_parts_ = 1;
+    return true;
+  }
   if (within_ != Within::kMerge) return scalar(io::Tree::of(std::move(value)), "a string");
   pair_.push_back(std::move(value));
   return true;
@@ -118,6 +149,12 @@ bool Events::open(io::Tree::Kind kind) {
     pair_.clear();
     return true;
   }
+  if (within_ == Within::kPieces && kind == io::Tree::Kind::kList) {
+    within_ = Within::kPiece;
+    document.vocab.push_back({.token = {}, .id = static_cast<int64_t>(document.vocab.size())});
+    num_parts_ = 0;
+    return true;
+  }
   if (within_ != Within::kTree) return scalar({}, kind == io::Tree::Kind::kMap ? "a map" : "a list");
   const bool vocab = in_model() && path_[1] == "vocab";
   const bool merges = in_model() && path_[1] == "merges";
@@ -128,6 +165,9 @@ bool Events::open(io::Tree::Kind kind) {
   if (vocab && kind == io::Tree::Kind::kMap) {
     within_ = Within::kVocab;
     document.has_vocab = true;
+  } else if (vocab && kind == io::Tree::Kind::kList) {
+    within_ = Within::kPieces;
+    document.has_scores = true;
   } else if (merges && kind == io::Tree::Kind::kList) {
     within_ = Within::kMerges;
     document.has_merges = true;
@@ -146,6 +186,8 @@ bool Events::close() {
     case Within::kSkipped:
       if (--skipped_depth_ == 0) within_ = Within::kTree;
       return true;
+    case Within::kPiece:
+      return close_piece();
     case Within::kMerge:
       if (pair_.size() != 2)
         return fail(

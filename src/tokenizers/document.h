@@ -46,18 +46,20 @@ struct Field {
 struct VocabEntry {
   std::string token;
   int64_t id = 0;
+  double score = 0;  ///< of a list's entry
 };
 
 struct Document {
   io::Tree root = {};                                            ///< without model.vocab and model.merges
   bool has_vocab = false;                                        ///< model.vocab was a map
+  bool has_scores = false;                                       ///< model.vocab was a list
   bool has_merges = false;                                       ///< model.merges was a list
   std::vector<VocabEntry> vocab = {};                            ///< in the file's order
   std::vector<std::pair<std::string, std::string>> merges = {};  ///< by rank
 };
 
-/// Errors: kBadData for broken JSON, for a vocabulary that is not a map to integers, for merges that are
-/// neither "a b" nor ["a", "b"]. `source` names the file in them.
+/// Errors: kBadData for broken JSON, for a vocabulary that is neither a map to integers nor a list of pieces
+/// with scores, for merges that are neither "a b" nor ["a", "b"]. `source` names the file in them.
 Result<Document> read_document(std::string_view json, const std::string& source);
 
 }  // namespace plimsoll::tokenizers

@@ -44,7 +44,7 @@ class SpansSink final : public WordSink {
         ids_(ids),
         spans_(spans),
         mark_(parts.pre_tokenizer.space_mark()),
-        drops_(parts.pre_tokenizer.drops_characters()) {}
+        drops_(parts.pre_tokenizer.drops()) {}
 
   /// The text that the next words come from, and a function from its stretches to the original's.
   void start(std::string_view text, std::function<Span(Span)> original) {
@@ -58,7 +58,9 @@ class SpansSink final : public WordSink {
     parts_.model->finish(parts_.vocabulary, state_, ids_);
     in_word_.clear();
     parts_.model->append_ends(word, std::span(ids_).subspan(before), parts_.vocabulary, in_word_);
-    if (drops_) find(word);
+    if (drops_ == PreTokenizer::Dropped::kSpaces)
+      while (at_ < text_.size() && is_space(decode(text_.data() + at_))) at_ += char_at(text_, at_).size();
+    if (drops_ == PreTokenizer::Dropped::kOther) find(word);
     follow(word);
   }
 
@@ -66,7 +68,8 @@ class SpansSink final : public WordSink {
   /// How much of the text the character of a word is; 0 where it was put there.
   [[nodiscard]] size_t match(std::string_view c, size_t at) const {
     if (text_.substr(at, c.size()) == c) return c.size();
-    return at < text_.size() && text_[at] == ' ' && c == mark_ ? 1 : 0;
+    const bool may_be_blank = drops_ != PreTokenizer::Dropped::kSpaces && at < text_.size();
+    return may_be_blank && text_[at] == ' ' && c == mark_ ? 1 : 0;
   }
   [[nodiscard]] static std::string_view char_at(std::string_view text, size_t at) {
     return text.substr(at, static_cast<size_t>(decode(text.data() + at).length));
@@ -111,7 +114,7 @@ class SpansSink final : public WordSink {
   std::vector<int32_t>& ids_;
   std::vector<Span>& spans_;
   std::string_view mark_;
-  bool drops_;
+  PreTokenizer::Dropped drops_;
   std::string_view text_ = {};
   size_t at_ = 0;
   std::function<Span(Span)> original_ = {};

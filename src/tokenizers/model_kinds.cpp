@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tokenizers/bpe_model.h"
+#include "tokenizers/unigram_model.h"
 #include "tokenizers/word_piece_model.h"
 
 namespace plimsoll::tokenizers {
@@ -16,8 +17,9 @@ Result<std::string> kind_of(const Document& document, const Field& model) {
   const Field type = model.member("type");
   if (!type.absent()) return type.string();
   if (document.has_merges) return std::string("BPE");
+  if (document.has_scores) return std::string("Unigram");
   if (!model.member("max_input_chars_per_word").absent()) return std::string("WordPiece");
-  return type.expected("BPE or WordPiece");
+  return type.expected("BPE, WordPiece or Unigram");
 }
 
 template <typename Model>
@@ -34,16 +36,21 @@ Result<std::unique_ptr<const WordModel>> build_model(const Document& document, c
   if (kind == "BPE") return as_word_model(BpeModel::build(document, model, byte_level, vocabulary));
   if (byte_level)
     return model.member("type").error(
-        "is WordPiece behind a ByteLevel pre-tokenizer, which is not supported");
+        fmt::format("is {} behind a ByteLevel pre-tokenizer, which is not supported", kind));
+  if (kind == "Unigram") return as_word_model(UnigramModel::build(document, model, vocabulary));
   return as_word_model(WordPieceModel::build(document, model, vocabulary));
 }
 
 Status check_model(const Document& document, const Field& model) {
   PLIMSOLL_TRY(model.check_map());
   PLIMSOLL_ASSIGN(const std::string kind, kind_of(document, model));
-  if (kind != "BPE" && kind != "WordPiece")
+  if (kind != "BPE" && kind != "WordPiece" && kind != "Unigram")
     return model.member("type").error(
-        fmt::format("is '{}'; supported models are BPE and WordPiece", kind.substr(0, 60)));
+        fmt::format("is '{}'; supported models are BPE, WordPiece and Unigram", kind.substr(0, 60)));
+  if (kind == "Unigram") {
+    if (document.has_scores) return Ok{};
+    return model.member("vocab").error("is not there, or is no list of pieces with scores");
+  }
   if (!document.has_vocab)
     return model.member("vocab").error("is not there, or is no map from tokens to ids");
   if (kind == "BPE" && !document.has_merges)

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "tokenizers/unicode.h"
 #include "tokenizers/unicode_forms.h"
 
@@ -22,6 +25,21 @@ bool replace_all(std::string_view text, std::string_view pattern, std::string_vi
   for (; found != std::string_view::npos; found = text.find(pattern, done)) {
     out.append(text.substr(done, found - done)).append(content);
     done = found + pattern.size();
+  }
+  out.append(text.substr(done));
+  return true;
+}
+
+/// Runs of two blanks or more.
+bool replace_blanks(std::string_view text, std::string_view content, std::string& out) {
+  size_t found = text.find("  ");
+  if (found == std::string_view::npos) return false;
+  out.clear();
+  out.reserve(text.size() + text.size() / 2);
+  size_t done = 0;
+  for (; found != std::string_view::npos; found = text.find("  ", done)) {
+    out.append(text.substr(done, found - done)).append(content);
+    done = std::min(text.find_first_not_of(' ', found), text.size());
   }
   out.append(text.substr(done));
   return true;
@@ -85,6 +103,12 @@ Status Normalizer::add(const Field& field, int depth) {
     steps_.push_back({.kind = Kind::kBert, .bert = bert});
     return Ok{};
   }
+  if (type == "Precompiled") {
+    PLIMSOLL_ASSIGN(auto charsmap, Charsmap::read(field.member("precompiled_charsmap")));
+    steps_.push_back(
+        {.kind = Kind::kPrecompiled, .charsmap = std::make_shared<const Charsmap>(std::move(charsmap))});
+    return Ok{};
+  }
   if (type == "Prepend") {
     PLIMSOLL_ASSIGN(std::string content, field.member("prepend").string());
     steps_.push_back({.kind = Kind::kPrepend, .content = std::move(content)});
@@ -107,16 +131,22 @@ Status Normalizer::add(const Field& field, int depth) {
     if (name == type) return steps_.push_back({.kind = kind}), Ok{};
   return field.member("type").error(fmt::format(
       "is '{}'; supported normalizers are NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, "
-      "Replace, BertNormalizer and Sequence",
+      "Replace, BertNormalizer, Precompiled and Sequence",
       type.substr(0, 60)));
 }
 
 Status Normalizer::add_replace(const Field& field) {
   const Field pattern = field.member("pattern");
   PLIMSOLL_TRY(pattern.check_map());
-  if (const Field regex = pattern.member("Regex"); regex.tree)
-    return regex.error(
-        fmt::format("is {}: regular expressions are not supported here", regex.tree->describe()));
+  if (const Field regex = pattern.member("Regex"); regex.tree) {
+    if (regex.tree->kind != io::Tree::Kind::kString || regex.tree->text != " {2,}")
+      return regex.error(fmt::format("is {}: of regular expressions ' {{2,}}' alone is supported here",
+                                     regex.tree->describe()));
+    Step blanks{.kind = Kind::kReplaceBlanks};
+    PLIMSOLL_ASSIGN(blanks.content, field.member("content").string());
+    steps_.push_back(std::move(blanks));
+    return Ok{};
+  }
   Step step{.kind = Kind::kReplace};
   PLIMSOLL_ASSIGN(step.pattern, pattern.member("String").string());
   if (step.pattern.empty()) return pattern.member("String").error("is empty");
@@ -143,8 +173,12 @@ bool Normalizer::step(const Step& how, std::string_view text, std::string& out, 
       return strip_accents(text, out, first);
     case Kind::kReplace:
       return replace_all(text, how.pattern, how.content, out, first);
+    case Kind::kReplaceBlanks:
+      return replace_blanks(text, how.content, out);
     case Kind::kBert:
       return how.bert.apply(text, out);
+    case Kind::kPrecompiled:
+      return how.charsmap->apply(text, out);
     case Kind::kPrepend:
       if (text.empty()) return false;
       out.clear();

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "tokenizers/bert_normalizer.h"
+#include "tokenizers/charsmap.h"
 #include "tokenizers/document.h"
 #include "tokenizers/span.h"
 
@@ -44,15 +46,18 @@ class Normalizer {
     kStripAccents,
     kPrepend,
     kReplace,
-    kBert
+    kReplaceBlanks,
+    kBert,
+    kPrecompiled
   };
   struct Step {
     Kind kind;
     std::string pattern = {};
-    std::string content = {};  // kPrepend, kReplace
+    std::string content = {};  // kPrepend, kReplace, kReplaceBlanks
     bool left = false;         // kStrip
     bool right = false;
     BertNormalizer bert = {};
+    std::shared_ptr<const Charsmap> charsmap = {};
   };
   Status add(const Field& field, int depth);
   Status add_replace(const Field& field);

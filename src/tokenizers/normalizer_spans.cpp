@@ -37,6 +37,16 @@ void align_replaced(std::string_view text, std::string_view pattern, size_t cont
   append_chars(text, done, text.size(), spans);
 }
 
+void align_replaced_blanks(std::string_view text, size_t content_size, std::vector<Span>& spans) {
+  size_t done = 0;
+  for (size_t found; (found = text.find("  ", done)) != std::string_view::npos;) {
+    append_chars(text, done, found, spans);
+    done = std::min(text.find_first_not_of(' ', found), text.size());
+    spans.insert(spans.end(), content_size, {found, done});
+  }
+  append_chars(text, done, text.size(), spans);
+}
+
 /// Stretch by stretch, cut before characters that the form neither changes nor joins to the one before.
 /// False where that is not what became of the text as a whole.
 bool align_form(UnicodeForm form, std::string_view text, std::string_view changed, std::vector<Span>& spans) {
@@ -107,6 +117,12 @@ void Normalizer::align(const Step& how, std::string_view text, std::string_view 
     }
     case Kind::kReplace:
       align_replaced(text, how.pattern, how.content.size(), spans);
+      break;
+    case Kind::kReplaceBlanks:
+      align_replaced_blanks(text, how.content.size(), spans);
+      break;
+    case Kind::kPrecompiled:
+      how.charsmap->align(text, spans);
       break;
     case Kind::kPrepend:
       spans.assign(how.content.size(), {0, static_cast<size_t>(decode(text.data()).length)});

@@ -35,6 +35,8 @@ constexpr const char* kSaveAgain =
 
 Status take_vocab(const std::string& file, Document& document) {
   PLIMSOLL_ASSIGN(const std::string json, io::read_small_file(file, kMostVocabBytes));
+  if (const size_t start = json.find_first_not_of(" \t\r\n"); start != json.npos && json[start] == '[')
+    return bad(file, "no map from tokens to ids", kSaveAgain);
   // As a document whose vocabulary it is, so that one reader knows all that may be wrong with it.
   PLIMSOLL_ASSIGN(Document read, read_document(R"({"model": {"vocab": )" + json + "}}", file));
   if (!read.has_vocab) return bad(file, "no map from tokens to ids", kSaveAgain);

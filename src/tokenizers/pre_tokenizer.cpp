@@ -74,6 +74,10 @@ Status PreTokenizer::add(const Field& field, int depth) {
     stages_.push_back({.kind = Kind::kBert});
     return Ok{};
   }
+  if (type == "WhitespaceSplit") {
+    stages_.push_back({.kind = Kind::kSpaces});
+    return Ok{};
+  }
   if (type == "Digits") {
     PLIMSOLL_ASSIGN(const bool individual, field.member("individual_digits").boolean());
     stages_.push_back({.kind = Kind::kDigits,
@@ -90,7 +94,7 @@ Status PreTokenizer::add(const Field& field, int depth) {
   }
   return field.member("type").error(
       fmt::format("is '{}'; supported pre-tokenizers are ByteLevel, Split, Digits, Metaspace, "
-                  "BertPreTokenizer and Sequence",
+                  "BertPreTokenizer, WhitespaceSplit and Sequence",
                   type.substr(0, 60)));
 }
 
@@ -154,11 +158,17 @@ std::string_view PreTokenizer::space_mark() const {
   return {};
 }
 
-bool PreTokenizer::drops_characters() const {
-  return std::any_of(stages_.begin(), stages_.end(), [](const Stage& stage) {
-    return stage.kind == Kind::kBert ||
-           (stage.kind == Kind::kLiteral && stage.behavior == SplitBehavior::kRemoved);
-  });
+PreTokenizer::Dropped PreTokenizer::drops() const {
+  bool marks = false;
+  Dropped dropped = Dropped::kNothing;
+  for (const Stage& stage : stages_) {
+    marks |= stage.kind == Kind::kMetaspace || stage.kind == Kind::kPrefixSpace;
+    if (stage.kind == Kind::kLiteral && stage.behavior == SplitBehavior::kRemoved) return Dropped::kOther;
+    if (stage.kind != Kind::kBert && stage.kind != Kind::kSpaces) continue;
+    if (marks) return Dropped::kOther;
+    dropped = Dropped::kSpaces;
+  }
+  return dropped;
 }
 
 void PreTokenizer::run(std::string_view text, bool first, WordSink& sink) const {
@@ -177,7 +187,8 @@ void PreTokenizer::pass(size_t stage, const Piece& piece, WordSink& sink) const 
     case Kind::kMetaspace:
       return cut_metaspace(stage, piece, sink);
     case Kind::kBert:
-      return cut_bert(stage, piece, sink);
+    case Kind::kSpaces:
+      return cut_words(stage, piece, sink);
     case Kind::kPrefixSpace: {
       if (piece.text.front() == ' ') return pass(stage + 1, piece, sink);
       std::string spaced;

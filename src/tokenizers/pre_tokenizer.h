@@ -38,8 +38,10 @@ class PreTokenizer {
   [[nodiscard]] bool byte_level() const { return byte_level_; }
   /// What stands for a space in the words, where it is not a space itself.
   [[nodiscard]] std::string_view space_mark() const;
-  /// Whether characters may lie between two words that are in neither.
-  [[nodiscard]] bool drops_characters() const;
+  /// What may lie between two words and is in neither of them; where it is spaces, no word has one, nor a
+  /// mark that stands for one.
+  enum class Dropped : uint8_t { kNothing, kSpaces, kOther };
+  [[nodiscard]] Dropped drops() const;
   /// For a cut before `right`, where `left` ends (valid UTF-8, neither is empty), behind the text's start,
   /// whatever lies around. The two characters at the cut as words have them are written to `left_char`,
   /// `right_char`.
@@ -49,7 +51,7 @@ class PreTokenizer {
   void run(std::string_view text, bool first, WordSink& sink) const;
 
  private:
-  enum class Kind : uint8_t { kRule, kLiteral, kDigits, kMetaspace, kPrefixSpace, kBert };
+  enum class Kind : uint8_t { kRule, kLiteral, kDigits, kMetaspace, kPrefixSpace, kBert, kSpaces };
   enum class Prepend : uint8_t { kFirst, kNever, kAlways };
   struct Stage {
     Kind kind = Kind::kRule;
@@ -91,7 +93,7 @@ class PreTokenizer {
   void cut_digits(size_t stage, const Piece& piece, WordSink& sink) const;
   void cut_spans(size_t stage, const Piece& piece, WordSink& sink) const;
   void cut_metaspace(size_t stage, const Piece& piece, WordSink& sink) const;
-  void cut_bert(size_t stage, const Piece& piece, WordSink& sink) const;
+  void cut_words(size_t stage, const Piece& piece, WordSink& sink) const;
 
   std::vector<Stage> stages_;
   bool byte_level_ = false;

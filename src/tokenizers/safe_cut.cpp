@@ -39,6 +39,8 @@ bool Normalizer::parts_before(const Step& how, uint32_t code_point) {
       return code_point < 0x80;
     case Kind::kBert:
       return BertNormalizer::parts_before(code_point);
+    case Kind::kPrecompiled:
+      return how.charsmap->parts_before(code_point);
     default:
       return true;
   }
@@ -54,7 +56,14 @@ bool Normalizer::apply_apart(std::string& left, std::string& right) const {
   bool first = false;
   for (const Step& how : steps_) {
     if (how.kind == Kind::kPrepend) continue;
-    if (how.kind == Kind::kStrip || !parts_before(how, decode(right.data()).value)) return false;
+    if (!parts_before(how, decode(right.data()).value)) return false;
+    const bool blank_left = is_space(decode_before(left.data() + left.size()));
+    if (how.kind == Kind::kStrip) {
+      // What is stripped lies at the ends of the whole text, not at those of the stretches.
+      if ((how.right && blank_left) || (how.left && is_space(decode(right.data())))) return false;
+      continue;
+    }
+    if (how.kind == Kind::kReplaceBlanks && (blank_left || how.content.empty())) return false;
     if (how.kind == Kind::kReplace &&
         (how.content.empty() || !is_char(how.pattern, decode(how.pattern.data()).value)))
       return false;
@@ -123,9 +132,11 @@ CutEffect PreTokenizer::stage_effect(const Stage& how, Cut& cut) {
     }
     case Kind::kPrefixSpace:
       return cut.right == ' ' ? CutEffect::kWithin : CutEffect::kUnsure;
+    case Kind::kSpaces:
     case Kind::kBert: {
+      const unsigned classes = how.kind == Kind::kBert ? kBertSpace | kBertPunctuation : kBertSpace;
       const unsigned both = bert_classes()[cut.left] | bert_classes()[cut.right];
-      return both & (kBertSpace | kBertPunctuation) ? CutEffect::kApart : CutEffect::kWithin;
+      return both & classes ? CutEffect::kApart : CutEffect::kWithin;
     }
   }
   return CutEffect::kUnsure;

@@ -100,7 +100,13 @@ uint64_t hash_of(const TokenizerParts& parts, const Document& document) {
           value != nullptr && (value->kind == io::Tree::Kind::kBool ? !value->boolean : value->text.empty());
       add_tree(off ? nullptr : value);
     }
-  if (!document.has_merges) add_tree(document.root.find("model")->find("max_input_chars_per_word"));
+  if (document.has_scores) {
+    for (const VocabEntry& entry : document.vocab)
+      bytes.append(reinterpret_cast<const char*>(&entry.score), sizeof entry.score);
+    add_tree(document.root.find("model")->find("unk_id"));
+  } else if (!document.has_merges) {
+    add_tree(document.root.find("model")->find("max_input_chars_per_word"));
+  }
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
@@ -194,7 +200,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::build(const TokenizerSource& from)
   PLIMSOLL_ASSIGN(auto pre_tokenizer, PreTokenizer::build(root.member("pre_tokenizer")));
   PLIMSOLL_ASSIGN(auto post_processor, PostProcessor::build(root.member("post_processor")));
   PLIMSOLL_ASSIGN(auto decoder, Decoder::build(root.member("decoder")));
-  PLIMSOLL_ASSIGN(auto vocabulary, Vocabulary::build(document.vocab, source));
+  PLIMSOLL_ASSIGN(auto vocabulary, Vocabulary::build(document, source));
   PLIMSOLL_ASSIGN(auto model, build_model(document, model_field, pre_tokenizer.byte_level(), vocabulary));
   PLIMSOLL_ASSIGN(auto added, AddedTokens::build(root.member("added_tokens"), from.named,
                                                  from.splits_special_tokens, normalizer, vocabulary));
@@ -218,8 +224,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::build(const TokenizerSource& from)
 
 Error TokenizerParts::unknown_error() const {
   return {ErrorCode::kBadData,
-          fmt::format("a character or a word has no token, and model.unk_token '{}' is not in model.vocab",
-                      model->unknown_token().substr(0, 60)),
+          fmt::format("a character or a word has no token, and {}", model->unknown_problem()),
           source,
           {}};
 }

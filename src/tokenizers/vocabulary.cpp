@@ -7,7 +7,8 @@
 
 namespace plimsoll::tokenizers {
 
-Result<Vocabulary> Vocabulary::build(const std::vector<VocabEntry>& entries, const std::string& source) {
+Result<Vocabulary> Vocabulary::build(const Document& document, const std::string& source) {
+  const std::vector<VocabEntry>& entries = document.vocab;
   const auto error = [&](const VocabEntry& entry, std::string_view what) {
     return Error{ErrorCode::kBadData,
                  fmt::format("model.vocab['{}'] is {}, {}", entry.token.substr(0, 60), entry.id, what),
@@ -24,10 +25,12 @@ Result<Vocabulary> Vocabulary::build(const std::vector<VocabEntry>& entries, con
       return error(
           entry, fmt::format("expected an id from 0 to {} in a vocabulary of {}", limit - 1, entries.size()));
     const int32_t id = static_cast<int32_t>(entry.id);
-    if (vocabulary.find_in_model(entry.token)) return error(entry, "but the token stands twice");
+    if (!document.has_scores && vocabulary.find_in_model(entry.token))
+      return error(entry, "but the token stands twice");
     if (!vocabulary.add_to(vocabulary.ids_, entry.token, id))
       return error(entry, fmt::format("the id of '{}' as well", vocabulary.token(id).substr(0, 60)));
   }
+  vocabulary.num_tokens_ = entries.size();
   return vocabulary;
 }
 
@@ -35,7 +38,7 @@ bool Vocabulary::add_to(Map& map, std::string_view token, int32_t id) {
   if (has(id)) return token == this->token(id);
   if (at(id) >= tokens_.size()) tokens_.resize(at(id) + 1);
   max_token_bytes_ = std::max(max_token_bytes_, token.size());
-  tokens_[at(id)] = &map.emplace(token, id).first->first;
+  tokens_[at(id)] = &map.insert_or_assign(std::string(token), id).first->first;
   return true;
 }
 

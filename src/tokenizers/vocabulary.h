@@ -16,9 +16,10 @@ namespace plimsoll::tokenizers {
 
 class Vocabulary {
  public:
-  /// Errors: kBadData for a token or an id that stands twice, for an id below 0 or far beyond the number of
-  /// entries.
-  static Result<Vocabulary> build(const std::vector<VocabEntry>& entries, const std::string& source);
+  /// Of a list with scores a token may stand twice, as in the package: the later id is then the token's, and
+  /// both are read as it. Errors: kBadData for a token or an id that stands twice otherwise, for an id below
+  /// 0 or far beyond the number of entries.
+  static Result<Vocabulary> build(const Document& document, const std::string& source);
 
   /// Adds a token that is not the model's, or is; false where another one has the id.
   bool add(std::string_view token, int32_t id) { return add_to(added_ids_, token, id); }
@@ -35,7 +36,7 @@ class Vocabulary {
   [[nodiscard]] bool has(int32_t id) const {
     return id >= 0 && at(id) < tokens_.size() && tokens_[at(id)] != nullptr;
   }
-  [[nodiscard]] size_t num_tokens() const { return ids_.size(); }
+  [[nodiscard]] size_t num_tokens() const { return num_tokens_; }
   [[nodiscard]] size_t max_token_bytes() const { return max_token_bytes_; }
   [[nodiscard]] int32_t end_id() const { return static_cast<int32_t>(tokens_.size()); }
 
@@ -50,6 +51,7 @@ class Vocabulary {
   Map ids_;
   Map added_ids_;
   std::vector<const std::string*> tokens_;  // keys of the maps, which do not move; null in holes
+  size_t num_tokens_ = 0;
   size_t max_token_bytes_ = 0;
 };
 

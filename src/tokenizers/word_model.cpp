@@ -1,7 +1,13 @@
 // Short words wait in a small queue while their cache lines are fetched; long ones have a cache of their own.
 #include "tokenizers/word_model.h"
 
+#include <fmt/format.h>
+
 namespace plimsoll::tokenizers {
+
+std::string WordModel::unknown_problem() const {
+  return fmt::format("model.unk_token '{}' is not in model.vocab", unknown_token_.substr(0, 60));
+}
 
 void WordModel::encode_through_long_cache(std::string_view part, bool whole, const Vocabulary& vocabulary,
                                           ModelState& state) const {

@@ -13,6 +13,13 @@
 
 namespace plimsoll::tokenizers {
 
+/// The best piece that ends at some place of a word (UnigramModel); of no bytes where none does.
+struct BestPiece {
+  double score = 0;  ///< of the word up to there
+  uint32_t size = 0;
+  int32_t id = 0;
+};
+
 /// What encoding needs besides the tokenizer: memory and a cache, one per call in flight.
 struct ModelState {
   /// A short word that waits while its cache line is fetched.
@@ -28,8 +35,9 @@ struct ModelState {
   size_t num_waiting = 0;
   MergeScratch merging = {};
   std::vector<int32_t> symbols = {};
-  std::string mapped = {};      // a word in the alphabet of bytes
-  bool unknown_failed = false;  ///< an unknown token was needed and the vocabulary lacks it
+  std::vector<BestPiece> best = {};  // by the bytes of a word
+  std::string mapped = {};           // a word in the alphabet of bytes
+  bool unknown_failed = false;       ///< an unknown token was needed and the vocabulary lacks it
 };
 
 class WordModel {
@@ -48,7 +56,8 @@ class WordModel {
   virtual void append_ends(std::string_view word, std::span<const int32_t> ids, const Vocabulary& vocabulary,
                            std::vector<size_t>& ends) const = 0;
 
-  [[nodiscard]] const std::string& unknown_token() const { return unknown_token_; }
+  /// Why a character or a word has no token.
+  [[nodiscard]] virtual std::string unknown_problem() const;
 
  protected:
   static constexpr size_t kLargeWord = size_t{1} << 20;  // whose memory is not kept

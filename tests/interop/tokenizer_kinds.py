@@ -3,6 +3,8 @@ import json
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+import unigram_kinds
+
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 TAIL = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
@@ -176,8 +178,9 @@ def kinds(texts, size=6000):
             split = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=invert), pre_tokenizers.Split("e", behavior, invert),
                                              pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
             result[f"literal {behavior}{', inverted' if invert else ''}"] = with_parts(gpt2, None, split, decoders.ByteLevel())
-    result |= bert_kinds(texts, size)
+    result |= bert_kinds(texts, size) | unigram_kinds.kinds(texts, size, ODD_TOKENS)
     texts_of = {name: tokenizer.to_str() for name, tokenizer in result.items()}
     texts_of["GPT-2 of 2020"] = legacy(gpt2)
     texts_of["Metaspace of 2020"] = legacy(result["Metaspace always"], metaspace_as_before)
+    texts_of["Unigram of 2020"] = unigram_kinds.older(next(tokenizer for name, tokenizer in result.items() if name.startswith("Unigram")))
     return texts_of

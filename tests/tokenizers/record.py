@@ -9,6 +9,7 @@ without special tokens, the bytes where the tokens of the former end (where the 
 import json
 import pathlib
 import sys
+import unicodedata
 
 from tokenizers import Tokenizer, decoders
 
@@ -19,7 +20,8 @@ import tokenizers_compare  # noqa: E402
 
 KINDS = ["GPT-2", "Llama-3", "Qwen2", "SmolLM", "Llama-2", "Mistral", "Metaspace always", "Metaspace first, added tokens",
          "unknown, fused", "unknown, each", "NFC, added tokens", "accents stripped", "GPT-4o", "GPT-2 of 2020",
-         "literal merged_with_next", "BERT", "BERT, accents kept", "BERT, added tokens"]
+         "literal merged_with_next", "BERT", "BERT, accents kept", "BERT, added tokens",
+         "Unigram, trained by tokenizers", "Unigram, small charsmap, added tokens"]
 TRAINING = ["The line on a ship's hull shows how far she may be loaded. " * 3, "It's the owner's word: they'll load, we've seen it. " * 2,
             "for (int i = 0; i < 10; ++i) {\n        total += values[i];\n        count += 1;\n}\n" * 2, "caf\u00e9 cr\u00e8me na\u00efve \u4f60\u597d\u4e16\u754c " * 4]
 TEXTS = ["The ship's line, 12345 tons.", "  two  spaces   and\ttabs\n\n    code()  ", "It'S they'LL we'\u017f 'Re o'clock", "cafe\u0301 caf\u00e9 \u212b \u1e9b\u0323 \u1100\u1161\u11a8",
@@ -39,7 +41,9 @@ def case(tokenizer, data):
     ids = encoding.ids
     plain = tokenizer.encode(text, add_special_tokens=False).ids
     spelled = dict(text=text) if data == text.encode() else dict(hex=data.hex())
-    if data == text.encode() and tokenizers_compare.ends_comparer(tokenizer.to_str())(tokenizer, text) and not (text and all(encoding.special_tokens_mask)):
+    # A cluster that became one character has its marks in it here.
+    mapped = "Precompiled" in tokenizer.to_str() and any(map(unicodedata.combining, text))
+    if data == text.encode() and not mapped and tokenizers_compare.ends_comparer(tokenizer.to_str())(tokenizer, text) and not (text and all(encoding.special_tokens_mask)):
         spelled["ends"] = tokenizers_compare.ends_of(encoding, text)
     return spelled | dict(ids=ids, plain=plain, decoded=tokenizer.decode(ids, skip_special_tokens=False),
                           skipped=tokenizer.decode(ids, skip_special_tokens=True), chunks=chunks(tokenizer, ids))

@@ -64,5 +64,6 @@ class Charsmap {
 
 /// Decodes strict base64, with padding; nothing where it is none.
 std::optional<std::string> decode_base64(std::string_view text);
+std::string encode_base64(std::string_view bytes);
 
 }  // namespace plimsoll::tokenizers

@@ -7,6 +7,7 @@
 #include "base/host.h"
 #include "tokenizers/config_files.h"
 #include "tokenizers/split_rules.h"
+#include "tokenizers/unigram_classes.h"
 
 namespace plimsoll::tokenizers {
 namespace {
@@ -111,6 +112,10 @@ void set_bert_parts(const ConfigFiles& files, io::Tree& root) {
 void set_class_parts(TokenizerClass kind, const ConfigFiles& files, bool prefix_space, io::Tree& root) {
   switch (kind) {
     case TokenizerClass::kAny:
+    case TokenizerClass::kXlmRoberta:  // set_unigram_parts
+    case TokenizerClass::kCamembert:
+    case TokenizerClass::kT5:
+    case TokenizerClass::kAlbert:
       return;
     case TokenizerClass::kGpt2:
       return set_gpt2_parts(files.flag("add_prefix_space", false), root);
@@ -128,6 +133,7 @@ void set_default_tokens(TokenizerClass kind, ConfigFiles& files) {
     if (files.config.find(name) == nullptr) files.config.set(name, text(token));
   };
   if (kind == TokenizerClass::kAny) return;
+  if (is_unigram_class(kind)) return set_unigram_tokens(kind, files);
   if (kind == TokenizerClass::kBert) {
     for (const auto& [name, token] : {std::pair{"unk_token", "[UNK]"},
                                       {"sep_token", "[SEP]"},

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -112,8 +113,22 @@ class Naming {
     if (extras)
       for (const NamedToken& named : *extras) take_plain(named);
     if (files_.pieces) PLIMSOLL_TRY(take_list(Field(&*files_.pieces, "pieces", files_.folder), {}, olders));
+    if (files_.class_tokens) PLIMSOLL_TRY(take_class_tokens(olders));
     if (!extras) extras = std::move(olders);
     if (extras) extra_ = std::move(*extras);
+    return Ok{};
+  }
+
+  Status take_class_tokens(std::optional<std::vector<NamedToken>>& to) {
+    const std::string& mark = files_.class_tokens_mark;
+    const bool extends = to && !mark.empty() && std::none_of(to->begin(), to->end(), [&](const auto& named) {
+                           return named.token.content.find(mark) != std::string::npos;
+                         });
+    if (to && !extends) return Ok{};
+    std::optional<std::vector<NamedToken>> more;
+    PLIMSOLL_TRY(take_list(Field(&*files_.class_tokens, "class_tokens", files_.folder), {}, more));
+    if (!to) to.emplace();
+    to->insert(to->end(), more->begin(), more->end());
     return Ok{};
   }
 
@@ -287,6 +302,17 @@ const std::string* special_text(const ConfigFiles& files, const char* name) {
 
 Result<std::vector<NamedToken>> named_tokens(const ConfigFiles& files, const io::Tree* listed) {
   return Naming(files, listed)();
+}
+
+std::optional<int64_t> id_of_token(std::string_view token, const std::vector<NamedToken>& named,
+                                   const Document& document) {
+  std::unordered_map<std::string_view, int64_t> ids;
+  for (const VocabEntry& entry : document.vocab) ids[entry.token] = entry.id;
+  auto next = static_cast<int64_t>(document.vocab.size());
+  for (const NamedToken& one : named)
+    if (ids.emplace(one.token.content, next).second) ++next;
+  const auto found = ids.find(token);
+  return found == ids.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace plimsoll::tokenizers

@@ -16,12 +16,15 @@
 #include "tokenizers/config_files.h"
 #include "tokenizers/sentencepiece.h"
 #include "tokenizers/unicode.h"
+#include "tokenizers/unigram_classes.h"
 
 namespace plimsoll::tokenizers {
 namespace {
 
 constexpr int64_t kMostVocabBytes = int64_t{256} << 20, kMostModelBytes = int64_t{64} << 20;
 constexpr size_t kMostPieceBytes = 256;  // bounds what looking for its merges takes
+
+constexpr const char* kModelNames[] = {"tokenizer.model", "sentencepiece.bpe.model", "spiece.model"};
 
 io::Tree text(std::string_view value) { return io::Tree::of(std::string(value)); }
 
@@ -121,18 +124,30 @@ Result<Document> read_vocab_lines(const std::string& file, ConfigFiles& files) {
   return document;
 }
 
-Status check_kind(const SentencePieceModel& model, const std::string& file) {
+Status check_kind(const SentencePieceModel& model, bool is_unigram, const std::string& file) {
   const auto refuse = [&](const char* what) { return bad(file, what, kSaveAgain); };
-  if (model.model_type != 2) return refuse("the sentencepiece model is no BPE, and no other kind is read");
-  if (model.has_charsmap) return refuse("the sentencepiece model normalizes characters, which is not read");
-  if (model.removes_extra_whitespaces)
-    return refuse("the sentencepiece model removes extra blanks, which transformers does not");
-  if (model.treats_whitespace_as_suffix)
-    return refuse("the sentencepiece model has blanks after words, which is not read");
-  if (!model.byte_fallback) return refuse("the sentencepiece model has no bytes to fall back on");
   for (const Piece& piece : model.pieces)
     if (piece.text.size() > kMostPieceBytes || valid_utf8_prefix(piece.text) != piece.text.size())
       return refuse("the sentencepiece model has a piece that is no UTF-8 or too long");
+  if (model.treats_whitespace_as_suffix)
+    return refuse("the sentencepiece model has blanks after words, which is not read");
+  if (is_unigram) {
+    if (model.model_type == 1) return Ok{};
+    return refuse("the sentencepiece model is no Unigram, which the folder's tokenizer class needs");
+  }
+  if (model.model_type == 1)
+    return bad(
+        file, "the sentencepiece model is Unigram, and its pieces alone do not say their ids",
+        "name the class in tokenizer_config.json (tokenizer_class: XLMRobertaTokenizer, "
+        "CamembertTokenizer, T5Tokenizer or AlbertTokenizer), or put the model's tokenizer.json in the "
+        "same folder");
+  if (model.model_type != 2)
+    return refuse("the sentencepiece model is neither BPE nor Unigram, and no other kind is read");
+  if (!model.charsmap.empty())
+    return refuse("the sentencepiece model normalizes characters, which is not read");
+  if (model.removes_extra_whitespaces)
+    return refuse("the sentencepiece model removes extra blanks, which transformers does not");
+  if (!model.byte_fallback) return refuse("the sentencepiece model has no bytes to fall back on");
   return Ok{};
 }
 
@@ -168,14 +183,22 @@ Result<Document> read_model(const std::string& file, ConfigFiles& files) {
   PLIMSOLL_ASSIGN(const std::string bytes, io::read_small_file(file, kMostModelBytes));
   auto model = parse_sentencepiece(bytes);
   if (!model) return std::move(model).error().at(file);
-  PLIMSOLL_TRY(check_kind(*model, file));
+  const TokenizerClass kind = tokenizer_class(files);
+  const bool is_unigram = is_unigram_class(kind);
+  PLIMSOLL_TRY(check_kind(*model, is_unigram, file));
+  if (is_unigram) {
+    name_pieces(*model, files);
+    auto document = unigram_document(kind, *model, files);
+    if (!document) return std::move(document).error().at(file);
+    return document;
+  }
   Document document;
   document.has_vocab = true;
   for (const Piece& piece : model->pieces)
     document.vocab.push_back({piece.text, static_cast<int64_t>(document.vocab.size())});
   add_merges(document);
   document.root = io::Tree::map({{"version", text("1.0")}});
-  const bool is_llama = tokenizer_class(files) == TokenizerClass::kLlama;
+  const bool is_llama = kind == TokenizerClass::kLlama;
   if (!is_llama && model->adds_dummy_prefix)
     note(
         fmt::format("{} is read as LlamaTokenizer reads it, a blank before the first word, as the model was "
@@ -187,18 +210,6 @@ Result<Document> read_model(const std::string& file, ConfigFiles& files) {
   return document;
 }
 
-/// The id that a token will have.
-std::optional<int64_t> id_of(const std::string& token, const std::vector<NamedToken>& named,
-                             const Document& document) {
-  std::unordered_map<std::string_view, int64_t> ids;
-  for (const VocabEntry& entry : document.vocab) ids.emplace(entry.token, entry.id);
-  auto next = static_cast<int64_t>(document.vocab.size());
-  for (const NamedToken& one : named)
-    if (ids.emplace(one.token.content, next).second) ++next;
-  const auto found = ids.find(token);
-  return found == ids.end() ? std::nullopt : std::optional(found->second);
-}
-
 /// [CLS] text [SEP], and its pair of type 1 with another [SEP].
 Status set_bert_template(const ConfigFiles& files, const std::vector<NamedToken>& named, Document& document) {
   io::Tree tokens = io::Tree::map();
@@ -206,7 +217,7 @@ Status set_bert_template(const ConfigFiles& files, const std::vector<NamedToken>
   for (const size_t which : {0, 1}) {
     const char* const field = which == 0 ? "cls_token" : "sep_token";
     const std::string* token = special_text(files, field);
-    const auto id = token == nullptr ? std::nullopt : id_of(*token, named, document);
+    const auto id = token == nullptr ? std::nullopt : id_of_token(*token, named, document);
     if (!id)
       return bad(files.folder + "/tokenizer_config.json",
                  fmt::format("{} names no token of the tokenizer", field), "name one that it has");
@@ -233,11 +244,14 @@ Status set_bert_template(const ConfigFiles& files, const std::vector<NamedToken>
 
 bool is_older_file(const std::string& path) {
   const auto name = std::filesystem::path(path).filename();
-  return name == "tokenizer.model" || name == "vocab.json" || name == "vocab.txt";
+  for (const char* model : kModelNames)
+    if (name == model) return true;
+  return name == "vocab.json" || name == "vocab.txt";
 }
 
 std::string older_file(const std::string& folder) {
-  if (io::is_file(folder + "/tokenizer.model")) return folder + "/tokenizer.model";
+  for (const char* model : kModelNames)
+    if (io::is_file(folder + "/" + model)) return folder + "/" + model;
   if (io::is_file(folder + "/vocab.json") && io::is_file(folder + "/merges.txt"))
     return folder + "/vocab.json";
   if (io::is_file(folder + "/vocab.txt")) return folder + "/vocab.txt";
@@ -250,7 +264,9 @@ Result<Document> read_older_files(const std::string& file, ConfigFiles& files) {
 }
 
 Status set_text_ends(const ConfigFiles& files, const std::vector<NamedToken>& named, Document& document) {
-  if (tokenizer_class(files) == TokenizerClass::kBert) return set_bert_template(files, named, document);
+  const TokenizerClass kind = tokenizer_class(files);
+  if (kind == TokenizerClass::kBert) return set_bert_template(files, named, document);
+  if (is_unigram_class(kind)) return set_unigram_template(kind, files, named, document);
   io::Tree single = io::Tree::list(), tokens = io::Tree::map();
   const auto sequence = [](const char* name) {
     return io::Tree::map(
@@ -259,7 +275,7 @@ Status set_text_ends(const ConfigFiles& files, const std::vector<NamedToken>& na
   const auto add = [&](const char* flag_name, const char* token_name) -> Status {
     const std::string* token = special_text(files, token_name);
     if (!files.flag(flag_name, false) || token == nullptr) return Ok{};
-    const auto id = id_of(*token, named, document);
+    const auto id = id_of_token(*token, named, document);
     if (!id)
       return bad(
           files.folder + "/tokenizer_config.json",

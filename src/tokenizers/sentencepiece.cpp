@@ -98,7 +98,7 @@ bool read_trainer(std::string_view bytes, SentencePieceModel& model) {
 bool read_normalizer(std::string_view bytes, SentencePieceModel& model) {
   Message message(bytes);
   while (const auto field = message.next()) {
-    if (field->number == 2) model.has_charsmap = !field->text.empty();
+    if (field->number == 2) model.charsmap = std::string(field->text);
     if (field->number == 3) model.adds_dummy_prefix = field->value != 0;
     if (field->number == 4) model.removes_extra_whitespaces = field->value != 0;
   }

@@ -24,7 +24,7 @@ struct SentencePieceModel {
   int32_t model_type = 1;  ///< 1 unigram, 2 BPE, 3 words, 4 characters
   bool byte_fallback = false;
   bool treats_whitespace_as_suffix = false;
-  bool has_charsmap = false;  ///< characters are normalized by a table
+  std::string charsmap = {};  ///< by which characters are normalized; empty: they are not
   bool adds_dummy_prefix = true;
   bool removes_extra_whitespaces = true;
 };

@@ -70,6 +70,9 @@ void index_added(TokenizerParts& parts) {
     // does not.
     parts.special[static_cast<size_t>(token.id)] = special.contains(token.pattern);
   }
+  if (!parts.vocabulary.has_twins()) return;
+  for (int32_t id = 0; id < parts.vocabulary.end_id(); ++id)
+    if (special.contains(parts.vocabulary.token(id))) parts.special[static_cast<size_t>(id)] = true;
 }
 
 uint64_t hash_of(const TokenizerParts& parts, const Document& document) {

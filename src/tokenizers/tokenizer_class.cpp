@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace plimsoll::tokenizers {
 namespace {
@@ -18,11 +19,30 @@ constexpr const char* kBertTokenizers[] = {"BertTokenizer",       "DistilBertTok
 constexpr const char* kBertFamilies[] = {"bert",  "distilbert",    "electra",    "convbert",   "nomic_bert",
                                          "nezha", "megatron-bert", "mobilebert", "squeezebert"};
 
+constexpr std::pair<const char*, TokenizerClass> kUnigramTokenizers[] = {
+    {"XLMRobertaTokenizer", TokenizerClass::kXlmRoberta},
+    {"CamembertTokenizer", TokenizerClass::kCamembert},
+    {"T5Tokenizer", TokenizerClass::kT5},
+    {"AlbertTokenizer", TokenizerClass::kAlbert}};
+constexpr std::pair<const char*, TokenizerClass> kUnigramFamilies[] = {
+    {"xlm-roberta", TokenizerClass::kXlmRoberta},
+    {"xmod", TokenizerClass::kXlmRoberta},
+    {"gte", TokenizerClass::kXlmRoberta},
+    {"jina_embeddings_v3", TokenizerClass::kXlmRoberta},
+    {"camembert", TokenizerClass::kCamembert},
+    {"t5", TokenizerClass::kT5},
+    {"mt5", TokenizerClass::kT5},
+    {"switch_transformers", TokenizerClass::kT5},
+    {"albert", TokenizerClass::kAlbert},
+    {"yoso", TokenizerClass::kAlbert}};
+
 TokenizerClass by_name(std::string_view name) {
   if (name.ends_with("Fast")) name.remove_suffix(4);
   if (name == "LlamaTokenizer") return TokenizerClass::kLlama;
   if (name == "GPT2Tokenizer") return TokenizerClass::kGpt2;
   if (name == "Qwen2Tokenizer") return TokenizerClass::kQwen2;
+  for (const auto& [unigram, kind] : kUnigramTokenizers)
+    if (name == unigram) return kind;
   for (const char* bert : kBertTokenizers)
     if (name == bert) return TokenizerClass::kBert;
   return TokenizerClass::kAny;
@@ -32,13 +52,16 @@ TokenizerClass by_name(std::string_view name) {
 TokenizerClass of_family(std::string_view model_type) {
   if (model_type == "gpt2") return TokenizerClass::kGpt2;
   if (model_type == "qwen2" || model_type == "qwen3") return TokenizerClass::kQwen2;
+  for (const auto& [unigram, kind] : kUnigramFamilies)
+    if (model_type == unigram) return kind;
   for (const char* bert : kBertFamilies)
     if (model_type == bert) return TokenizerClass::kBert;
   return TokenizerClass::kAny;
 }
 
 /// Families whose folders are opened by their files where they name another class.
-constexpr const char* kOpenedByFiles[] = {"mistral", "phi3", "olmo2", "granite", "stablelm"};
+constexpr const char* kOpenedByFiles[] = {"mistral",  "phi3", "olmo2",         "granite",
+                                          "stablelm", "umt5", "xlm-roberta-xl"};
 
 }  // namespace
 

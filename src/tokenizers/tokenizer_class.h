@@ -9,11 +9,15 @@
 namespace plimsoll::tokenizers {
 
 enum class TokenizerClass : uint8_t {
-  kAny,    ///< the files say all
-  kLlama,  ///< LlamaTokenizer
-  kGpt2,   ///< GPT2Tokenizer
-  kQwen2,  ///< Qwen2Tokenizer
-  kBert    ///< BertTokenizer, and those that are the same under another name
+  kAny,         ///< the files say all
+  kLlama,       ///< LlamaTokenizer
+  kGpt2,        ///< GPT2Tokenizer
+  kQwen2,       ///< Qwen2Tokenizer
+  kBert,        ///< BertTokenizer, and those that are the same under another name
+  kXlmRoberta,  ///< XLMRobertaTokenizer
+  kCamembert,   ///< CamembertTokenizer
+  kT5,          ///< T5Tokenizer
+  kAlbert       ///< AlbertTokenizer
 };
 
 /// By tokenizer_config.json's and config.json's tokenizer_class and model_type.

@@ -37,6 +37,8 @@ class Vocabulary {
     return id >= 0 && at(id) < tokens_.size() && tokens_[at(id)] != nullptr;
   }
   [[nodiscard]] size_t num_tokens() const { return num_tokens_; }
+  /// Whether two ids have the same token.
+  [[nodiscard]] bool has_twins() const { return ids_.size() != num_tokens_; }
   [[nodiscard]] size_t max_token_bytes() const { return max_token_bytes_; }
   [[nodiscard]] int32_t end_id() const { return static_cast<int32_t>(tokens_.size()); }
 

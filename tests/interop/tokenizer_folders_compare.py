@@ -1,5 +1,5 @@
 """Holds tokenizers of whole folders against transformers' AutoTokenizer: tokens that stand outside of tokenizer.json, parts that a
-class makes anew, folders of vocab.json and merges.txt, of vocab.txt, of tokenizer.model (where the sentencepiece package is installed). Made at random, by seed.
+class makes anew, folders of vocab.json and merges.txt, of vocab.txt, of sentencepiece models (where that package is installed). Made at random, by seed.
 
     python tokenizer_folders_compare.py --build build [--random N]
 
@@ -212,6 +212,43 @@ def sentencepiece(rng, folder):
     return named | {"<tool>", "<unk>", "\u2581"}
 
 
+def unigram(rng, folder):
+    """A folder of a class over Unigram: its sentencepiece model, or a tokenizer.json whose parts the class makes anew."""
+    import unigram_kinds
+    name = rng.choice(["XLMRobertaTokenizer", "CamembertTokenizer", "T5Tokenizer", "AlbertTokenizer"])
+    pieces = {"AlbertTokenizer": dict(pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"], pad_piece="<pad>"),
+              "T5Tokenizer": dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)}.get(name, {})
+    if rng.random() < 0.3:
+        pieces["user_defined_symbols"] = ["<tool>"]
+    rule = rng.choice(["nmt_nfkc", "nfkc", "identity", "nmt_nfkc_cf"])
+    has_bytes = rng.random() < 0.2
+    model = unigram_kinds.trained(corpus(rng), rng.choice([80, 120]) + 300 * has_bytes, rule, byte_fallback=has_bytes, **pieces)
+    files, named = random_config(rng, [], len(model.pieces))
+    config = files["tokenizer_config.json"]
+    config["tokenizer_class"] = name + rng.choice(["", "Fast"])
+    if rng.random() < 0.2:
+        del config["tokenizer_class"]
+        files["config.json"] = {"model_type": {"X": "xlm-roberta", "C": "camembert", "T": "t5", "A": "albert"}[name[0]]}
+    for key in ("add_prefix_space", "do_lower_case", "keep_accents"):
+        if rng.random() < 0.3:
+            config[key] = rng.random() < 0.5
+    if name == "T5Tokenizer" and rng.random() < 0.6:
+        config["extra_ids"] = rng.choice([0, 3, 100])
+    is_json = rng.random() < 0.35
+    if is_json:
+        vocab = unigram_kinds.fairseq(model) if name[0] in "XC" else unigram_kinds.pieces(model)
+        charsmap = model.normalizer_spec.precompiled_charsmap
+        steps = ([normalizers.Precompiled(charsmap)] if charsmap else []) + unigram_kinds.blanks()
+        tokenizer = unigram_kinds.assembled(vocab, 3 if name[0] == "X" else 1, normalizers.Sequence(steps), pre_tokenizers.Metaspace(), decoders.Metaspace())
+        tokenizer.add_special_tokens([token for token in ("<s>", "</s>", "<mask>", "<tool>") if tokenizer.token_to_id(token) is not None])
+        files["tokenizer.json"] = tokenizer.to_str()
+        config.pop("added_tokens_decoder", None)
+    write(folder, files)
+    if not is_json:
+        (folder / ("sentencepiece.bpe.model" if name[0] in "XC" else "spiece.model")).write_bytes(model.SerializeToString())
+    return named | {"<tool>", "<unk>", "<mask>", "<pad>", "[MASK]", "<extra_id_0>", "<extra_id_2>", "\u2581", "<s>NOTUSED", "``"}
+
+
 def bert(rng, folder):
     """A folder of a class that is BertTokenizer: vocab.txt, or a tokenizer.json whose parts it makes anew."""
     tokenizer = tokenizer_kinds.word_piece(corpus(rng), 200, lower=rng.random() < 0.5)
@@ -244,6 +281,7 @@ def bert(rng, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build", help="the build folder whose libraries are tested")
+    parser.add_argument("--only", default="", help="kinds whose name contains this")
     parser.add_argument("--random", type=int, default=60, help="folders of each kind")
     args = parser.parse_args()
     checks = Checks()
@@ -251,13 +289,15 @@ def main():
     try:
         import google.protobuf  # noqa: F401
         import sentencepiece as _  # noqa: F401
-        kinds["tokenizer.model"] = sentencepiece
+        kinds |= {"tokenizer.model": sentencepiece, "Unigram": unigram}
     except ImportError:
-        print("SKIP tokenizer.model: the packages sentencepiece and protobuf are not installed")
+        print("SKIP tokenizer.model, Unigram: the packages sentencepiece and protobuf are not installed")
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         driver = Driver(build_driver(pathlib.Path(args.build), "tokenizer_driver.cpp", scratch, ("tokenizers", "io", "base")), scratch)
         for name, make in kinds.items():
+            if args.only not in name:
+                continue
             found, opened = [], 0
             for seed in range(args.random):
                 rng = random.Random(f"{name} {seed}")

@@ -58,7 +58,7 @@ TEST(ByteTexts, AVocabularyOfBytesIsMeant) {
   settings::RunConfig config;
   config.model.path = folder.path();
   EXPECT_THAT(unasked(config).what, IsEmpty());
-  folder.write("spiece.model", "a");  // of a tokenizer that is not read
+  folder.write("spm.model", "a");  // of a tokenizer that is not read
   EXPECT_TRUE(unasked(config).refused);
   EXPECT_THAT(unasked(config).what, HasSubstr("has no tokenizer that can be read"));
   folder.write("tokenizer.json", "{}");

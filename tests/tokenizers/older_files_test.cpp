@@ -140,7 +140,7 @@ TEST(OlderFiles, RefusesOtherModelsByName) {
   folder.write("tokenizer.model", "\n\x0e");
   EXPECT_THAT(refusal_of(folder), HasSubstr("no sentencepiece model"));
   folder.write("tokenizer.model", sentencepiece_model(std::string("\x98\x02\x01", 3)));
-  EXPECT_THAT(refusal_of(folder), HasSubstr("is no BPE"));
+  EXPECT_THAT(refusal_of(folder), HasSubstr("is Unigram, and its pieces alone do not say their ids"));
   folder.write("tokenizer.model", sentencepiece_model(std::string("\x18\x02", 2)));
   EXPECT_THAT(refusal_of(folder), HasSubstr("no bytes to fall back on"));
   const std::string whole = sentencepiece_model();

@@ -45,7 +45,7 @@ TEST(ParsePieces, ReadsHowItWasTrainedAndHowTextIsNormalized) {
   ASSERT_TRUE(other);
   EXPECT_EQ(other->model_type, 2);
   EXPECT_TRUE(other->byte_fallback);
-  EXPECT_TRUE(other->has_charsmap);
+  EXPECT_FALSE(other->charsmap.empty());
   EXPECT_FALSE(other->adds_dummy_prefix || other->removes_extra_whitespaces);
 }
 

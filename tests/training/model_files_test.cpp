@@ -114,11 +114,11 @@ TEST_F(ModelFiles, ATemplateOfItsOwnFileIsAMemberToo) {
 }
 
 TEST_F(ModelFiles, ATokenizerThatIsNotReadIsCopiedAllTheSame) {
-  folder_.write("model/tokenizer.json", R"({"model": {"type": "Unigram"}})");
+  folder_.write("model/tokenizer.json", R"({"model": {"type": "WordLevel"}})");
   folder_.write("model/tokenizer_config.json", "broken");
   folder_.write("model/generation_config.json", R"({"eos_token_id": 3})");
   const auto files = gather();
-  EXPECT_THAT(text(files, "tokenizer.json"), HasSubstr("Unigram"));
+  EXPECT_THAT(text(files, "tokenizer.json"), HasSubstr("WordLevel"));
   EXPECT_EQ(text(files, "tokenizer_config.json"), "broken");
   EXPECT_THAT(text(files, "generation_config.json"), HasSubstr("3"));
 }

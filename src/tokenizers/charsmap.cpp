@@ -174,7 +174,12 @@ bool Charsmap::has_prefix(std::string_view text) const {
 }
 
 void Charsmap::index() {
-  for (char c = ' '; c < '\x7F'; ++c) plain_[static_cast<unsigned char>(c)] = !has_prefix({&c, 1});
+  for (unsigned byte = 0; byte < 0x80; ++byte) {
+    const char c = static_cast<char>(byte);
+    const auto with = find({&c, 1});
+    if (with)
+      ascii_[byte] = {true, static_cast<uint16_t>(with->size()), static_cast<size_t>(with->data() - strings_.data())};
+  }
   const uint8_t* const classes = grapheme_classes();
   for (const uint32_t run : grapheme_runs()) {
     if (static_cast<GraphemeClass>(run & kGraphemeClassBits) != GraphemeClass::kPrepend) continue;
@@ -209,12 +214,28 @@ void Charsmap::each_part_of_cluster(std::string_view text, Span cluster, const K
   }
 }
 
+/// From `at` on, where a cluster begins, ASCII characters as long as each is a cluster by itself; returns where
+/// that ends.
+template <typename Keep, typename Replace>
+size_t Charsmap::each_ascii(std::string_view text, size_t at, const Keep& keep, const Replace& replace) const {
+  const auto is_ascii = [&](size_t i) { return static_cast<unsigned char>(text[i]) < 0x80; };
+  size_t kept = at;  // since there
+  for (; at < text.size() && is_ascii(at); ++at) {
+    const bool is_last = at + 1 == text.size();
+    if (!is_last && (!is_ascii(at + 1) || (text[at] == '\r' && text[at + 1] == '\n'))) break;
+    const Ascii& entry = ascii_[static_cast<unsigned char>(text[at])];
+    if (!entry.changes) continue;
+    if (kept < at) keep(Span{kept, at});
+    replace(Span{at, at + 1}, std::string_view(strings_).substr(entry.start, entry.size));
+    kept = at + 1;
+  }
+  if (kept < at) keep(Span{kept, at});
+  return at;
+}
+
 /// Calls keep(span) for what stays and replace(span, with) for a character or a cluster that does not.
 template <typename Keep, typename Replace>
 void Charsmap::each_part(std::string_view text, const Keep& keep, const Replace& replace) const {
-  const auto is_plain = [&](size_t at) {
-    return at < text.size() && plain_[static_cast<unsigned char>(text[at])];
-  };
   GraphemeBreaks breaks;
   size_t begin = 0;  // of the cluster
   for (size_t at = 0; at < text.size();) {
@@ -223,21 +244,14 @@ void Charsmap::each_part(std::string_view text, const Keep& keep, const Replace&
       each_part_of_cluster(text, {begin, at}, keep, replace);
       begin = at;
     }
-    if (is_plain(at) && is_plain(at + 1)) {
-      // Each is a cluster by itself, but the last one, which what follows may join.
-      size_t last = at + 1;
-      while (is_plain(last + 1)) ++last;
-      if (begin < at)
-        each_part_of_cluster(text, {begin, at + 1}, keep, replace);
-      else
-        keep(Span{at, at + 1});
-      if (at + 1 < last) keep(Span{at + 1, last});
-      begin = last;
-      breaks.restart_behind_letter();
-      at = last + 1;
+    const size_t behind = begin == at && c.value < 0x80 ? each_ascii(text, at, keep, replace) : at;
+    if (behind == at) {
+      at += static_cast<size_t>(c.length);
       continue;
     }
-    at += static_cast<size_t>(c.length);
+    breaks = GraphemeBreaks();
+    breaks.next(static_cast<unsigned char>(text[behind - 1]));
+    begin = at = behind;
   }
   if (begin < text.size()) each_part_of_cluster(text, {begin, text.size()}, keep, replace);
 }

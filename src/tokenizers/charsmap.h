@@ -51,6 +51,8 @@ class Charsmap {
   [[nodiscard]] bool has_prefix(std::string_view text) const;
   void index();
   template <typename Keep, typename Replace>
+  size_t each_ascii(std::string_view text, size_t at, const Keep& keep, const Replace& replace) const;
+  template <typename Keep, typename Replace>
   void each_part(std::string_view text, const Keep& keep, const Replace& replace) const;
   template <typename Keep, typename Replace>
   void each_part_of_cluster(std::string_view text, Span cluster, const Keep& keep,
@@ -58,7 +60,13 @@ class Charsmap {
 
   std::vector<uint32_t> units_;
   std::string strings_;
-  bool plain_[256] = {};         // ASCII characters that are clusters and stay, whatever lies around them
+  /// What becomes of an ASCII character that is a cluster by itself.
+  struct Ascii {
+    bool changes = false;
+    uint16_t size = 0;
+    size_t start = 0;  // in strings_
+  };
+  Ascii ascii_[128] = {};
   bool changes_behind_ = false;  // entries start with a character that prepends itself to others
 };
 

@@ -47,13 +47,6 @@ class GraphemeBreaks {
  public:
   /// Whether a cluster begins before the character that comes next.
   bool next(uint32_t code_point) { return next_class(classes_[code_point]); }
-  /// As if the last character had been a letter of no script with rules of its own.
-  void restart_behind_letter() {
-    before_ = GraphemeClass::kAny;
-    pictograph_ = indic_ = 0;
-    odd_regional_ = false;
-  }
-
  private:
   bool next_class(uint8_t bits);
   [[nodiscard]] bool breaks(GraphemeClass after) const;

@@ -59,6 +59,7 @@ bool strip(std::string_view text, bool left, bool right, std::string& out, bool&
 bool strip_accents(std::string_view text, std::string& out, bool& first) {
   const uint8_t* const table = properties();
   out.clear();
+  out.reserve(text.size());
   for (const char* p = text.data(); p < text.data() + text.size();) {
     const CodePoint c = decode(p);
     if (!(table[c.value] & kAccentBit))
@@ -72,9 +73,13 @@ bool strip_accents(std::string_view text, std::string& out, bool& first) {
 
 bool lowercase(std::string_view text, std::string& out) {
   out.clear();
+  out.reserve(text.size() + text.size() / 8);
   for (const char* p = text.data(); p < text.data() + text.size();) {
     const CodePoint c = decode(p);
-    append_lowercase(c.value, out);
+    if (c.value < 0x80)
+      out.push_back(*p >= 'A' && *p <= 'Z' ? static_cast<char>(*p + 32) : *p);
+    else
+      append_lowercase(c.value, out);
     p += c.length;
   }
   return true;

@@ -63,7 +63,10 @@ bool Normalizer::apply_apart(std::string& left, std::string& right) const {
       if ((how.right && blank_left) || (how.left && is_space(decode(right.data())))) return false;
       continue;
     }
-    if (how.kind == Kind::kReplaceBlanks && (blank_left || how.content.empty())) return false;
+    // A run of blanks is seen whole, or not at all.
+    if (how.kind == Kind::kReplaceBlanks &&
+        (blank_left || how.content.empty() || right.find_first_not_of(' ') == std::string::npos))
+      return false;
     if (how.kind == Kind::kReplace &&
         (how.content.empty() || !is_char(how.pattern, decode(how.pattern.data()).value)))
       return false;

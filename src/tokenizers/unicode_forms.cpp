@@ -45,6 +45,11 @@ void order_marks(std::vector<utf8proc_int32_t>& points) {
 void append_form(std::string_view piece, utf8proc_option_t options, std::vector<utf8proc_int32_t>& points,
                  std::string& out) {
   constexpr int kLongest = 18;  // of one character's decomposition, U+FDFA's
+  const auto is_ascii = [](char byte) { return static_cast<unsigned char>(byte) < 0x80; };
+  if (std::all_of(piece.begin(), piece.end(), is_ascii)) {
+    out.append(piece);
+    return;
+  }
   const auto decomposing = static_cast<utf8proc_option_t>((options & ~UTF8PROC_COMPOSE) | UTF8PROC_DECOMPOSE);
   points.clear();
   for (const char* p = piece.data(); p < piece.data() + piece.size();) {

@@ -39,6 +39,8 @@ bool is_tokenizer_file(const std::string& name) {
                                          "merges.txt",
                                          "vocab.txt",
                                          "tokenizer.model",
+                                         "sentencepiece.bpe.model",
+                                         "spiece.model",
                                          "chat_template.jinja"};
   return std::ranges::find(kNames, name) != std::end(kNames);
 }

@@ -178,7 +178,8 @@ void Charsmap::index() {
     const char c = static_cast<char>(byte);
     const auto with = find({&c, 1});
     if (with)
-      ascii_[byte] = {true, static_cast<uint16_t>(with->size()), static_cast<size_t>(with->data() - strings_.data())};
+      ascii_[byte] = {true, static_cast<uint16_t>(with->size()),
+                      static_cast<size_t>(with->data() - strings_.data())};
   }
   const uint8_t* const classes = grapheme_classes();
   for (const uint32_t run : grapheme_runs()) {
@@ -214,10 +215,11 @@ void Charsmap::each_part_of_cluster(std::string_view text, Span cluster, const K
   }
 }
 
-/// From `at` on, where a cluster begins, ASCII characters as long as each is a cluster by itself; returns where
-/// that ends.
+/// From `at` on, where a cluster begins, ASCII characters as long as each is a cluster by itself; returns
+/// where that ends.
 template <typename Keep, typename Replace>
-size_t Charsmap::each_ascii(std::string_view text, size_t at, const Keep& keep, const Replace& replace) const {
+size_t Charsmap::each_ascii(std::string_view text, size_t at, const Keep& keep,
+                            const Replace& replace) const {
   const auto is_ascii = [&](size_t i) { return static_cast<unsigned char>(text[i]) < 0x80; };
   size_t kept = at;  // since there
   for (; at < text.size() && is_ascii(at); ++at) {

@@ -47,6 +47,7 @@ class GraphemeBreaks {
  public:
   /// Whether a cluster begins before the character that comes next.
   bool next(uint32_t code_point) { return next_class(classes_[code_point]); }
+
  private:
   bool next_class(uint8_t bits);
   [[nodiscard]] bool breaks(GraphemeClass after) const;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tokenizers/nmt.h"
 #include "tokenizers/unicode.h"
 #include "tokenizers/unicode_forms.h"
 
@@ -71,6 +72,20 @@ bool strip_accents(std::string_view text, std::string& out, bool& first) {
   return out.size() != text.size();
 }
 
+bool nmt(std::string_view text, std::string& out, bool& first) {
+  out.clear();
+  out.reserve(text.size());
+  for (const char* p = text.data(); p < text.data() + text.size();) {
+    const CodePoint c = decode(p);
+    if (const auto with = nmt_character(c.value))
+      append_utf8(*with, out);
+    else if (p == text.data())
+      first = false;
+    p += c.length;
+  }
+  return out != text;
+}
+
 bool lowercase(std::string_view text, std::string& out) {
   out.clear();
   out.reserve(text.size() + text.size() / 8);
@@ -131,12 +146,13 @@ Status Normalizer::add(const Field& field, int depth) {
                                                           {"NFKC", Kind::kNfkc},
                                                           {"NFKD", Kind::kNfkd},
                                                           {"Lowercase", Kind::kLowercase},
-                                                          {"StripAccents", Kind::kStripAccents}};
+                                                          {"StripAccents", Kind::kStripAccents},
+                                                          {"Nmt", Kind::kNmt}};
   for (const auto& [name, kind] : kPlain)
     if (name == type) return steps_.push_back({.kind = kind}), Ok{};
   return field.member("type").error(fmt::format(
       "is '{}'; supported normalizers are NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, "
-      "Replace, BertNormalizer, Precompiled and Sequence",
+      "Replace, BertNormalizer, Precompiled, Nmt and Sequence",
       type.substr(0, 60)));
 }
 
@@ -184,6 +200,8 @@ bool Normalizer::step(const Step& how, std::string_view text, std::string& out, 
       return how.bert.apply(text, out);
     case Kind::kPrecompiled:
       return how.charsmap->apply(text, out);
+    case Kind::kNmt:
+      return nmt(text, out, first);
     case Kind::kPrepend:
       if (text.empty()) return false;
       out.clear();

@@ -48,7 +48,8 @@ class Normalizer {
     kReplace,
     kReplaceBlanks,
     kBert,
-    kPrecompiled
+    kPrecompiled,
+    kNmt
   };
   struct Step {
     Kind kind;

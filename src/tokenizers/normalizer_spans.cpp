@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "tokenizers/nmt.h"
 #include "tokenizers/normalizer.h"
 #include "tokenizers/unicode.h"
 #include "tokenizers/unicode_forms.h"
@@ -98,6 +99,13 @@ void Normalizer::align(const Step& how, std::string_view text, std::string_view 
         std::string lower;
         append_lowercase(decode(text.data() + begin).value, lower);
         spans.insert(spans.end(), lower.size(), {begin, end});
+      });
+      break;
+    case Kind::kNmt:
+      each_char(text, [&](size_t begin, size_t end) {
+        std::string made;
+        if (const auto with = nmt_character(decode(text.data() + begin).value)) append_utf8(*with, made);
+        spans.insert(spans.end(), made.size(), {begin, end});
       });
       break;
     case Kind::kStripAccents:

@@ -292,12 +292,12 @@ void PreTokenizer::cut_metaspace(size_t stage, const Piece& piece, WordSink& sin
   const Stage& how = stages_[stage];
   const bool wants_prefix =
       how.prepend == Prepend::kAlways || (how.prepend == Prepend::kFirst && piece.first);
-  const bool gets_prefix =
-      wants_prefix && piece.text.front() != ' ' && !piece.text.starts_with(how.literal);
+  const bool gets_prefix = wants_prefix && piece.text.front() != ' ' && !piece.text.starts_with(how.literal);
   // A word behind WhitespaceSplit, by far the most frequent piece, takes no memory of its own.
   char small[128];
   if (how.literal.size() + piece.text.size() <= sizeof small / 2 &&
-      piece.text.find(' ') == std::string_view::npos && piece.text.find(how.literal, 1) == std::string_view::npos) {
+      piece.text.find(' ') == std::string_view::npos &&
+      piece.text.find(how.literal, 1) == std::string_view::npos) {
     std::memset(small, 0, sizeof small);
     const size_t prefix = gets_prefix ? how.literal.size() : 0;
     std::memcpy(small, how.literal.data(), prefix);

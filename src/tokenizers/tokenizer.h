@@ -21,14 +21,13 @@ struct TokenizerParts;
 struct TokenizerSource;
 
 /// A tokenizer whose model is BPE, byte-level (GPT-2, Llama-3, Qwen, SmolLM, RoBERTa) or over characters with
-/// byte fallback (Llama-2, Mistral), or WordPiece (BERT, DistilBERT, MiniLM). Immutable; every call may come
-/// from any thread.
+/// byte fallback (Llama-2, Mistral), WordPiece (BERT, DistilBERT, MiniLM) or Unigram (XLM-RoBERTa, CamemBERT,
+/// T5, ALBERT). Immutable; every call may come from any thread.
 class Tokenizer {
  public:
   /// Reads a tokenizer.json with what the files beside it add (tokenizer_source.h), or the one in a
   /// directory. Errors: kBadData that names the file and the field, for broken files and for kinds that are
-  /// not supported (Unigram, WordLevel, a regular expression that is not one of the public
-  /// models'); kIo.
+  /// not supported (WordLevel, a regular expression that is not one of the public models'); kIo.
   static Result<std::unique_ptr<Tokenizer>> open(const std::string& path);
   /// The same from the document's text alone; `source` names it in errors.
   static Result<std::unique_ptr<Tokenizer>> parse(std::string_view json, const std::string& source);
@@ -38,10 +37,10 @@ class Tokenizer {
 
   /// Appends the ids of `text` to `ids`; with `add_special_tokens` also those of the post-processor (<s> and
   /// the like). Invalid UTF-8 counts as U+FFFD, one per maximal subpart, as Python's errors="replace". A
-  /// character without a token (WordPiece: a word) becomes the model's unknown token, or vanishes where it
-  /// names none, as in the package. The file's `truncation` and `padding` are not applied: as with
-  /// transformers, a text is encoded whole. Errors: kBadData where the unknown token is needed and is not in
-  /// the vocabulary; `ids` is then as before.
+  /// character without a token (WordPiece: a word; Unigram: a run of them) becomes the model's unknown token,
+  /// or, of BPE, vanishes where it names none, as in the package. The file's `truncation` and `padding` are
+  /// not applied: as with transformers, a text is encoded whole. Errors: kBadData where the unknown token is
+  /// needed and is not in the vocabulary; `ids` is then as before.
   Status encode(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids) const;
   /// The same of a text and its pair (premise and hypothesis, …), each encoded by itself, as the package does
   /// with encode(text, pair). `type_ids`, unless null: for each id appended, the segment that the
@@ -81,11 +80,11 @@ class Tokenizer {
   /// A position inside `text`, the last that is found, where it may be cut for encode_piece, whatever follows
   /// it; 0 where there is none. `text` is the start of a text or starts at such a cut. Time goes with the
   /// bytes behind the cut: where it is 0, ask again with twice as much text. Always 0 for normalizers that
-  /// strip spaces or replace more than single characters.
+  /// replace more than single characters and runs of blanks, and within the words of WordPiece and Unigram.
   [[nodiscard]] size_t last_safe_cut(std::string_view text) const;
 
-  /// XXH3 over all tokens, by id, which of them are special, and the merges in their order. Ids of tokenizers
-  /// with the same hash mean the same.
+  /// XXH3 over all tokens, by id, which of them are special, and the merges in their order, or the scores.
+  /// Ids of tokenizers with the same hash mean the same.
   [[nodiscard]] uint64_t vocabulary_hash() const;
   /// The text of `ids`; ids that no token has are left out, as are special tokens where asked. Bytes that are
   /// no UTF-8 become U+FFFD.

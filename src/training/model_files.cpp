@@ -31,8 +31,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Copied where they are there, whatever reads them.
-constexpr const char* kCopied[] = {"added_tokens.json", "vocab.json", "merges.txt", "vocab.txt",
-                                   "tokenizer.model"};
+constexpr const char* kCopied[] = {"added_tokens.json", "vocab.json",      "merges.txt",
+                                   "vocab.txt",         "tokenizer.model", "sentencepiece.bpe.model",
+                                   "spiece.model"};
 
 bool is_same_folder(const std::string& a, const std::string& b) {
   std::error_code ignored;
@@ -198,6 +199,14 @@ class Gathering {
         return "Qwen2Tokenizer";
       case tokenizers::TokenizerClass::kBert:
         return "BertTokenizer";
+      case tokenizers::TokenizerClass::kXlmRoberta:
+        return "XLMRobertaTokenizer";
+      case tokenizers::TokenizerClass::kCamembert:
+        return "CamembertTokenizer";
+      case tokenizers::TokenizerClass::kT5:
+        return "T5Tokenizer";
+      case tokenizers::TokenizerClass::kAlbert:
+        return "AlbertTokenizer";
       default:
         return "LlamaTokenizer";
     }

@@ -116,7 +116,10 @@ def kinds(texts, size, odd_tokens):
     small.normalizer = normalizers.Sequence([normalizers.Precompiled(double_array(SMALL_CHARSMAP)), *blanks()])
     small.decoder = decoder()
     small.add_tokens([token for token in odd_tokens if token.content.strip()])
-    result = {"trained by tokenizers": plain, "small charsmap, added tokens": small}
+    bindings = Tokenizer.from_str(plain.to_str())  # as the package's SentencePieceUnigramTokenizer
+    bindings.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), *blanks(" ", False)])
+    bindings.decoder = decoder()
+    result = {"trained by tokenizers": plain, "Nmt": bindings, "small charsmap, added tokens": small}
     if not have_sentencepiece():
         print("SKIP Unigram with charsmaps: the packages sentencepiece and protobuf are not installed")
         return {f"Unigram, {name}": tokenizer for name, tokenizer in result.items()}

@@ -39,9 +39,17 @@ std::vector<std::string_view> size_fields() {
   return names;
 }
 
-constexpr std::array kTokenizerFiles = {
-    "tokenizer.json", "tokenizer_config.json",   "tokenizer.model",   "vocab.json",         "merges.txt",
-    "vocab.txt",      "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"};
+constexpr std::array kTokenizerFiles = {"tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "tokenizer.model",
+                                        "sentencepiece.bpe.model",
+                                        "spiece.model",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "vocab.txt",
+                                        "special_tokens_map.json",
+                                        "added_tokens.json",
+                                        "chat_template.jinja"};
 
 void add_config(Facts& facts, const io::ConfigJson& config) {
   const auto family = config.model_type();

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "tokenizers/document.h"
-#include "tokenizers/token_trie.h"
+#include "tokenizers/piece_trie.h"
 #include "tokenizers/vocabulary.h"
 #include "tokenizers/word_model.h"
 
@@ -34,16 +34,16 @@ class UnigramModel final : public WordModel {
 
  private:
   UnigramModel() = default;
-  [[nodiscard]] bool find_best(std::string_view word, std::vector<BestPiece>& best) const;
-  /// Calls take(begin, end, id) for each token of the best way, the last one first.
+  [[nodiscard]] bool find_best(std::string_view word, WordLattice& lattice) const;
+  /// Calls take(end, id) for each token of the best way, the last one first; `end` in bytes of the word.
   template <typename Take>
-  void each_token(std::string_view word, const std::vector<BestPiece>& best, const Take& take) const;
+  void each_token(std::string_view word, const WordLattice& lattice, const Take& take) const;
   template <typename Take>
   void take_unknown(std::string_view word, size_t begin, size_t end, const Take& take) const;
   void encode_anew(std::string_view word, bool whole, const Vocabulary& vocabulary,
                    ModelState& state) const override;
 
-  TokenTrie trie_;
+  PieceTrie trie_;
   std::vector<double> scores_;     // by id
   std::vector<int32_t> byte_ids_;  // of "<0x00>" … "<0xFF>"; -1 where there is none
   bool byte_fallback_ = false;

@@ -13,11 +13,17 @@
 
 namespace plimsoll::tokenizers {
 
-/// The best piece that ends at some place of a word (UnigramModel); of no bytes where none does.
+/// The best piece that ends at some place of a word (UnigramModel); of no characters where none does.
 struct BestPiece {
   double score = 0;  ///< of the word up to there
   uint32_t size = 0;
   int32_t id = 0;
+};
+
+/// A word by characters, and the best piece up to each.
+struct WordLattice {
+  std::vector<uint32_t> chars = {};
+  std::vector<BestPiece> best = {};
 };
 
 /// What encoding needs besides the tokenizer: memory and a cache, one per call in flight.
@@ -35,9 +41,9 @@ struct ModelState {
   size_t num_waiting = 0;
   MergeScratch merging = {};
   std::vector<int32_t> symbols = {};
-  std::vector<BestPiece> best = {};  // by the bytes of a word
-  std::string mapped = {};           // a word in the alphabet of bytes
-  bool unknown_failed = false;       ///< an unknown token was needed and the vocabulary lacks it
+  WordLattice lattice = {};
+  std::string mapped = {};      // a word in the alphabet of bytes
+  bool unknown_failed = false;  ///< an unknown token was needed and the vocabulary lacks it
 };
 
 class WordModel {

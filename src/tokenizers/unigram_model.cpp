@@ -54,7 +54,8 @@ Result<UnigramModel> UnigramModel::build(const Document& document, const Field& 
 
 /// False where an unknown token is needed and there is none.
 bool UnigramModel::find_best(std::string_view word, WordLattice& lattice) const {
-  auto& [chars, best] = lattice;
+  std::vector<uint32_t>& chars = lattice.chars;
+  std::vector<BestPiece>& best = lattice.best;
   chars.resize(word.size());
   size_t count = 0;
   for (size_t at = 0; at < word.size();) {
@@ -100,7 +101,8 @@ void UnigramModel::take_unknown(std::string_view word, size_t begin, size_t end,
 
 template <typename Take>
 void UnigramModel::each_token(std::string_view word, const WordLattice& lattice, const Take& take) const {
-  const auto& [chars, best] = lattice;
+  const std::vector<uint32_t>& chars = lattice.chars;
+  const std::vector<BestPiece>& best = lattice.best;
   size_t end_byte = word.size();
   for (size_t end = chars.size(); end > 0;) {
     const int32_t id = best[end].id;

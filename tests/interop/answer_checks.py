@@ -69,7 +69,7 @@ def check_answers(name, what, lines, questions, made, logits, checks, **rules):
     return odds
 
 
-def compare_answers(name, binary, folder, model, tokenizer, where, checks, count=60, most=TOKENS, stride=STRIDE):
+def compare_answers(name, binary, folder, model, tokenizer, where, checks, count=40, most=TOKENS, stride=STRIDE):
     """What predict writes, the choice among transformers' logits. `where`: predict's options that name the model."""
     questions = answering.questions(count, 5)
     answering.write_questions(folder / "asked", [{key: each[key] for key in ("id", "question", "context")} for each in questions])
@@ -89,6 +89,15 @@ def compare_answers(name, binary, folder, model, tokenizer, where, checks, count
     run(f"none above {middle}", "--null-threshold", middle, "--n-best", 7, "--max-answer-length", 4, "--batch-size", 3,
         n_best=7, longest=4, threshold=middle)
     run("every token", "--max-answer-length", 1, "--n-best", 1000, n_best=1000, longest=1)
+
+
+def compare_opposite(name, binary, folder, model, tokenizer, checks):
+    """The same with what was least likely: a trained model finds no answer likely."""
+    with torch.no_grad():
+        model.qa_outputs.weight.neg_()
+    for each in (model, tokenizer):
+        each.save_pretrained(folder / "opposite")
+    compare_answers(f"{name}, opposite", binary, folder, model, tokenizer, ["--model", folder / "opposite"], checks)
 
 
 def near(context, answer, rng):

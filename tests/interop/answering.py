@@ -16,8 +16,8 @@ WORDS = ("the The a An AN fine ship floats, sank. Élan e\u0301tude na\u0308ıve
          "the\u203fa A.M. the-a !!! _a_ ship's Ship SHIP ship! \u00bfship? ship\u2019s an\u02bc a").split()
 # Words that SQuAD's evaluation takes for the same, or nearly.
 ALIKE = [each.split() for each in (
-    "ΑΣ'Β ασβ αςβ;thé ́ the;a½ ½ a;the‿a ‿ thea;Σ σ ς;ΟΔΌΣ́ οδός́ οδόσ́;İ i̇ i;ΑΣ ας ασ;中Σ 中σ 中ς;"
-    "A.M. am M;ẞ ß ss;the-a thea a;_a_ a aa;K k K;“a” a “”;Ο.Σ. ος οσ;ﬁn fin FIN;Anʼ an ʼ;Élan élan élan").split(";")]
+    "ΑΣ'Β ασβ αςβ;the\u0301 \u0301 the;a½ ½ a;the\u203fa \u203f thea;Σ σ ς;ΟΔΌΣ\u0301 οδός\u0301 οδόσ\u0301;İ i\u0307 i;ΑΣ ας ασ;中Σ 中σ 中ς;"
+    "A.M. am M;ẞ ß ss;the-a thea a;_a_ a aa;\u212a k K;“a” a “”;Ο.Σ. ος οσ;ﬁn fin FIN;An\u02bc an \u02bc;Élan élan e\u0301lan").split(";")]
 GAPS = [" "] * 12 + ["  ", "\n", "\t", "\u00a0", "\u3000", "\u2009", "\x1f", "", " \n "]
 WORDPIECE = ("bert", "distilbert")  # the others have <s>
 

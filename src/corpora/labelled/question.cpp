@@ -205,7 +205,8 @@ Result<WindowCutter> WindowCutter::make(const WindowOptions& options) {
   cutter.specials_ = ids.size() - 2;
   const auto context = std::ranges::find(ids, kOfContext) - ids.begin();
   const auto question = std::ranges::find(ids, kOfQuestion) - ids.begin();
-  cutter.before_context_ = static_cast<size_t>(context) - (question < context ? 1 : 0);
+  cutter.is_question_first_ = question < context;
+  cutter.before_context_ = static_cast<size_t>(context) - (cutter.is_question_first_ ? 1 : 0);
   return cutter;
 }
 
@@ -233,7 +234,7 @@ Result<std::vector<Window>> WindowCutter::cut(const Question& question) const {
   for (size_t begin = 0;; begin += step) {
     const size_t end = std::min(begin + most, of_context.size());
     Window& window = windows.emplace_back();
-    window.first = before_context_ + of_question.size();
+    window.first = before_context_ + (is_question_first_ ? of_question.size() : 0);
     PLIMSOLL_TRY(options_.tokenizer->join(of_question, std::span(of_context).subspan(begin, end - begin),
                                           window.ids, options_.has_types ? &window.types : nullptr));
     for (size_t i = begin; i < end; ++i) window.spans.push_back(trimmed(question.context, spans[i]));

@@ -76,6 +76,7 @@ class WindowCutter {
   WindowOptions options_;
   size_t specials_ = 0;        ///< of a pair
   size_t before_context_ = 0;  ///< of them, those before the context's tokens
+  bool is_question_first_ = true;
 };
 
 }  // namespace plimsoll::corpora

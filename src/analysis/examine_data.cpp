@@ -108,7 +108,9 @@ Status read_examples(const settings::RunConfig& config, const std::vector<std::s
 /// The members of the first row that tell of what kind the rows are; none where it is no object.
 corpora::Members first_row(const std::vector<std::string>& files, std::string& bytes) {
   if (!corpora::has_rows_by_name(files.front())) return {};
-  const auto reader = corpora::RecordReader::open(std::span(files).first(1), {});
+  corpora::ReaderOptions reading;
+  reading.list_member = corpora::kArticles;
+  const auto reader = corpora::RecordReader::open(std::span(files).first(1), reading);
   if (!reader) return {};
   corpora::Record record;
   const auto more = (*reader)->next(bytes, record);
@@ -116,7 +118,7 @@ corpora::Members first_row(const std::vector<std::string>& files, std::string& b
   corpora::JsonScanner scanner(std::string_view(bytes).substr(record.begin, record.size));
   std::string_view row;
   if (!scanner.value(row) || !corpora::is_object(row)) return {};
-  constexpr std::string_view kKeys[] = {"label", "labels", "question", "context", "answers", "data"};
+  constexpr std::string_view kKeys[] = {"label", "labels", "question", "context", "answers", "paragraphs"};
   return corpora::members_of(row, kKeys);
 }
 
@@ -127,12 +129,12 @@ bool is_labelled(const corpora::Members& row) {
          (!labels.empty() && !corpora::is_list(labels) && !corpora::is_object(labels));
 }
 
-/// Whether it is a question about a text, or SQuAD's file.
+/// Whether it is a question about a text, or an article of SQuAD's file.
 bool asks(const corpora::Members& row) {
   const bool is_question = corpora::is_string(corpora::find(row, "question")) &&
                            corpora::is_string(corpora::find(row, "context")) &&
                            !corpora::find(row, "answers").empty();
-  return is_question || corpora::is_list(corpora::find(row, "data"));
+  return is_question || corpora::is_list(corpora::find(row, "paragraphs"));
 }
 
 void add_label(const corpora::RawLabel& label, DataLook& look) {
@@ -191,7 +193,9 @@ Status read_questions(const settings::RunConfig& config, const std::vector<std::
   PLIMSOLL_ASSIGN(const auto cutter,
                   corpora::WindowCutter::make(
                       {.tokenizer = encoder.tokenizer.get(), .max_tokens = kWhole, .doc_stride = 0}));
-  PLIMSOLL_ASSIGN(const auto reader, corpora::RecordReader::open(files, {}));
+  corpora::ReaderOptions reading;
+  reading.list_member = corpora::kArticles;
+  PLIMSOLL_ASSIGN(const auto reader, corpora::RecordReader::open(files, reading));
   std::vector<corpora::Question> questions;
   std::string bytes;
   corpora::Record record;

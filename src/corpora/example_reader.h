@@ -28,6 +28,9 @@ struct ReaderOptions {
   OnError on_error = OnError::kFail;
   /// The member that holds a line's text; empty: what the line is follows from its members.
   std::string text_key = {};
+  /// A .json file that is an object with this member, within its first 4 KiB, is the list that the member
+  /// holds, element by element; empty: such a file is one record.
+  std::string list_member = {};
   /// A longer line is an error, read past without being kept; so is a text of this size without a cut.
   int64_t max_record_bytes = int64_t{64} << 20;
   /// With `cut`, a text file comes in pieces of about this size; without, whole.

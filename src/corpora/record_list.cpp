@@ -51,8 +51,65 @@ Result<bool> RecordReader::skip_blanks() {
   }
 }
 
+/// Goes behind the bracket that the member's list begins with, where the file is an object that has it near
+/// its start; else stays where it is.
+bool RecordReader::begin_list_member() {
+  const std::string_view text = unread().substr(0, kListMemberWithin);
+  size_t at = 0;
+  const auto blanks = [&] {
+    while (at < text.size() && is_blank(text[at])) ++at;
+    return at < text.size() ? text[at] : '\0';
+  };
+  if (blanks() != '{') return false;
+  for (++at;; ++at) {
+    if (blanks() != '"') return false;
+    const size_t begin = at + 1;
+    do at = text.find('"', at + 1);
+    while (at != text.npos && text[at - 1] == '\\');
+    if (at == text.npos) return false;
+    const std::string_view name = text.substr(begin, at++ - begin);
+    if (blanks() != ':') return false;
+    ++at;
+    if (name == options_.list_member) break;
+    blanks();
+    bool ended = false;
+    int64_t lines = 0;
+    at += ValueEnd().advance(text.substr(at), ended, lines);
+    if (!ended || blanks() != ',') return false;
+  }
+  if (blanks() != '[') return false;
+  line_ = std::max<int64_t>(line_, 1) + std::ranges::count(text.substr(0, at), '\n');
+  at_ += at + 1;
+  return true;
+}
+
+/// What stands behind the member's list: other members, and the end of the object, which nothing follows.
+Result<RecordReader::Step> RecordReader::end_of_object() {
+  int64_t depth = 1;
+  bool in_string = false, escaped = false;
+  for (;;) {
+    PLIMSOLL_ASSIGN(const bool more, fill());
+    if (!more && depth > 0) return bad(reason::kNotJson, "the file ends before its object does");
+    if (!more) return end_of_records();
+    const char c = block_[at_++];
+    line_ += c == '\n';
+    if (depth == 0 && !is_blank(c)) return bad(reason::kNotJson, "something follows the end of the object");
+    if (in_string) {
+      if (!escaped && c == '"') in_string = false;
+      escaped = !escaped && c == '\\';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+}
+
 Result<RecordReader::Step> RecordReader::end_of_list() {
   ++at_;
+  if (is_member_) return end_of_object();
   PLIMSOLL_ASSIGN(const bool more, skip_blanks());
   if (more) return bad(reason::kNotJson, "something follows the end of the list");
   return end_of_records();

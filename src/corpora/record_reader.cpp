@@ -108,7 +108,9 @@ Status RecordReader::begin_file() {
   const std::string name = unpacked_name(path);
   mode_ = is_csv(name) ? Mode::kCsv : has_rows_by_name(path) ? Mode::kLines : Mode::kText;
   if (mode_ == Mode::kText) return Ok{};
-  for (size_t count = 1; count > 0 && end_ < 3; end_ += count) {
+  is_member_ = false;
+  const size_t least = options_.list_member.empty() ? 3 : kListMemberWithin;
+  for (size_t count = 1; count > 0 && end_ < least; end_ += count) {
     PLIMSOLL_ASSIGN(count, stream_->read({block_.get() + end_, kBlockBytes - end_}));
   }
   note_read(end_);
@@ -131,6 +133,9 @@ Status RecordReader::begin_file() {
     mode_ = Mode::kList;
     ++at_;
     line_ = std::max<int64_t>(line_, 1);
+  } else if (more && !options_.list_member.empty() && begin_list_member()) {
+    mode_ = Mode::kList;
+    is_member_ = true;
   }
   return Ok{};
 }

@@ -68,6 +68,7 @@ class RecordReader {
   [[nodiscard]] int64_t bytes_of_records() const;
 
  private:
+  static constexpr size_t kListMemberWithin = 4096;
   enum class Mode : uint8_t { kText, kLines, kList, kCsv };
   /// What a step has come to: a record, nothing yet, the end of the file.
   enum class Step : uint8_t { kRecord, kAgain, kEnd };
@@ -87,6 +88,8 @@ class RecordReader {
   Result<Step> next_piece(std::string& bytes, Record& record);
   Result<bool> append_element(std::string& bytes);
   Result<Step> end_of_list();
+  bool begin_list_member();
+  Result<Step> end_of_object();
   Result<bool> skip_blanks();
   bool append_within_limit(std::string& bytes, size_t begin, std::string_view more) const;
   Status pass_over(Error error, std::string_view reason);
@@ -111,6 +114,7 @@ class RecordReader {
   std::string_view reason_;  // of the failure that a step returns
   Mode mode_ = Mode::kText;
   int64_t line_ = 0;           // kLines: the last one read; kList, kCsv: the one at hand
+  bool is_member_ = false;     // kList: the list is a member of the file's object
   int64_t num_records_ = 0;    // of this file
   int64_t text_bytes_ = 0;     // kText: handed out
   bool is_open_text_ = false;  // kText: a piece that continues was handed out

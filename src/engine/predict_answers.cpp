@@ -52,7 +52,9 @@ class Questions {
  public:
   static Result<Questions> open(std::span<const std::string> files) {
     Questions questions;
-    PLIMSOLL_ASSIGN(questions.reader_, corpora::RecordReader::open(files, {}));
+    corpora::ReaderOptions options;
+    options.list_member = corpora::kArticles;
+    PLIMSOLL_ASSIGN(questions.reader_, corpora::RecordReader::open(files, options));
     return questions;
   }
   /// They were all read before. Errors: kBadData where the files have changed since; kIo.

@@ -32,8 +32,9 @@ bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 class QuestionParser {
  public:
-  QuestionParser(const std::string& place, bool with_answers, std::vector<Question>& questions)
-      : place_(place), with_answers_(with_answers), questions_(questions) {}
+  QuestionParser(const std::string& place, bool with_answers, std::vector<Question>& questions,
+                 std::vector<BadExample>* passed_over)
+      : place_(place), with_answers_(with_answers), questions_(questions), passed_over_(passed_over) {}
 
   std::optional<BadExample> run(std::string_view json) {
     JsonScanner scanner(json);
@@ -42,16 +43,20 @@ class QuestionParser {
       return bad(kNotJson, "the line is no JSON: " + scanner.error());
     if (!is_object(value))
       return bad(kNotAnObject, fmt::format("the line is {}, expected an object", type_name(value)));
-    constexpr std::string_view kKeys[] = {"data", "context"};
+    constexpr std::string_view kKeys[] = {"data", "context", "paragraphs"};
     const Members members = members_of(value, kKeys);
     const std::string_view data = find(members, "data");
-    if (!is_list(data) || !find(members, "context").empty()) return question(value, {});
+    if (!find(members, "context").empty()) return counted(value, {});
+    if (is_list(find(members, "paragraphs"))) return article(value);
+    if (!is_list(data)) return counted(value, {});
     return each(data, [&](std::string_view article) { return this->article(article); });
   }
 
  private:
   BadExample bad(std::string_view reason, std::string what) const {
-    return {reason, {ErrorCode::kBadData, std::move(what), place_, kSkipHint}};
+    const std::string where =
+        id_.empty() ? place_ : fmt::format("{}, question '{}'", place_, id_.substr(0, 60));
+    return {reason, {ErrorCode::kBadData, std::move(what), where, kSkipHint}};
   }
 
   template <class Visit>
@@ -77,7 +82,7 @@ class QuestionParser {
     if (!is_list(qas)) return bad(kMissingField, "a paragraph has no list \"qas\"");
     std::string context;
     if (auto wrong = string_into(members, "context", context)) return wrong;
-    return each(qas, [&](std::string_view qa) { return question(qa, context); });
+    return each(qas, [&](std::string_view qa) { return counted(qa, context); });
   }
 
   std::optional<BadExample> string_into(const Members& members, std::string_view key,
@@ -87,6 +92,18 @@ class QuestionParser {
     if (!is_string(value))
       return bad(kWrongType, fmt::format("\"{}\" is {}, expected a string", key, type_name(value)));
     out = unescaped(value);
+    return std::nullopt;
+  }
+
+  /// A question that is wrong is left out where that is asked for.
+  std::optional<BadExample> counted(std::string_view json, const std::optional<std::string>& context) {
+    const size_t before = questions_.size();
+    id_.clear();
+    auto wrong = question(json, context);
+    id_.clear();
+    if (!wrong || passed_over_ == nullptr) return wrong;
+    questions_.resize(before);
+    passed_over_->push_back(std::move(*wrong));
     return std::nullopt;
   }
 
@@ -100,6 +117,7 @@ class QuestionParser {
       q.id = unescaped(id);
     else
       q.id = std::string(id);
+    id_ = q.id;
     if (auto wrong = string_into(members, "question", q.question)) return wrong;
     if (context)
       q.context = *context;
@@ -158,6 +176,8 @@ class QuestionParser {
   const std::string& place_;
   const bool with_answers_;
   std::vector<Question>& questions_;
+  std::vector<BadExample>* const passed_over_;
+  std::string id_;  ///< of the question at hand
 };
 
 /// As Python's lstrip(), which takes the separators of files, groups, records and units as well.
@@ -180,9 +200,10 @@ tokenizers::Span trimmed(std::string_view text, tokenizers::Span span) {
 }  // namespace
 
 std::optional<BadExample> parse_questions(std::string_view json, const std::string& place, bool with_answers,
-                                          std::vector<Question>& questions) {
+                                          std::vector<Question>& questions,
+                                          std::vector<BadExample>* passed_over) {
   questions.clear();
-  return QuestionParser(place, with_answers, questions).run(json);
+  return QuestionParser(place, with_answers, questions, passed_over).run(json);
 }
 
 TokenSpan find_answer(const Window& window, const Answer& answer) {

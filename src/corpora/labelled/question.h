@@ -33,11 +33,16 @@ struct Question {
   bool has_answers = false;          ///< the line says which there are, or that there are none
 };
 
-/// The questions of a record that stands at that place. `with_answers`: each must say which there are.
-/// Returns what is wrong, if anything; an answer must stand where its answer_start, which counts characters,
-/// says.
+/// The member of SQuAD's file that holds its articles, for ReaderOptions::list_member: each is a record.
+inline constexpr const char* kArticles = "data";
+
+/// The questions of a record that stands at that place: a line, an article of SQuAD's file, or that file.
+/// `with_answers`: each must say which there are. Returns what is wrong, if anything; an answer must stand
+/// where its answer_start, which counts characters, says. With `passed_over` a question with something wrong
+/// is put there and left out, and only what is wrong with the record is returned.
 std::optional<BadExample> parse_questions(std::string_view json, const std::string& place, bool with_answers,
-                                          std::vector<Question>& questions);
+                                          std::vector<Question>& questions,
+                                          std::vector<BadExample>* passed_over = nullptr);
 
 struct WindowOptions {
   const tokenizers::Tokenizer* tokenizer = nullptr;

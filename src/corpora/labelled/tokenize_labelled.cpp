@@ -97,6 +97,7 @@ class Run {
     std::vector<Question> questions = {};
     std::vector<std::vector<Row>> rows = {};  ///< of each question, or of the one example
     std::optional<BadExample> bad = {};
+    std::vector<BadExample> passed_over = {};  ///< questions that are left out
     InvalidUtf8 invalid = {};
   };
 
@@ -113,6 +114,14 @@ class Run {
             reader_.files().front(), "set another fraction, or name held-out data: data.eval"};
   }
 
+  [[nodiscard]] Error not_rows(const std::string& file) const {
+    if (cutter_)
+      return {ErrorCode::kInvalidArgument, "questions are JSON, and this is no such file", file,
+              "name SQuAD's .json, or .jsonl files, a line {\"question\": …, \"context\": …} each"};
+    return {ErrorCode::kInvalidArgument, "examples with labels are JSON lines, and this is no such file",
+            file, "name .jsonl files, a line {\"text\": …, \"label\": …} each"};
+  }
+
   Result<bool> read() {
     bytes_.clear();
     records_.clear();
@@ -120,10 +129,7 @@ class Run {
       Record record;
       PLIMSOLL_ASSIGN(const bool more, reader_.next(bytes_, record));
       if (!more) return false;
-      if (!record.is_json)
-        return Error{
-            ErrorCode::kInvalidArgument, "examples with labels are JSON lines, and this is no such file",
-            reader_.files()[record.file], "name .jsonl files, a line {\"text\": …, \"label\": …} each"};
+      if (!record.is_json) return not_rows(reader_.files()[record.file]);
       records_.push_back(record);
     }
     return true;
@@ -161,10 +167,19 @@ class Run {
   std::optional<BadExample> encode_questions(std::string_view json, Encoded& encoded) const {
     const std::string place = place_of(encoded.example.file, encoded.example.line);
     encoded.rows.clear();
-    if (auto wrong = parse_questions(json, place, !options_.questions->asks, encoded.questions)) return wrong;
+    encoded.passed_over.clear();
+    const bool skips = options_.on_error == OnError::kSkip;
+    if (auto wrong = parse_questions(json, place, !options_.questions->asks, encoded.questions,
+                                     skips ? &encoded.passed_over : nullptr))
+      return wrong;
     for (const Question& question : encoded.questions) {
       auto windows = cutter_->cut(question);
-      if (!windows) return BadExample{reason::kUnencodable, std::move(windows).error().at(place)};
+      if (!windows) {
+        BadExample wrong{reason::kUnencodable, std::move(windows).error().at(place)};
+        if (!skips) return wrong;
+        encoded.passed_over.push_back(std::move(wrong));
+        continue;
+      }
       std::vector<Row>& rows = encoded.rows.emplace_back();
       for (Window& window : *windows) {
         if (auto wrong = check_types(encoded.example, options_, window.types)) return wrong;
@@ -193,6 +208,7 @@ class Run {
       ++counts_.num_examples;
       counts_.text_bytes += static_cast<int64_t>(records_[i].size);
       counts_.remarks.invalid.add(e.invalid);
+      for (const BadExample& wrong : e.passed_over) counts_.skipped.add(wrong.reason);
       for (const auto& rows : e.rows)
         for (const Row& row : rows) {
           if (e.bad) break;
@@ -357,6 +373,7 @@ Result<TokenizeCounts> tokenize_labelled(std::span<const std::string> paths, con
   within.num_threads = memory.num_threads;
   ReaderOptions reading;
   reading.on_error = options.on_error;
+  if (options.questions) reading.list_member = kArticles;
   PLIMSOLL_ASSIGN(const auto reader, RecordReader::open(paths, reading));
   const tokenizers::Tokenizer* tokenizer = options.tokenizer;
   datasets::ShardOptions shard{.vocab_size = options.format.vocab_size};

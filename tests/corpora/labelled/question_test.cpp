@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "corpora/labelled/labelled_files.h"
+#include "corpora/record_reader.h"
 
 namespace plimsoll::corpora {
 namespace {
@@ -84,6 +85,56 @@ TEST(Question, SquadsOwnFile) {
   EXPECT_TRUE(found[1].has_answers);
   EXPECT_THAT(found[1].answers, IsEmpty());
   EXPECT_EQ(found[2].context, "de");
+}
+
+/// Each article of SQuAD's file is a record, however the file is laid out and whatever stands around them.
+TEST(Question, SquadsFileIsReadArticleByArticle) {
+  const io::TemporaryFolder folder;
+  const auto records = [&](const std::string& text) -> Result<std::vector<std::string>> {
+    const std::vector<std::string> files = {folder.write("a.json", text)};
+    ReaderOptions options;
+    options.list_member = kArticles;
+    PLIMSOLL_ASSIGN(const auto reader, RecordReader::open(files, options));
+    std::vector<std::string> found;
+    for (;;) {
+      std::string bytes;
+      Record record;
+      PLIMSOLL_ASSIGN(const bool more, reader->next(bytes, record));
+      if (!more) return found;
+      found.push_back(bytes.substr(record.begin, record.size));
+    }
+  };
+  const std::string article = R"({"paragraphs": []})";
+  EXPECT_THAT(*records(R"({"version": "v, \"]\"", "x": [1, {"data": 2}], "data": [)" + article + ", " +
+                       article + R"(], "end": {"a": "}"}})"),
+              ElementsAre(article, article));
+  EXPECT_THAT(*records("{\n  \"data\":\n  [\n    " + article + "\n  ]\n}\n"), ElementsAre(article));
+  // Without that list, an object is a record as before.
+  EXPECT_THAT(*records(R"({"question": "data"})"), ElementsAre(R"({"question": "data"})"));
+  EXPECT_THAT(*records(R"({"data": {"a": 1}})"), ElementsAre(R"({"data": {"a": 1}})"));
+  for (const auto& [text, what] :
+       {std::pair<std::string, std::string>{R"({"data": [)" + article, "ends before its"},
+        {R"({"data": [)" + article + "]", "the file ends before its object does"},
+        {R"({"data": [)" + article + "]} {}", "something follows the end of the object"}}) {
+    const auto broken = records(text);
+    ASSERT_FALSE(broken) << text;
+    EXPECT_THAT(broken.error().what, HasSubstr(what));
+  }
+}
+
+TEST(Question, OneThatIsWrongMayBeLeftOut) {
+  std::vector<Question> questions;
+  std::vector<BadExample> passed_over;
+  const std::string article =
+      R"({"paragraphs": [{"context": "abc", "qas": [
+        {"id": "7", "question": "p", "answers": [{"text": "x", "answer_start": 2}]},
+        {"id": "8", "question": "q", "answers": [{"text": "c", "answer_start": 2}]}]}]})";
+  EXPECT_FALSE(parse_questions(article, "a.json: line 1", true, questions, &passed_over));
+  ASSERT_EQ(questions.size(), 1U);
+  EXPECT_EQ(questions[0].id, "8");
+  ASSERT_EQ(passed_over.size(), 1U);
+  EXPECT_THAT(passed_over[0].error.message(), HasSubstr("a.json: line 1, question '7'"));
+  EXPECT_TRUE(parse_questions(article, "a.json: line 1", true, questions));
 }
 
 TEST(Question, WhatIsWrongIsNamedWithItsPlace) {

@@ -131,7 +131,9 @@ TEST_F(Init, ChoosesAnEncodersTaskByItsData) {
     const Outcome run = folder_.run("train run.yaml model.init=random training.max_steps=2 --resume never");
     EXPECT_EQ(run.exit_code, 0) << task << run.err;
   };
-  trained(rows(60, R"({"text": "what is #", "label": "even"})"), "sequence_classification", "60 examples");
+  trained(rows(30, R"({"text": "what is #", "label": "even"})") +
+              rows(30, R"({"text": "# again", "label": "odd"})"),
+          "sequence_classification", "60 examples");
   trained(rows(60, R"({"text": "what is # not again"})"), "masked_lm", "60 documents");
   trained(
       rows(

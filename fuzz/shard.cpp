@@ -147,7 +147,7 @@ std::vector<Shard> known_shards() {
     for (int32_t i = 0; i < length; ++i) ids.push_back(i);
     for (int i = 0; i < 4; ++i) PLIMSOLL_CHECK(writer && writer->add(ids, {}).ok());
     PLIMSOLL_CHECK(writer->finish().ok());
-    shards.push_back(std::move(*Shard::open(path)));
+    shards.push_back(*Shard::open(path));
     ::unlink(path.c_str());
   }
   return shards;

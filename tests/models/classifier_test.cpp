@@ -24,7 +24,7 @@ io::ConfigJson config_of(const Family& family) {
 std::unique_ptr<LanguageModel> classifier_of(const Family& family, std::vector<std::string> names) {
   const auto config = as_classifier(config_of(family), {io::ProblemType::kSingleLabel, std::move(names)});
   PLIMSOLL_CHECK(config.ok(), config ? "" : config.error().message());
-  return std::move(*make_language_model(*config));
+  return *make_language_model(*config);
 }
 
 TEST(Classifier, HasAHeadOfLabels) {

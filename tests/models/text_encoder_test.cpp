@@ -43,7 +43,7 @@ class EncoderTest : public testing::TestWithParam<const Family*> {
   [[nodiscard]] static std::unique_ptr<LanguageModel> asked(const char* changes = "{}") {
     const auto config = as_question_answering(changed(GetParam()->sample, changes), {});
     PLIMSOLL_CHECK(config.ok(), config ? "" : config.error().message());
-    return std::move(*make_language_model(*config));
+    return *make_language_model(*config);
   }
   /// Its graph: tokens, doc_start, token_types i32[batch, length] -> state "logits" [batch, length, 2].
   static ForwardGraph span_graph(const LanguageModel& model, int64_t batch, int64_t length) {
@@ -71,7 +71,7 @@ class EncoderTest : public testing::TestWithParam<const Family*> {
   [[nodiscard]] static std::unique_ptr<LanguageModel> masked() {
     const auto config = as_masked_lm(changed(GetParam()->sample, "{}"), {});
     PLIMSOLL_CHECK(config.ok(), config ? "" : config.error().message());
-    return std::move(*make_language_model(*config));
+    return *make_language_model(*config);
   }
 };
 

@@ -81,7 +81,7 @@ std::unique_ptr<Session> session_of(cpu::CpuDevice& device, ThreadRank& rank) {
   passes::SessionPlan plan = *passes::plan_session(std::move(programs));
   plan.share({"shared", {ir::DType::kF32, {kElements}}}, "shared");
   plan.share({"owned", {ir::DType::kF32, {8}}, -1, 1}, "whole");
-  return std::move(*Session::create(device, std::move(plan), {.communicator = &rank}));
+  return *Session::create(device, std::move(plan), {.communicator = &rank});
 }
 
 /// Rank 0 with `read` on its session; the others serve until it ends.

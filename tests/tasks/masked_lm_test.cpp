@@ -132,7 +132,7 @@ class MaskedLmTask : public testing::Test {
           "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16,
           "max_position_embeddings": 16, "type_vocab_size": 2})",
       "config.json");
-  const std::unique_ptr<models::Model> model_ = std::move(*models::make_model(*config_));
+  const std::unique_ptr<models::Model> model_ = *models::make_model(*config_);
 };
 
 TEST_F(MaskedLmTask, InputsHaveTheirShapesAndPadding) {

@@ -316,7 +316,7 @@ TEST_F(AnsweringTask, IdsBeyondTheModelAreRefused) {
           "hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16,
           "max_position_embeddings": 32, "type_vocab_size": 2})",
       "config.json");
-  const auto small = std::move(*models::make_model(*config));
+  const auto small = *models::make_model(*config);
   datasets::SourceOptions how;
   how.pack.sequence_length = 8;
   const auto source = task_of(*small, 8)->open_source({.paths = {path}}, how);

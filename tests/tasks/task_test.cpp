@@ -28,7 +28,7 @@ io::Labels labels_of(io::ProblemType problem, int64_t count) {
 std::unique_ptr<models::Model> model_of(const io::Labels* labels = nullptr) {
   const auto causal = io::parse_config_json(kConfig, "config.json");
   const auto config = labels == nullptr ? causal : models::as_classifier(*causal, *labels);
-  return std::move(*models::make_model(*config));
+  return *models::make_model(*config);
 }
 
 ir::RefTensor values(ir::DType dtype, ir::Shape shape, std::vector<double> data) {

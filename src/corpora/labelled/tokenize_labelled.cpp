@@ -391,7 +391,7 @@ Result<TokenizeCounts> tokenize_labelled(std::span<const std::string> paths, con
                                                            .max_tokens = options.max_tokens,
                                                            .doc_stride = options.questions->doc_stride,
                                                            .has_types = options.has_types()}));
-    cutter.emplace(std::move(made));
+    cutter.emplace(made);
   }
   const auto writer = [](const std::string& path, const datasets::ShardOptions& how) {
     return datasets::ShardWriter::create(path, how);

@@ -189,12 +189,12 @@ std::vector<float> results(int ranks, bool early, std::optional<DiscreteOptions>
     if (discrete) {
       DiscreteOptions options = *discrete;
       options.communicator = &communicator;
-      device = std::move(*DiscreteDevice::create(options));
+      device = *DiscreteDevice::create(options);
     } else {
       device = std::make_unique<cpu::CpuDevice>(1, "", &communicator);
     }
     std::vector<passes::Program> programs;
-    programs.push_back(std::move(*session_testing::plan_program(what.graph(ranks, early), device->target())));
+    programs.push_back(*session_testing::plan_program(what.graph(ranks, early), device->target()));
     const auto session = runtime::Session::create(
         *device, *passes::plan_session(std::move(programs), {.transfer_bytes = 1 << 16}));
     PLIMSOLL_CHECK(session.ok());
@@ -271,11 +271,11 @@ TEST(RanksOfOneProcess, WhatAnotherRankHasFailedWithComesBackAndNothingMoreIsExc
     Left communicator;
     std::unique_ptr<runtime::Device> device;
     if (discrete)
-      device = std::move(*DiscreteDevice::create({.communicator = &communicator}));
+      device = *DiscreteDevice::create({.communicator = &communicator});
     else
       device = std::make_unique<cpu::CpuDevice>(1, "", &communicator);
     std::vector<passes::Program> programs;
-    programs.push_back(std::move(*session_testing::plan_program(program(2, true), device->target())));
+    programs.push_back(*session_testing::plan_program(program(2, true), device->target()));
     const auto session = runtime::Session::create(
         *device, *passes::plan_session(std::move(programs), {.transfer_bytes = 1 << 16}));
     ASSERT_TRUE(session);

@@ -28,7 +28,7 @@ class LogOfACard : public ::testing::Test {
     auto made = CudaDevice::create({.host_threads = 1, .compiles_within = true});
     ASSERT_TRUE(made) << made.error().message();
     device_ = std::move(*made);
-    memory_ = std::move(*device_->allocate(ir::MemorySpace::kDevice, Bytes(4 * kCopied.count)));
+    memory_ = *device_->allocate(ir::MemorySpace::kDevice, Bytes(4 * kCopied.count));
   }
   void TearDown() override {
     unsetenv("PLIMSOLL_FAKE_CUDA_FAULT");

@@ -310,7 +310,7 @@ class Held final : public runtime::Communicator {
 TEST(RanksOfOneProcess, ACpuComputesWhileItExchanges) {
   Held communicator;
   cpu::CpuDevice device(1, "", &communicator);
-  const auto memory = std::move(*device.allocate(ir::MemorySpace::kDevice, Bytes(3 * 4 * ops::kPieceGrain)));
+  const auto memory = *device.allocate(ir::MemorySpace::kDevice, Bytes(3 * 4 * ops::kPieceGrain));
   const auto ref = [&](int64_t begin, ir::Shape shape) {
     return runtime::TensorRef{
         memory->address() + 4 * begin, {ir::DType::kF32, shape}, ir::dense_strides(shape)};

@@ -298,10 +298,10 @@ void PreTokenizer::cut_metaspace(size_t stage, const Piece& piece, WordSink& sin
   if (how.literal.size() + piece.text.size() <= sizeof small / 2 &&
       piece.text.find(' ') == std::string_view::npos &&
       piece.text.find(how.literal, 1) == std::string_view::npos) {
-    std::memset(small, 0, sizeof small);
+    std::ranges::fill(small, '\0');
     const size_t prefix = gets_prefix ? how.literal.size() : 0;
-    std::memcpy(small, how.literal.data(), prefix);
-    std::memcpy(small + prefix, piece.text.data(), piece.text.size());
+    char* const behind = std::copy_n(how.literal.data(), prefix, small);
+    std::ranges::copy(piece.text, behind);
     return pass(stage + 1, {{small, prefix + piece.text.size()}, piece.first, small + sizeof small}, sink);
   }
   std::string text;

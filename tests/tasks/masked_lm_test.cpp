@@ -73,6 +73,7 @@ class MaskedLmTask : public testing::Test {
     std::vector<std::span<std::byte>> row;
     for (const datasets::TensorSpec& input : task.inputs())
       parts.emplace_back(static_cast<size_t>(input.example_bytes(length)) / 4, -7);
+    row.reserve(parts.size());
     for (auto& part : parts) row.push_back(std::as_writable_bytes(std::span(part)));
     std::vector<std::byte> scratch(static_cast<size_t>(source.scratch_bytes()));
     const auto counts = source.read_in_epoch(index, epoch, row, scratch);
@@ -334,6 +335,7 @@ TEST_F(MaskedLmTask, DrawsWhatTheModelTakes) {
       std::vector<std::span<std::byte>> row;
       for (const datasets::TensorSpec& input : masked->inputs())
         parts.emplace_back(static_cast<size_t>(input.example_bytes(length)) / 4, -7);
+      row.reserve(parts.size());
       for (auto& part : parts) row.push_back(std::as_writable_bytes(std::span(part)));
       masked->draw(seed, row);
       return parts;

@@ -20,6 +20,7 @@
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"
 #include "preprocessing/run_hints.h"
+#include "preprocessing/run_task.h"
 #include "preprocessing/template_date.h"
 #include "preprocessing/token_cache.h"
 

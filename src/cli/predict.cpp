@@ -17,9 +17,9 @@ one line per example, in the same order; of images with "image": path in front:
   several                {"label": [those above 0.5], "score": [all probabilities], "logits": […]}
   numbers                {"label": null, "score": the value, "logits": […]}
 
-of a model that answers questions: lines {"question": …, "context": …, "id"?: …}, or SQuAD's files; a line
-each {"id": …, "answer": …, "score": …, "begin": …, "end": …} (characters of the context; answers in the data
-are compared)
+of a model that answers questions: lines {"question": …, "context": …, "id"?: …}, or SQuAD's files
+one line per question; begin and end count characters of the context, and answers in the data are compared:
+  {"id": …, "answer": …, "score": its probability, "begin": …, "end": …}
 
 examples:
   plimsoll predict --model runs/one/final --data test.jsonl
@@ -35,7 +35,7 @@ Command add_predict(Parser app) {
   Parser c = app.add_subcommand("predict", "predict labels of sequences or images, or answers to questions");
   auto request = std::make_shared<engine::PredictRequest>();
   engine::PredictRequest& r = *request;
-  c.add_option("--model", r.model, "a classifier's directory, or a Hub id that is already cached")
+  c.add_option("--model", r.model, "the model's directory, or a Hub id that is already cached")
       .required()
       .type_name("DIR|ID");
   c.add_option("--adapter", r.adapter, "LoRA adapter of the model (a PEFT directory)").type_name("DIR");
@@ -45,7 +45,8 @@ Command add_predict(Parser app) {
       .repeatable();
   c.add_option("--output", r.output, "output file (default: stdout)").type_name("FILE");
   c.add_option("--text-key", r.text_key, "member that holds the text (text)").type_name("KEY");
-  c.add_option("--max-length", r.max_length, "truncate longer rows (default: the model's positions)")
+  c.add_option("--max-length", r.max_length,
+               "truncate longer rows (default: the model's positions; windows of questions: 384)")
       .range(1, int64_t{1} << 28);
   c.add_option("--doc-stride", r.doc_stride, "questions: tokens that neighbouring windows share (128)")
       .range(0, int64_t{1} << 28);

@@ -10,6 +10,8 @@ namespace {
 /// Follows brackets and quotes through a JSON value, whatever is between them.
 class ValueEnd {
  public:
+  /// `depth`: brackets that are open already; the value ends with the last of them.
+  explicit ValueEnd(int64_t depth = 0) : depth_(depth) {}
   /// Bytes of `text` that belong to the value; `ended` where it ends within them.
   size_t advance(std::string_view text, bool& ended, int64_t& line) {
     for (size_t i = 0; i < text.size(); ++i) {
@@ -34,7 +36,7 @@ class ValueEnd {
   }
 
  private:
-  int64_t depth_ = 0;
+  int64_t depth_;
   bool in_string_ = false;
   bool escaped_ = false;
 };
@@ -61,21 +63,25 @@ bool RecordReader::begin_list_member() {
     return at < text.size() ? text[at] : '\0';
   };
   if (blanks() != '{') return false;
-  for (++at;; ++at) {
-    if (blanks() != '"') return false;
-    const size_t begin = at + 1;
-    do at = text.find('"', at + 1);
-    while (at != text.npos && text[at - 1] == '\\');
-    if (at == text.npos) return false;
-    const std::string_view name = text.substr(begin, at++ - begin);
-    if (blanks() != ':') return false;
-    ++at;
-    if (name == options_.list_member) break;
-    blanks();
+  // Bytes of the value that begins there; 0 where it does not end in time.
+  const auto value_at = [text](size_t begin) {
     bool ended = false;
     int64_t lines = 0;
-    at += ValueEnd().advance(text.substr(at), ended, lines);
-    if (!ended || blanks() != ',') return false;
+    const size_t count = ValueEnd().advance(text.substr(begin), ended, lines);
+    return ended ? count : 0;
+  };
+  for (++at;; ++at) {
+    if (blanks() != '"') return false;
+    const size_t name = at;
+    at += value_at(name);
+    if (at == name || blanks() != ':') return false;
+    const bool is_it = text.substr(name).starts_with('"' + options_.list_member + '"');
+    ++at;
+    if (is_it) break;
+    blanks();
+    const size_t count = value_at(at);
+    at += count;
+    if (count == 0 || blanks() != ',') return false;
   }
   if (blanks() != '[') return false;
   line_ = std::max<int64_t>(line_, 1) + std::ranges::count(text.substr(0, at), '\n');
@@ -85,26 +91,15 @@ bool RecordReader::begin_list_member() {
 
 /// What stands behind the member's list: other members, and the end of the object, which nothing follows.
 Result<RecordReader::Step> RecordReader::end_of_object() {
-  int64_t depth = 1;
-  bool in_string = false, escaped = false;
-  for (;;) {
+  ValueEnd object(/*depth=*/1);
+  for (bool ended = false; !ended;) {
     PLIMSOLL_ASSIGN(const bool more, fill());
-    if (!more && depth > 0) return bad(reason::kNotJson, "the file ends before its object does");
-    if (!more) return end_of_records();
-    const char c = block_[at_++];
-    line_ += c == '\n';
-    if (depth == 0 && !is_blank(c)) return bad(reason::kNotJson, "something follows the end of the object");
-    if (in_string) {
-      if (!escaped && c == '"') in_string = false;
-      escaped = !escaped && c == '\\';
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
+    if (!more) return bad(reason::kNotJson, "the file ends before its object does");
+    at_ += object.advance(unread(), ended, line_);
   }
+  PLIMSOLL_ASSIGN(const bool more, skip_blanks());
+  if (more) return bad(reason::kNotJson, "something follows the end of the object");
+  return end_of_records();
 }
 
 Result<RecordReader::Step> RecordReader::end_of_list() {

@@ -9,8 +9,8 @@
 namespace plimsoll::datasets {
 
 /// The order of a language model's tensors, i32 each, as many values each: sequence_length, or fewer that
-/// hold the sequence's tokens. The last is there where it is asked for; who wants no targets gives an empty
-/// part of them.
+/// hold the sequence's tokens. The last is there where it is asked for; whoever wants no targets gives an
+/// empty part of them.
 enum CausalTensor : uint8_t { kTokensRow, kTargetsRow, kDocStartRow };
 /// "tokens" and "targets" (the next token, or kNoTarget), with `documents` also "doc_start": where each
 /// token's document begins; all of a stream is one document.

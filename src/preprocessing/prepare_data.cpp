@@ -33,12 +33,13 @@ namespace {
 /// Makes the data ready; runs in the child.
 class Preparation {
  public:
-  /// `tokenizer`: "bytes", or where it lies. `lease`: of the cache folder; null: none.
+  /// `tokenizer`: "bytes", or where it lies. `masks`: the run's task masks tokens. `lease`: of the cache
+  /// folder; null: none.
   Preparation(const settings::RunConfig& config, const PrepareDataOptions& options,
-              const std::string& tokenizer, const CacheLease* lease = nullptr)
+              const std::string& tokenizer, bool masks, const CacheLease* lease = nullptr)
       : config_(config),
         options_(options),
-        cache_(config, options, tokenizer),
+        cache_(config, options, tokenizer, masks),
         lease_(lease),
         bytes_(tokenizer == "bytes") {}
 
@@ -290,9 +291,10 @@ Result<RunData> prepare_data(const settings::RunConfig& config, const PrepareDat
   if (options.note && !labelled)
     for (const std::string& line : idle_settings(config.data, options.train, tokenizer == "bytes"))
       options.note(line);
-  const bool ready = !labelled && (!options.train || is_ready(config.data.train, tokenizer)) &&
+  const bool ready = !labelled && !task->masks &&
+                     (!options.train || is_ready(config.data.train, tokenizer)) &&
                      is_ready(config.data.eval, tokenizer) && config.data.eval_fraction == 0;
-  if (ready) return Preparation(config, options, tokenizer)();  // a few names: nothing to keep apart
+  if (ready) return Preparation(config, options, tokenizer, false)();  // a few names: nothing to keep apart
   const std::string folder = training_data_options(config, /*eval=*/false).cache_folder;
   const io::NewFolder made(folder);
   std::optional<CacheLease> lease = lease_of(folder);
@@ -301,7 +303,7 @@ Result<RunData> prepare_data(const settings::RunConfig& config, const PrepareDat
     PLIMSOLL_ASSIGN(const RunData data, images ? ImagePreparation(config, options, model, held)()
                                         : labelled
                                             ? LabelledPreparation(config, options, tokenizer, model, held)()
-                                            : Preparation(config, options, tokenizer, held)());
+                                            : Preparation(config, options, tokenizer, task->masks, held)());
     return run_data_text(data);
   });
   if (!text && lease) std::move(*lease).give_up();
@@ -322,7 +324,7 @@ Buckets find_buckets(const settings::RunConfig& config, bool train) {
   if (config.data.buckets.given() && task && (*task)->preparation == tasks::Preparation::kLabelled) {
     if (const auto found = find_labelled(config, *model, train)) return found->buckets;
   } else if (config.data.buckets.given() && tokenizer) {
-    const auto found = Preparation(config, options, *tokenizer).look();
+    const auto found = Preparation(config, options, *tokenizer, task && (*task)->masks).look();
     if (found && *found) return **found;
   }
   return buckets_by_settings(config.data);

@@ -9,7 +9,6 @@
 #include "base/result.h"
 #include "corpora/text_input.h"
 #include "preprocessing/run_data.h"
-#include "preprocessing/run_task.h"
 #include "settings/run_config.h"
 
 namespace plimsoll::preprocessing {
@@ -24,9 +23,11 @@ Error too_large(const tokenizers::Tokenizer& tokenizer, int64_t vocab_size, cons
 class TokenCache {
  public:
   /// `tokenizer`: a model's folder, or a tokenizer's file; nothing of it is read before that is asked for.
+  /// `masks`: the run's task masks tokens.
   /// `config` and `options` outlive the cache.
-  TokenCache(const settings::RunConfig& config, const PrepareDataOptions& options, std::string tokenizer)
-      : config_(config), options_(options), tokenizer_(std::move(tokenizer)), masks_(masks_tokens(config)) {}
+  TokenCache(const settings::RunConfig& config, const PrepareDataOptions& options, std::string tokenizer,
+             bool masks)
+      : config_(config), options_(options), tokenizer_(std::move(tokenizer)), masks_(masks) {}
 
   /// The tokenizer and what stands beside it. Errors: kBadData, kIo.
   Result<const corpora::EncoderFiles*> encoder_files();

@@ -8,13 +8,13 @@
 #include <array>
 #include <utility>
 
-#include "corpora/labelled/labelled_dataset.h"
 #include "models/classifier.h"
 #include "models/language_model.h"
 #include "ops/loss.h"
 #include "ops/pointwise.h"
 #include "ops/strided.h"
 #include "ops/structure.h"
+#include "tasks/labelled_source.h"
 #include "tasks/task_list.h"
 
 namespace plimsoll::tasks {
@@ -25,16 +25,10 @@ struct WindowInput {
   static constexpr size_t kTokens = 0, kDocStart = 1, kPadding = 2, kSpans = 3, kTypes = 4;
 };
 
-class WindowSource final : public datasets::ExampleSource {
+class WindowSource final : public LabelledExamples {
  public:
   WindowSource(corpora::LabelledDataset data, bool has_types)
-      : data_(std::move(data)), has_types_(has_types) {}
-  [[nodiscard]] int64_t num_examples() const override { return data_.size(); }
-  [[nodiscard]] int64_t num_units() const override { return data_.num_tokens(); }
-  [[nodiscard]] int64_t scratch_bytes() const override { return data_.scratch_bytes(); }
-  Result<int64_t> length(int64_t index, std::span<std::byte> scratch) const override {
-    return data_.length(index, scratch);
-  }
+      : LabelledExamples(std::move(data)), has_types_(has_types) {}
   Result<datasets::ExampleCounts> read(int64_t index, datasets::ExampleRow row,
                                        std::span<std::byte> scratch) const override {
     std::array<float, 2> label = {};
@@ -47,13 +41,8 @@ class WindowSource final : public datasets::ExampleSource {
                            [](float place) { return static_cast<int32_t>(place); });
     return datasets::ExampleCounts{tokens, std::ssize(window.spans)};
   }
-  Status keep_within(int64_t& room) override { return data_.keep_within(room); }
-  Result<uint64_t> fingerprint(std::span<std::byte> /*scratch*/) const override {
-    return data_.fingerprint();
-  }
 
  private:
-  corpora::LabelledDataset data_;
   bool has_types_;
 };
 

@@ -5,11 +5,11 @@
 #include <limits>
 #include <utility>
 
-#include "corpora/labelled/labelled_dataset.h"
 #include "models/classifier.h"
 #include "models/language_model.h"
 #include "ops/loss.h"
 #include "ops/structure.h"
+#include "tasks/labelled_source.h"
 #include "tasks/task_list.h"
 
 namespace plimsoll::tasks {
@@ -20,16 +20,10 @@ constexpr size_t kTokensRow = 0, kLastRow = 1, kLabelsRow = 2, kDocStartRow = 3;
 size_t types_row(const SequenceRows& rows) { return kDocStartRow + (rows.doc_start ? 1 : 0); }
 
 /// Labelled examples as rows of a batch.
-class LabelledSource final : public datasets::ExampleSource {
+class LabelledSource final : public LabelledExamples {
  public:
   LabelledSource(corpora::LabelledDataset data, bool single, const SequenceRows& rows)
-      : data_(std::move(data)), single_(single), rows_(rows) {}
-  [[nodiscard]] int64_t num_examples() const override { return data_.size(); }
-  [[nodiscard]] int64_t num_units() const override { return data_.num_tokens(); }
-  [[nodiscard]] int64_t scratch_bytes() const override { return data_.scratch_bytes(); }
-  Result<int64_t> length(int64_t index, std::span<std::byte> scratch) const override {
-    return data_.length(index, scratch);
-  }
+      : LabelledExamples(std::move(data)), single_(single), rows_(rows) {}
   Result<datasets::ExampleCounts> read(int64_t index, datasets::ExampleRow row,
                                        std::span<std::byte> scratch) const override {
     float label = 0;
@@ -42,13 +36,8 @@ class LabelledSource final : public datasets::ExampleSource {
     if (single_) datasets::row_as<int32_t>(row[kLabelsRow])[0] = static_cast<int32_t>(label);
     return datasets::ExampleCounts{tokens, 1};
   }
-  Status keep_within(int64_t& room) override { return data_.keep_within(room); }
-  Result<uint64_t> fingerprint(std::span<std::byte> /*scratch*/) const override {
-    return data_.fingerprint();
-  }
 
  private:
-  corpora::LabelledDataset data_;
   bool single_;
   SequenceRows rows_;
 };

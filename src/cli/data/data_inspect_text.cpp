@@ -11,6 +11,7 @@
 #include "corpora/text_input.h"
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"
+#include "preprocessing/run_task.h"
 #include "preprocessing/template_date.h"
 #include "preprocessing/token_cache.h"
 #include "settings/settings.h"

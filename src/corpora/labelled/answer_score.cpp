@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "corpora/labelled/python_space.h"
 #include "tokenizers/unicode.h"
 #include "tokenizers/unicode_forms.h"
 
@@ -51,9 +52,6 @@ std::string lowered(std::string_view text) {
 bool is_punctuation(char c) {
   return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
 }
-
-/// Python's str.split() takes the separators of files, groups, records and units as well.
-bool splits(CodePoint c) { return tokenizers::is_space(c) || (c.value >= 0x1C && c.value <= 0x1F); }
 
 /// \w of Python's re, which takes no marks and no other punctuation than this.
 bool is_of_word(CodePoint c) {
@@ -112,7 +110,7 @@ std::vector<std::string> counted_words(std::string_view text) {
   };
   for (size_t at = 0; at < kept.size();) {
     const CodePoint c = tokenizers::decode(kept.data() + at);
-    if (splits(c))
+    if (is_python_space(c))
       end_word();
     else
       word += kept.substr(at, static_cast<size_t>(c.length));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "corpora/json_members.h"
+#include "corpora/labelled/python_space.h"
 #include "corpora/reasons.h"
 #include "tokenizers/unicode.h"
 
@@ -180,11 +181,11 @@ class QuestionParser {
   std::string id_;  ///< of the question at hand
 };
 
-/// As Python's lstrip(), which takes the separators of files, groups, records and units as well.
+/// As Python's lstrip().
 std::string_view without_leading_spaces(std::string_view text) {
   while (!text.empty() && tokenizers::valid_utf8_prefix(text.substr(0, 4)) > 0) {
     const tokenizers::CodePoint c = tokenizers::decode(text.data());
-    if (!tokenizers::is_space(c) && (c.value < 0x1C || c.value > 0x1F)) break;
+    if (!is_python_space(c)) break;
     text.remove_prefix(static_cast<size_t>(c.length));
   }
   return text;

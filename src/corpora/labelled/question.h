@@ -1,10 +1,9 @@
 // Questions about texts, as SQuAD has them, and the windows of tokens that they become.
 //
-//   {"id"?: …, "question": …, "context": …, "answers"?: {"text": […], "answer_start": […]}}   a line of
-//   `datasets` {… "answers": [{"text": …, "answer_start": …}, …]}                                        the
-//   same
-//   {"data": [{"paragraphs": [{"context": …, "qas": [{"id": …, "question": …, …}]}]}]}        SQuAD's own
-//   file
+//   {"id"?: …, "question": …, "context": …, "answers"?: ANSWERS}     a line
+//   ANSWERS: {"text": […], "answer_start": […]}                      as `datasets` has them
+//            [{"text": …, "answer_start": …}, …]                     as SQuAD has them
+//   {"data": [{"paragraphs": [{"context": …, "qas": [QUESTION, …]}]}]}   SQuAD's own file
 //
 // A question and as much of its context as fits are a window; a longer context becomes several, which
 // overlap.

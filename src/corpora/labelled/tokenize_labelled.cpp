@@ -393,22 +393,20 @@ Result<TokenizeCounts> tokenize_labelled(std::span<const std::string> paths, con
                                                            .has_types = options.has_types()}));
     cutter.emplace(made);
   }
-  const auto writer = [](const std::string& path, const datasets::ShardOptions& how) {
-    return datasets::ShardWriter::create(path, how);
-  };
-  PLIMSOLL_ASSIGN(datasets::ShardWriter tokens, writer(shard_path, shard));
+  using datasets::ShardWriter;
+  PLIMSOLL_ASSIGN(ShardWriter tokens, ShardWriter::create(shard_path, shard));
   PLIMSOLL_ASSIGN(LabelFileWriter labels,
                   LabelFileWriter::create(labels_beside(shard_path), reader->files()));
   Output output{.shard = std::move(tokens), .labels = std::move(labels)};
   if (options.has_types()) {
-    PLIMSOLL_ASSIGN(datasets::ShardWriter types,
-                    writer(types_beside(shard_path), {.vocab_size = options.format.num_token_types}));
+    PLIMSOLL_ASSIGN(ShardWriter types, ShardWriter::create(types_beside(shard_path),
+                                                           {.vocab_size = options.format.num_token_types}));
     output.types.emplace(std::move(types));
   }
   if (options.has_spans()) {
     constexpr int64_t kAny = std::numeric_limits<int32_t>::max();
-    PLIMSOLL_ASSIGN(datasets::ShardWriter begins, writer(begins_beside(shard_path), {.vocab_size = kAny}));
-    PLIMSOLL_ASSIGN(datasets::ShardWriter ends, writer(ends_beside(shard_path), {.vocab_size = kAny}));
+    PLIMSOLL_ASSIGN(ShardWriter begins, ShardWriter::create(begins_beside(shard_path), {.vocab_size = kAny}));
+    PLIMSOLL_ASSIGN(ShardWriter ends, ShardWriter::create(ends_beside(shard_path), {.vocab_size = kAny}));
     output.begins.emplace(std::move(begins));
     output.ends.emplace(std::move(ends));
   }

@@ -71,6 +71,26 @@ def logits(model, ids):
     return values
 
 
+class Kinks:
+    """Tells whether rounding may choose the side of a relu: there the gradient jumps, and theirs need not be ours."""
+
+    NEAR = 1e-6  # of 0; arguments are about 1, and differ by a tenth of it
+
+    def __init__(self, model):
+        self.near = False
+        for module in model.modules():
+            if isinstance(module, torch.nn.ReLU):
+                module.register_forward_pre_hook(self._look)
+
+    def _look(self, _, arguments):
+        self.near = self.near or bool((arguments[0].abs() < self.NEAR).any())
+
+    def met(self):
+        """Since it was asked last."""
+        near, self.near = self.near, False
+        return near
+
+
 def total_norm(tensors):
     return float(numpy.sqrt(sum(numpy.square(t.astype(numpy.float64)).sum() for t in tensors.values())))
 

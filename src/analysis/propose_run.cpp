@@ -196,7 +196,7 @@ Status draft_texts(RunDraft& draft, const RunRequest& request, const settings::R
   PLIMSOLL_ASSIGN(const DataLook look, look_at_data(config));
   const bool is_encoder = model->is_bidirectional();
   if (look.asks && !is_encoder)
-    return model_config.error("model_type", "an encoder of text (bert, roberta, distilbert)",
+    return model_config.error("model_type", "an encoder of text (bert, roberta, modernbert)",
                               "the data are questions about texts, whose answers encoders find");
   if (look.asks)
     draft.add("task", "question_answering", "the model finds the answers in the texts");

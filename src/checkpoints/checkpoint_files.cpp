@@ -42,8 +42,7 @@ std::string config_text(const io::ConfigJson& model_config, ir::DType dtype) {
   io::Tree fields = models::with_class(model_config).fields();
   std::erase_if(fields.members, [](const auto& member) { return member.first == "torch_dtype"; });
   fields.set("dtype", io::Tree::of(std::string(settings::state_format(dtype).config)));
-  // transformers refuses 1 where an image model's field is a real number.
-  return (models::is_image_model(model_config) ? io::to_python_json(fields) : io::to_json(fields)) + "\n";
+  return io::to_python_json(fields) + "\n";  // transformers refuses 1 where a field is a real number
 }
 
 io::ConfigJson with_pad_token(const io::ConfigJson& config, std::optional<int64_t> token) {

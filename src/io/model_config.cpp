@@ -150,11 +150,9 @@ std::string lower(std::string text) {
 /// The model_type that transformers' class of an encoder of text implies, whichever head it has; empty for
 /// any other class.
 std::string encoder_of(std::string_view architecture) {
-  constexpr std::pair<std::string_view, std::string_view> kEncoders[] = {{"Bert", "bert"},
-                                                                         {"Roberta", "roberta"},
-                                                                         {"XLMRoberta", "xlm-roberta"},
-                                                                         {"Camembert", "camembert"},
-                                                                         {"DistilBert", "distilbert"}};
+  constexpr std::pair<std::string_view, std::string_view> kEncoders[] = {
+      {"Bert", "bert"},           {"Roberta", "roberta"},       {"XLMRoberta", "xlm-roberta"},
+      {"Camembert", "camembert"}, {"DistilBert", "distilbert"}, {"ModernBert", "modernbert"}};
   constexpr std::string_view kHeads[] = {"Model",
                                          "ForMaskedLM",
                                          "ForPreTraining",

@@ -271,9 +271,11 @@ std::vector<SampleGroup> first_samples() {
   constexpr Pair kAttention[] = {{512, 64}}, kMemoryBound[] = {{512, 512}};
   constexpr LossShape kLoss[] = {{256, 2048, 256, 256}};
   SampleGroup products{"products", {}}, attention{"attention", {}}, loss{"loss head", {}},
-      memory_bound{"memory-bound ops", {}}, small{"small products", {}}, updates{"updates", {}};
+      memory_bound{"memory-bound ops", {}}, small{"small products", {}}, large{"large products", {}},
+      updates{"updates", {}};
   for (const DType type : kTypes) {
     add_product(type, 256, {1024, 512}, products.samples);
+    add_product(type, 2048, {1024, 512}, large.samples);
     add_product(type, 128, {256, 256}, small.samples);
     add_product(type, 256, {16, 512}, small.samples);
     add_product(type, 32, {512, 512}, small.samples);
@@ -283,7 +285,7 @@ std::vector<SampleGroup> first_samples() {
   }
   add_updates({1 << 16}, updates.samples);
   add_8bit_updates({1 << 16}, updates.samples);
-  return {products, attention, loss, updates, small, memory_bound};
+  return {products, attention, loss, updates, small, memory_bound, large};
 }
 
 }  // namespace plimsoll::measuring

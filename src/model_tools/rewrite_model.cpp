@@ -8,6 +8,7 @@
 #include "io/atomic_directory.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "io/python_json.h"
 
 namespace plimsoll::model_tools {
 namespace {
@@ -207,7 +208,7 @@ std::string with_member(std::string text, const std::string& name, const std::st
   auto fields = io::parse_json(text);
   if (fields && fields->find(name) != nullptr) {  // null too: it would stand there twice
     std::erase_if(fields->members, [&](const auto& member) { return member.first == name; });
-    text = io::to_json(*fields) + "\n";
+    text = io::to_python_json(*fields) + "\n";
   }
   if (value.empty()) return text;
   text.resize(text.rfind('}'));

@@ -74,6 +74,7 @@ const Family& distilbert_family();
 const Family& gpt2_family();
 const Family& llama_family();
 const Family& mistral_family();
+const Family& modernbert_family();
 const Family& qwen2_family();
 const Family& qwen3_family();
 const Family& resnet_family();
@@ -87,8 +88,8 @@ using FamilyFile = const Family& (*)();
 inline constexpr std::array kLanguageFamilies = {llama_family, mistral_family, qwen2_family,
                                                  qwen3_family, smollm3_family, gpt2_family};
 /// Language models that see both ways (LanguageModel::is_bidirectional).
-inline constexpr std::array kEncoderFamilies = {bert_family, roberta_family, xlm_roberta_family,
-                                                camembert_family, distilbert_family};
+inline constexpr std::array kEncoderFamilies = {bert_family,      roberta_family,    xlm_roberta_family,
+                                                camembert_family, distilbert_family, modernbert_family};
 inline constexpr std::array kImageFamilies = {vit_family, dinov2_family, convnext_family, resnet_family};
 /// All of them: causal language models, encoders, then image models.
 inline constexpr auto kFamilies = [] {

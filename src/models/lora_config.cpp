@@ -6,6 +6,7 @@
 #include <array>
 
 #include "io/model_config.h"
+#include "io/python_json.h"
 #include "io/safetensors_reader.h"
 #include "models/module_names.h"
 
@@ -324,7 +325,7 @@ std::string adapter_config_text(const LoraSpec& spec, const AdapterOf& of) {
       {"init_lora_weights", tree_of(spec.init_lora_weights)},
   });
   if (spec.init_lora_weights == LoraInit::kLoftq) fields.set("loftq_config", tree_of(spec.loftq_config));
-  return io::to_json(fields) + "\n";
+  return io::to_python_json(fields) + "\n";
 }
 
 }  // namespace plimsoll::models

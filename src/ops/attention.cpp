@@ -30,8 +30,7 @@ void check_common(Operands& in, const OpTypes& t, const Extents& e, size_t doc_s
   in.require(!drops || (t.attrs.f64("p") >= 0 && t.attrs.f64("p") < 1), "p must be in [0, 1)");
   in.require(e.heads % e.kv_heads == 0,
              fmt::format("{} heads are no multiple of {} kv heads", e.heads, e.kv_heads));
-  in.require(window >= 0 && (window == 0 || t.attrs.flag("causal")),
-             "window must be positive, or 0 for none, and causal");
+  in.require(window >= 0, "window must be positive, or 0 for none");
   in.require(std::isfinite(t.attrs.f64("scale")), "scale must be finite");
   in.require(t.attrs.find("precision") == nullptr || t.attrs.str("precision") == "tf32",
              "precision must be tf32");
@@ -129,13 +128,13 @@ void vjp_attention_packed(VjpContext& ctx) {
 // ---- cost: two products a visible pair forward, five backward
 // --------------------------------------------------------
 
-/// Pairs (i, j) that see each other in a sequence of `tokens`: half of all where causal.
+/// Pairs (i, j) that see each other in a sequence of `tokens`, on both sides of i where not causal.
 double visible_pairs(const Extents& e, const ir::Attrs& attrs) {
   const auto tokens = static_cast<double>(e.tokens);
-  if (!attrs.flag("causal")) return tokens * tokens;
   const int64_t window = attrs.i64("window");
   const auto seen = static_cast<double>(window == 0 ? e.tokens : std::min(window, e.tokens));
-  return seen * (seen + 1) / 2 + (tokens - seen) * seen;
+  const double one_side = seen * (seen + 1) / 2 + (tokens - seen) * seen;
+  return attrs.flag("causal") ? one_side : 2 * one_side - tokens;
 }
 
 Cost attention_cost(const OpTypes& t, const Extents& e, int products) {

@@ -15,7 +15,8 @@ using ir::ValueId;
 struct AttentionOptions {
   double scale = 1.0;  ///< of the scores
   bool causal = true;
-  int64_t window = 0;  ///< token i sees j in (i - window, i]; 0: no window
+  /// Token i sees j in (i - window, i], or in (i - window, i + window) where it is not causal; 0: no window.
+  int64_t window = 0;
   double dropout = 0;  ///< probability with which a weight is dropped after the softmax; below 1
   int64_t key = 0;     ///< of the draws, see `dropout`
 };

@@ -42,7 +42,7 @@ struct Problem {
   }
   [[nodiscard]] bool sees(int64_t b, int64_t i, int64_t j) const {
     if (causal && j > i) return false;
-    if (window > 0 && j <= i - window) return false;
+    if (window > 0 && (j <= i - window || j >= i + window)) return false;
     if (doc_start == nullptr) return true;  // else only within one document
     const double* start = &doc_start->data[static_cast<size_t>(b * e.tokens)];
     return static_cast<double>(j) >= start[i] && static_cast<double>(i) >= start[j];

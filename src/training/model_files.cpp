@@ -15,6 +15,7 @@
 #include "io/hub_cache.h"
 #include "io/json.h"
 #include "io/label_fields.h"
+#include "io/python_json.h"
 #include "models/classifier.h"
 #include "preprocessing/image_processor.h"
 #include "preprocessing/run_data.h"
@@ -270,7 +271,7 @@ class Gathering {
       PLIMSOLL_ASSIGN(fields, tokenizers::read_config_object(source));
     }
     PLIMSOLL_TRY(set_ends(*encoder(), fields));
-    files_.push_back({"generation_config.json", io::to_json(fields) + "\n"});
+    files_.push_back({"generation_config.json", io::to_python_json(fields) + "\n"});
     return Ok{};
   }
 

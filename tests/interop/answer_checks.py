@@ -12,6 +12,11 @@ import answering
 TOKENS, STRIDE, NOWHERE = 61, 11, -1e30  # of a window, shared; the logit of padding
 
 
+def head_of(family):
+    """The module of transformers' class for answers."""
+    return "classifier" if family == "modernbert" else "qa_outputs"
+
+
 def logits_of(model, windows):
     """Begins and ends [windows, 2, longest], NOWHERE in padding."""
     # PEFT's model for answers leaves the types out.
@@ -94,7 +99,7 @@ def compare_answers(name, binary, folder, model, tokenizer, where, checks, count
 def compare_opposite(name, binary, folder, model, tokenizer, checks):
     """The same with what was least likely: a trained model finds no answer likely."""
     with torch.no_grad():
-        model.qa_outputs.weight.neg_()
+        getattr(model, head_of(model.config.model_type)).weight.neg_()
     for each in (model, tokenizer):
         each.save_pretrained(folder / "opposite")
     compare_answers(f"{name}, opposite", binary, folder, model, tokenizer, ["--model", folder / "opposite"], checks)

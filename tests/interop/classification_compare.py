@@ -67,6 +67,12 @@ CASES += [
          config=dict(hidden_act="silu")),
     case("distilbert, relu, accumulation, buckets", "distilbert", "regression", 1, micro_batch_size=1, buckets=[9, 17],
          config=dict(activation="relu")),
+    case("modernbert, the mean", "modernbert", "single", 3, config=dict(classifier_pooling="mean")),
+    case("modernbert, the mean, buckets, accumulation, no recompute", "modernbert", "multi", 4, micro_batch_size=1, buckets=[9, 17],
+         recompute="none", config=dict(classifier_pooling="mean", norm_bias=True, attention_bias=True, mlp_bias=True)),
+    case("modernbert, layers by name, one rotation", "modernbert", "regression", 1, config=dict(
+        layer_types=["sliding_attention", "sliding_attention", "full_attention"], local_attention=4,
+        rope_parameters={kind: dict(rope_type="default", rope_theta=500.0) for kind in ("full_attention", "sliding_attention")})),
     case("roberta, positions to the last", "roberta", "regression", 3, whole=True, config=dict(max_position_embeddings=TOKENS + 2)),
 ]
 CASES += [

@@ -73,6 +73,7 @@ CASES = [
                                                    modules_to_save=["pooler"]), classifies=True),
     case("roberta classifies, PEFT's defaults", "roberta", {}, classifies=True),
     case("distilbert, our own, classifies", "distilbert", dict(r=4, target_modules=["q_lin", "v_lin", "lin1"]), classifies=True, own=True),
+    case("modernbert classifies", "modernbert", dict(r=4, target_modules=["Wqkv", "Wo", "Wi"]), classifies=True),
     case("DoRA", "llama", dict(r=4, lora_alpha=6, target_modules=["q_proj", "v_proj", "down_proj"], use_dora=True)),
     case("DoRA, all linear maps, with biases, accumulation", "biases", dict(r=3, target_modules="all-linear", use_dora=True),
          micro_batch_size=1),

@@ -109,7 +109,8 @@ def write_model(case, folder):
                      for key, value in saved.items() if ".decoder." not in key}
             written = json.loads((folder / "config.json").read_text()) | dict(architectures=["BertForMaskedLM"])
             (folder / "config.json").write_text(json.dumps(written))
-        saved[f"{model.base_model_prefix}.embeddings.position_ids"] = torch.arange(config.max_position_embeddings)[None]
+        if family != "modernbert":  # which rotates
+            saved[f"{model.base_model_prefix}.embeddings.position_ids"] = torch.arange(config.max_position_embeddings)[None]
         safetensors.torch.save_file({key: value.clone() for key, value in saved.items()}, folder / "model.safetensors", {"format": "pt"})
     return {f"{model.base_model_prefix}.{key}": value for key, value in tensors.items()} if start == "bare" else tensors
 

@@ -23,8 +23,8 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 
 import answering  # noqa: E402
-from answer_checks import (NOWHERE, STRIDE, TOKENS, compare_answers, compare_opposite, compare_scores, logits_of, loss_of,  # noqa: E402
-                           run_gradients)
+from answer_checks import (NOWHERE, STRIDE, TOKENS, compare_answers, compare_opposite, compare_scores, head_of, logits_of,  # noqa: E402
+                           loss_of, run_gradients)
 import cases  # noqa: E402
 import compare  # noqa: E402
 import lora_compare  # noqa: E402
@@ -58,10 +58,13 @@ CASES += [
     case("bert, a classifier's file, SQuAD's format", "bert", "classifier", nested=True),
     case("distilbert, a classifier's file", "distilbert", "classifier", dict(activation="relu"), stride=0),
     case("roberta, a masked language model's file", "roberta", "masked", micro_batch_size=2),
+    case("modernbert, a masked language model's file", "modernbert", "masked", dict(classifier_bias=True), stride=0),
     case("camembert, a classifier's file, no recompute", "camembert", "classifier", recompute="none", stride=0),
     case("bert, LoRA", "bert", lora=dict(target_modules=["query", "value"])),
     case("roberta, LoRA on a masked language model, PEFT's", "roberta", "masked", lora=dict(target_modules=["query", "dense"])),
     case("distilbert, LoRA, our own", "distilbert", "bare", lora={}),
+    case("modernbert, LoRA", "modernbert", "masked", lora=dict(target_modules=["Wqkv", "Wo", "head.dense"],
+                                                              modules_to_save=["classifier"])),
 ]
 
 
@@ -126,7 +129,8 @@ def check_start(case, written, found, checks):
     same = found.keys() & written.keys()
     check_same(case["name"], "the file is read", *({key: part[key] for key in same} for part in (written, found)), checks)
     drawn = sorted(found.keys() - written.keys())
-    fine = drawn == ([] if case["start"] == "head" else ["qa_outputs.bias", "qa_outputs.weight"]) and (
+    head = head_of(case["family"])
+    fine = drawn == ([] if case["start"] == "head" else [f"{head}.bias", f"{head}.weight"]) and (
         not drawn or (not found[drawn[0]].any() and found[drawn[1]].shape[0] == 2 and 0.07 < found[drawn[1]].std() < 0.13))
     checks.check(case["name"], "the head is drawn where it is missing", fine, drawn)
 
@@ -152,7 +156,7 @@ def compare_steps(case, folder, events, windows, checks):
         before = dump["parameters"]
     for what, measured in measures.items():
         checks.worst(name, what, measured)
-    along.meaningful["qa_outputs.bias"][:] = False  # a softmax leaves it no gradient but rounding
+    along.meaningful[f"{head_of(case['family'])}.bias"][:] = False  # a softmax leaves it no gradient but rounding
     compare.check_parameters(name, before, along, checks)
     return before
 
@@ -214,7 +218,7 @@ def compare_lora(case, binary, folder, tokenizer, windows, checks):
     check_same(name, "PEFT opens final/", {key: p.detach().numpy() for key, p in lora_compare.saved(left).items()},
                {key: before[key] for key in parameters}, checks)
     written = written["task_type"], sorted(set(written["modules_to_save"]))
-    checks.check(name, "adapter_config.json", written == ("QUESTION_ANS", ["qa_outputs"]), written)
+    checks.check(name, "adapter_config.json", written == ("QUESTION_ANS", sorted({head_of(case["family"]), "qa_outputs"})), written)
     compare_answers(name, binary, folder, left, tokenizer, ["--model", folder / "model", "--adapter", final], checks, count=20)
 
 

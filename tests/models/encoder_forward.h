@@ -66,6 +66,7 @@ inline std::vector<double> interpret_encoder(const LanguageModel& model, const P
     interpreter.set(name, reference::tensor({dtype, shape}, {data.begin(), data.end()}));
   };
   for (const Parameter& p : model.parameters()) set(p.name, ir::DType::kF32, p.shape, weights_of(p));
+  for (const Constant& c : model.constants()) set(c.name, ir::DType::kF32, c.shape, c.data);
   const ir::Shape shape{batch.batch(), batch.length};
   set("tokens", ir::DType::kI32, shape, batch.tokens);
   set("doc_start", ir::DType::kI32, shape, batch.doc_start);

@@ -15,4 +15,10 @@ ir::ValueId layer_norm(ir::Builder& b, const Model& model, ir::ValueId x, const 
   return ops::layer_norm(b, x, model.read_parameter(b, name + ".weight"), bias, eps).y;
 }
 
+ir::ValueId layer_norm_without_bias(ir::Builder& b, const Model& model, ir::ValueId x,
+                                    const std::string& name, double eps) {
+  const ir::ValueId zeros = ops::fill(b, {b.type(x).shape.dim(-1)}, 0);
+  return ops::layer_norm(b, x, model.read_parameter(b, name + ".weight"), zeros, eps).y;
+}
+
 }  // namespace plimsoll::models

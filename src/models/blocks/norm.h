@@ -15,4 +15,8 @@ namespace plimsoll::models {
 [[nodiscard]] ir::ValueId layer_norm(ir::Builder& b, const Model& model, ir::ValueId x,
                                      const std::string& name, double eps);
 
+/// The same by "<name>.weight" alone: the bias is zeros that nothing learns.
+[[nodiscard]] ir::ValueId layer_norm_without_bias(ir::Builder& b, const Model& model, ir::ValueId x,
+                                                  const std::string& name, double eps);
+
 }  // namespace plimsoll::models

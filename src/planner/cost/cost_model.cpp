@@ -123,10 +123,15 @@ CostModel::CostModel(const MachineProfile& profile, int num_threads, const Netwo
   for (const OpPoint& point : profile_.points) {
     auto at = std::ranges::find_if(
         known_, [&](const Known& k) { return k.kind == point.kind && k.type == point.type; });
-    if (at == known_.end()) at = known_.insert(at, {point.kind, point.type, {}});
+    if (at == known_.end()) at = known_.insert(at, {point.kind, point.type, {}, {}, {}});
     Known::Point logs{{}, std::log(point.rate)};
     std::ranges::transform(point.extents, logs.log_extents.begin(),
                            [](int64_t extent) { return std::log2(static_cast<double>(extent)); });
+    const bool is_first = at->points.empty();
+    for (size_t i = 0; i < 3; ++i) {
+      at->least[i] = is_first ? logs.log_extents[i] : std::min(at->least[i], logs.log_extents[i]);
+      at->most[i] = is_first ? logs.log_extents[i] : std::max(at->most[i], logs.log_extents[i]);
+    }
     at->points.push_back(logs);
   }
 }
@@ -148,7 +153,8 @@ double CostModel::measured_rate(const OpWork& of) const {
   const Known* measured = known(of);
   if (measured == nullptr) return 0;
   double logs[3];
-  for (size_t i = 0; i < 3; ++i) logs[i] = std::log2(of.extents[i]);
+  for (size_t i = 0; i < 3; ++i)
+    logs[i] = std::clamp(std::log2(of.extents[i]), measured->least[i], measured->most[i]);
   double weights = 0, sum = 0;
   for (const Known::Point& p : measured->points) {
     double distance = 0.01;

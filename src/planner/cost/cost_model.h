@@ -57,7 +57,8 @@ class CostModel {
   /// Adds an op. One that takes no time (a view, a state's name) adds nothing.
   void add(const ir::Graph& graph, const ir::Op& op, StepSeconds& seconds) const;
   /// Work a second: between the points that were measured of that kind and type by the distance of their
-  /// extents' logarithms. 0 where none was.
+  /// extents' logarithms; an extent beyond all of theirs is taken for the nearest, as rates saturate. 0 where
+  /// none was measured.
   [[nodiscard]] double measured_rate(const OpWork& of) const;
   [[nodiscard]] const MachineProfile& profile() const { return profile_; }
   [[nodiscard]] const Network& network() const { return network_; }
@@ -89,6 +90,7 @@ class CostModel {
     std::string kind;
     ProductType type;
     std::vector<Point> points;
+    std::array<double, 3> least = {}, most = {};  ///< of the points' log_extents
   };
   [[nodiscard]] const Known* known(const OpWork& of) const;
 

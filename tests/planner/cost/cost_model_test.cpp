@@ -147,6 +147,8 @@ TEST(CostModel, GoesThroughItsPoints) {
   EXPECT_NEAR(model.measured_rate(work("linear", 1024, 1024, 1024)), 1e11, 1e9);
   const double between = model.measured_rate(work("linear", 256, 256, 256));
   EXPECT_NEAR(between, std::sqrt(1e10 * 1e11), 1e9);
+  EXPECT_NEAR(model.measured_rate(work("linear", 4096, 1024, 8192)), 1e11, 1e9) << "rates saturate";
+  EXPECT_NEAR(model.measured_rate(work("linear", 8, 64, 2)), 1e10, 1e8);
   EXPECT_NEAR(model.measured_rate(work("linear_dw", 64, 64, 64)), 3e10, 1e8) << "of its own kind";
   EXPECT_EQ(model.measured_rate(work("attention", 64, 64, 64)), 0) << "nothing was measured";
 }

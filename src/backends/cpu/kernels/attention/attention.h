@@ -33,7 +33,8 @@ struct AttentionDropout {
 /// out; strides count elements, so q, k, v may be slices of one packed projection.
 ///
 /// Token i sees token j of its own sequence where all of these hold:
-///   causal: j <= i;   window > 0: i - window < j <= i;   doc_start: both tokens have the same document.
+///   causal: j <= i;   window > 0: i - window < j < i + window;   doc_start: both tokens have the same
+///   document.
 template <typename Element>
 struct AttentionArgsOf {
   AttentionShape shape = {};
@@ -45,7 +46,7 @@ struct AttentionArgsOf {
   int64_t v_token_stride = 0;
   float scale = 1.0f;  ///< of the scores, usually 1/sqrt(head_dim)
   bool causal = true;
-  int64_t window = 0;  ///< 0: none; else implies causal
+  int64_t window = 0;  ///< 0: none
   const int32_t* doc_start =
       nullptr;  ///< [batch, tokens]: index in the sequence of the first token of t's document
   /// Forward over a cache: keys and values of a sequence, where they are not those of its own tokens; and the

@@ -125,11 +125,12 @@ void backward_task(const AttentionBackwardArgs& args, const AttentionTask& task,
   const AttentionDropout& dropout = args.forward.dropout;
   const TileDropout drop{dropout_stream(dropout, b, h), dropout.threshold, dropout.inverse_keep,
                          shape.tokens};
-  const int64_t lowest = mask.causal ? begin / kBlock : 0;
+  const int64_t lowest = mask.lower_query(begin) / kBlock;
   for (int64_t index = lowest; index < blocks; ++index) {
     const QueryBlock block = make_query_block(mask, index);
     const int64_t first_granule = std::clamp(block.min_lower_key, 0, block.first) / kGranule;
-    if (granule < first_granule) continue;
+    const int64_t last_granule = (mask.end_of_keys(block.first + block.rows - 1) - 1) / kGranule;
+    if (granule < first_granule || granule > last_granule) continue;
     prefetch_rows(shape, b, h, args.dq, args.dq_token_stride, block.first, kBlock, prefetcher);
     if (index + 1 < blocks)
       prefetch_block(args, task, block.first + kBlock, prefetcher);

@@ -85,7 +85,7 @@ void add_dqueries(const KeyGranule& g, const QueryBlock& block, bool any, int64_
 void run_granule(const KeyGranule& g, const SharedQueries& shared) {
   load_keys(g);
   const int64_t group = g.shape().num_heads / g.shape().num_kv_heads;
-  const int64_t lowest = g.mask.causal ? g.begin / kQueries : 0, blocks = div_up(g.shape().tokens, kQueries);
+  const int64_t lowest = g.mask.lower_query(g.begin) / kQueries, blocks = div_up(g.shape().tokens, kQueries);
   const int64_t last_head = (g.kv_head + 1) * group - 1;
   for (int64_t h = g.kv_head * group; h <= last_head; ++h)
     for (int64_t index = lowest; index < blocks; ++index) {

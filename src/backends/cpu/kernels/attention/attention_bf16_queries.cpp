@@ -40,14 +40,15 @@ QueryBlock::QueryBlock(const KeyGranule& granule, int64_t head, int64_t first)
     : g_(granule), head_(head), first_(first) {
   const int64_t tokens = g_.shape().tokens, num_rows = std::min(kQueries, tokens - first);
   row_blocks_ = div_up(num_rows, kPanel);
-  int64_t lowest = first;
+  int64_t lowest = first, end = first + 1;
   for (int64_t r = 0; r < row_blocks_; ++r) {
     const int64_t row = first + r * kPanel;
     seen_[r] = SeenKeys(g_.mask, row, std::min(kPanel, tokens - row));
     lowest = std::min<int64_t>(lowest, seen_[r].min_lower);
+    end = std::max<int64_t>(end, seen_[r].max_upper);
   }
   first_granule_ = lowest / kGranule;
-  last_granule_ = g_.mask.causal ? (first + num_rows - 1) / kGranule : num_granules(tokens) - 1;
+  last_granule_ = (end - 1) / kGranule;
 }
 
 bool QueryBlock::sees_granule() const {

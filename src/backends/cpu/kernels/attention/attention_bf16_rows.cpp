@@ -65,6 +65,8 @@ void find_ends(const MaskView& mask, int64_t first, int64_t rows, int32_t* upper
   for (int64_t i = rows; i-- > 0;) {
     upper[i] = static_cast<int32_t>(end);
     if (mask.doc_start != nullptr && mask.doc_start[first + i] == first + i) end = first + i;
+    if (mask.window > 0)
+      upper[i] = static_cast<int32_t>(std::min(int64_t{upper[i]}, first + i + mask.window));
   }
 }
 

@@ -203,7 +203,7 @@ void forward_block(const AttentionArgs& args, const AttentionTask& task, const A
                          args.dropout.inverse_keep, shape.tokens};
   const bool first_of_task = token == task.granule * kGranule;
   const int64_t following = block.first + kBlock, following_token = token + kBlock,
-                end = mask.causal ? std::min(following, mask.tokens) : mask.tokens;
+                end = mask.end_of_keys(block.first + block.rows - 1);
   for (int64_t key = std::max(0, block.min_lower_key) / kBlock * kBlock; key < end; key += kBlock) {
     if (key + kBlock >= end) {
       prefetcher.add(out, args.out_token_stride, block.rows);

@@ -35,7 +35,12 @@ struct MaskView {
     return std::max(static_cast<int32_t>(by_window), doc_start ? doc_start[i] : 0);
   }
   [[nodiscard]] int32_t lower_query(int64_t j) const {
-    return causal ? static_cast<int32_t>(j) : doc_start ? doc_start[j] : 0;
+    return causal ? static_cast<int32_t>(j) : lower_key(j);  // a window has two sides alike
+  }
+  /// Behind the last key that queries up to `last` may see, documents aside.
+  [[nodiscard]] int64_t end_of_keys(int64_t last) const {
+    if (causal) return std::min(last + 1, tokens);
+    return window > 0 ? std::min(last + window, tokens) : tokens;
   }
 };
 
@@ -50,7 +55,7 @@ MaskView mask_of(const AttentionArgsOf<Element>& args, int64_t b) {
   return {.tokens = cached_or_own_keys(args),
           .start = args.start != nullptr ? args.start[b] : 0,
           .queries = args.shape.tokens,
-          .causal = args.causal || args.window > 0,
+          .causal = args.causal,
           .window = args.window,
           .doc_start = args.doc_start ? args.doc_start + b * args.shape.tokens : nullptr};
 }

@@ -82,9 +82,8 @@ HWY_INLINE TilePlan plan_tile(const MaskView& mask, const QueryBlock& block, int
   TilePlan plan;
   const int32_t last_query = block.first + block.rows - 1, last_key = key + num_keys - 1;
   if (last_key < block.min_lower_key || (mask.causal && key > last_query)) return plan;
-  int32_t max_query = mask.causal ? last_key : 0;
-  if (!mask.causal && mask.doc_start)
-    max_query = *std::max_element(mask.doc_start + key, mask.doc_start + last_key + 1);
+  // Of the keys' least queries the largest: documents lie one behind the other.
+  const int32_t max_query = mask.lower_query(last_key);
   if (key >= block.max_lower_key && max_query <= block.first) {
     plan.count = 1;
     plan.rectangles[0] = {0, num_keys, 0, block.vectors};

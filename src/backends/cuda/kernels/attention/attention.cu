@@ -13,7 +13,7 @@ namespace plimsoll::cuda {
 __device__ __forceinline__ bool attn_sees(const Attention& a, const int* start, i64 i, i64 j) {
   if (i >= a.tokens || j >= a.tokens) return false;
   if (a.causal && j > i) return false;
-  if (a.window > 0 && j <= i - a.window) return false;
+  if (a.window > 0 && (j <= i - a.window || j >= i + a.window)) return false;
   return start == nullptr || (j >= start[i] && i >= start[j]);
 }
 // What a weight is multiplied with.
@@ -130,7 +130,8 @@ __device__ __forceinline__ i64 attn_first_key(const Attention& a, const int* sta
 }
 template <int B>
 __device__ __forceinline__ i64 attn_last_key(const Attention& a, i64 q0) {
-  return a.causal && q0 + B < a.tokens ? q0 + B : a.tokens;
+  const i64 end = a.causal ? q0 + B : a.window > 0 ? q0 + B - 1 + a.window : a.tokens;
+  return end < a.tokens ? end : a.tokens;
 }
 
 template <int B, int D>
@@ -283,9 +284,10 @@ __device__ __forceinline__ void attn_dkv(const Attention& a) {
   const int each = a.heads / a.kv_heads;
   const i64 last_key = k0 + B < a.tokens ? k0 + B - 1 : a.tokens - 1;
   const i64 end = a.window > 0 && last_key + a.window < a.tokens ? last_key + a.window : a.tokens;
+  const i64 begin = a.causal ? k0 : a.window > 0 && k0 >= a.window ? (k0 - a.window + 1) / B * B : 0;
   for (int g = 0; g < each; ++g) {
     const i64 head = group * each + g;
-    for (i64 q0 = a.causal ? k0 : 0; q0 < end; q0 += B) {
+    for (i64 q0 = begin; q0 < end; q0 += B) {
       const i64 mine = q0 + threadIdx.x;
       const bool may = start == nullptr || (threadIdx.x < B && mine < a.tokens && start[mine] <= last_key);
       if (!__syncthreads_or(may)) continue;  // also: the tiles of the last turn have been read

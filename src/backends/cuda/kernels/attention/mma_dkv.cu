@@ -110,7 +110,7 @@ struct MmaDkv {
 
   // The tiles of queries that see a key of the block's, from `begin` on.
   __device__ __forceinline__ int first_tile() const {
-    return (a.causal ? k0 : mask.start != nullptr ? mask.start[k0] : 0) / kQueries;
+    return (a.causal ? k0 : mask.first_key(k0)) / kQueries;  // a window has two sides alike
   }
   __device__ __forceinline__ int end_tile(int begin) const {
     const int last = k0 + kKeys < mask.tokens() ? k0 + kKeys - 1 : mask.tokens() - 1;

@@ -24,27 +24,35 @@ struct Mask {
     const int by_document = start != nullptr ? start[i < tokens() ? i : tokens() - 1] : 0;
     return by_document > by_window ? by_document : by_window;
   }
+  // How far a window on both sides goes.
+  __device__ __forceinline__ int reach() const { return window() > 0 ? window() : tokens(); }
+  // Whether key j is before the end of that window of query i.
+  __device__ __forceinline__ bool is_before_end(int i, int j) const { return j - i < reach(); }
   // Whether query i, whose first key is given, sees key j.
   __device__ __forceinline__ bool sees(int first, int i, int j) const {
     if (j < first || j >= tokens() || i >= tokens() || (a.causal && j > i)) return false;
-    return a.causal || start == nullptr || i >= start[j];
+    return a.causal || (is_before_end(i, j) && (start == nullptr || i >= start[j]));
   }
   // Whether queries [i, i + queries) all see the keys [j, j + keys), so that nothing is to be tested.
   __device__ __forceinline__ bool is_full(int i, int queries, int j, int keys) const {
     if (i + queries > tokens() || j + keys > tokens() || (!a.causal && start != nullptr)) return false;
-    return j >= first_key(i + queries - 1) && (!a.causal || j + keys - 1 <= i);
+    const int last = j + keys - 1;
+    return j >= first_key(i + queries - 1) && (a.causal ? last <= i : is_before_end(i, last));
   }
   // Whether none of the queries [i, i + queries) sees any of the keys [j, j + keys), as far as is easily
   // said.
   __device__ __forceinline__ bool is_hidden(int i, int queries, int j, int keys) const {
-    return i >= tokens() || j >= tokens() || (a.causal && j > i + queries - 1) || j + keys <= first_key(i);
+    const int last = i + queries - 1;
+    return i >= tokens() || j >= tokens() || (a.causal ? j > last : !is_before_end(last, j)) ||
+           j + keys <= first_key(i);
   }
   // The tiles of `size` keys that the queries [i, i + queries) see end there; `from` is before it. All
   // threads call it.
   __device__ __forceinline__ int end_of_keys(int from, int i, int queries, int size) const {
     const int past = i + queries < tokens() ? i + queries : tokens();
     if (a.causal) return (past + size - 1) / size;
-    return tiles_until(from, (tokens() + size - 1) / size, size, past - 1);
+    const int end = reach() <= tokens() - past ? past - 1 + reach() : tokens();
+    return tiles_until(from, (end + size - 1) / size, size, past - 1);
   }
   // The first of the tiles [from, tiles) of `size` tokens whose document begins behind token `last`. All
   // threads call it.

@@ -53,7 +53,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{1, 400, 1, 1, 64, true, 50, 90}, Case{2, 150, 4, 2, 24, true, 0, 0, 0.3},
                       Case{1, 270, 2, 1, 16, false, 0, 0, 0.2}, Case{1, 200, 2, 1, 16, true, 50, 60, 0.2},
                       Case{1, 150, 2, 1, 16, true, 0, 0, -1, -0.3},
-                      Case{1, 90, 1, 1, 16, true, 0, 0, -1, 0.0}));
+                      Case{1, 90, 1, 1, 16, true, 0, 0, -1, 0.0}, Case{1, 900, 2, 1, 16, false, 65},
+                      Case{1, 200, 1, 1, 16, false, 1}, Case{1, 700, 2, 1, 20, false, 50, 90},
+                      Case{1, 270, 2, 1, 16, false, 40, 90, 0.2}));
 
 /// Rows [begin, end) of axis 0.
 Tensor part(const Tensor& t, int64_t begin, int64_t end) {

@@ -24,8 +24,8 @@ TEST(Attention, LongAgainstReference) {
   Tensor starts = ints({1, tokens}, std::vector<int32_t>(tokens, 0));
   std::fill(starts.bits.begin() + 70, starts.bits.end(), 70);
   for (const Tensor& doc : {absent(), starts})
-    for (const int64_t window : {0, 40}) {
-      const Attrs attrs{{"scale", 0.3}, {"causal", true}, {"window", window}};
+    for (const auto& [causal, window] : {std::pair(true, int64_t{0}), {true, 40}, {false, 40}, {false, 70}}) {
+      const Attrs attrs{{"scale", 0.3}, {"causal", causal}, {"window", window}};
       expect_op({"attention", {q, k, v, doc}, attrs}, 3e-6);
       const auto y = run_cpu({"attention", {q, k, v, doc}, attrs});
       expect_op({"attention_grad", {q, k, v, y[0], y[1], dout, doc}, attrs}, 1e-5);
@@ -64,7 +64,7 @@ TEST(AttentionDropout, AgainstReference) {
   for (const auto& [tokens, head_dim, p, causal, window] :
        {DropoutCase{7, 20, 0.5, true, 0}, DropoutCase{151, 9, 0.1, true, 0},
         DropoutCase{131, 16, 0.3, false, 0}, DropoutCase{275, 8, 0.25, true, 70},
-        DropoutCase{66, 5, 0.0, true, 0}}) {
+        DropoutCase{66, 5, 0.0, true, 0}, DropoutCase{275, 8, 0.25, false, 70}}) {
     const Attrs attrs = dropping(with_mask(with_heads(4, 2, head_dim), causal, window), p);
     const Tensor qkv = normal({2, tokens, 8 * head_dim}, 1), random = ints({4}, {5, -6, 7, 8});
     const Tensor dout = normal({2, tokens, 4 * head_dim}, 4);

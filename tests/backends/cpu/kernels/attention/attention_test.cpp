@@ -123,8 +123,8 @@ struct AttentionProblem {
             .dv_token_stride = dqkv.stride};
   }
   bool sees(int64_t b, int64_t i, int64_t j) const {
-    if ((c.causal || c.window > 0) && j > i) return false;
-    if (c.window > 0 && j <= i - c.window) return false;
+    if (c.causal && j > i) return false;
+    if (c.window > 0 && (j <= i - c.window || j >= i + c.window)) return false;
     if (doc_start.empty()) return true;
     const int32_t* doc = doc_start.data() + b * c.shape.tokens;
     return doc[i] == doc[j];
@@ -305,9 +305,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{{2, 100, 2, 2, 1}}, Case{{2, 77, 4, 2, 20}, false}, Case{{1, 300, 2, 1, 48}, false},
                     Case{{2, 200, 2, 1, 20}, true, 1}, Case{{1, 400, 2, 1, 20}, true, 70},
                     Case{{1, 200, 2, 1, 16}, false, 33}, Case{{1, 200, 1, 1, 16}, true, 1000},
+                    Case{{1, 900, 2, 1, 16}, false, 65}, Case{{2, 70, 2, 1, 16}, false, 1},
+                    Case{{1, 300, 1, 1, 16}, false, 1000},
                     Case{{2, 300, 4, 2, 20}, true, 0, Documents::kSome},
                     Case{{2, 300, 2, 1, 33}, false, 0, Documents::kSome},
-                    Case{{1, 400, 2, 1, 64}, true, 50, Documents::kSome}));
+                    Case{{1, 400, 2, 1, 64}, true, 50, Documents::kSome},
+                    Case{{1, 700, 2, 1, 20}, false, 50, Documents::kSome}));
 
 TEST(AttentionGradient, AgreesWithFiniteDifferences) {
   AttentionProblem p(Case{{1, 9, 2, 1, 5}, true, 6, Documents::kSome});

@@ -69,18 +69,20 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{1, 100, 1, 1, 128, DType::kF32, true, 30, 40, 0.2},
                       Case{1, 70, 1, 1, 200, DType::kF32, false, 0, 0, 0.4},
                       Case{2, 100, 6, 2, 16, DType::kF32}, Case{128, 9, 2, 1, 16, DType::kF32},
-                      Case{3, 1, 2, 1, 64, DType::kF32}));
+                      Case{3, 1, 2, 1, 64, DType::kF32}, Case{1, 250, 2, 1, 64, DType::kF32, false, 50}));
 INSTANTIATE_TEST_SUITE_P(
     Forms, MmaAttention,
-    ::testing::Values(Case{1, 150, 2, 1, 64}, Case{1, 130, 1, 1, 128}, Case{1, 130, 2, 1, 256},
-                      Case{2, 70, 2, 2, 40, DType::kF16}, Case{1, 100, 1, 1, 96, DType::kF16, false},
-                      Case{1, 70, 1, 1, 251, DType::kF16}, Case{1, 200, 2, 1, 33, DType::kBf16, true, 50},
-                      Case{2, 140, 2, 1, 64, DType::kBf16, true, 0, 37},
-                      Case{1, 200, 1, 1, 64, DType::kBf16, false, 0, 37},
-                      Case{1, 130, 2, 1, 64, DType::kBf16, true, 0, 0, 0.3},
-                      Case{1, 100, 1, 1, 128, DType::kF16, true, 30, 40, 0.2},
-                      Case{1, 70, 1, 1, 200, DType::kBf16, false, 0, 0, 0.4}, Case{2, 100, 6, 2, 16},
-                      Case{128, 9, 2, 1, 16}, Case{3, 1, 2, 1, 64}));
+    ::testing::Values(
+        Case{1, 150, 2, 1, 64}, Case{1, 130, 1, 1, 128}, Case{1, 130, 2, 1, 256},
+        Case{2, 70, 2, 2, 40, DType::kF16}, Case{1, 100, 1, 1, 96, DType::kF16, false},
+        Case{1, 70, 1, 1, 251, DType::kF16}, Case{1, 200, 2, 1, 33, DType::kBf16, true, 50},
+        Case{2, 140, 2, 1, 64, DType::kBf16, true, 0, 37}, Case{1, 200, 1, 1, 64, DType::kBf16, false, 0, 37},
+        Case{1, 130, 2, 1, 64, DType::kBf16, true, 0, 0, 0.3},
+        Case{1, 100, 1, 1, 128, DType::kF16, true, 30, 40, 0.2},
+        Case{1, 70, 1, 1, 200, DType::kBf16, false, 0, 0, 0.4}, Case{2, 100, 6, 2, 16},
+        Case{128, 9, 2, 1, 16}, Case{3, 1, 2, 1, 64}, Case{1, 300, 2, 1, 64, DType::kBf16, false, 50},
+        Case{1, 200, 1, 1, 128, DType::kF16, false, 65}, Case{1, 150, 1, 1, 40, DType::kBf16, false, 1},
+        Case{1, 200, 1, 1, 64, DType::kBf16, false, 30, 40, 0.2}));
 
 Attention bf16_operands() {
   Attention a;

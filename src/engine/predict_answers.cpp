@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -40,12 +41,6 @@ namespace {
 
 /// What the label of a window is (corpora::QuestionOptions::asks).
 const io::Labels kPlaces = {io::ProblemType::kRegression, {"question", "first", "tokens"}};
-
-/// The config.json that says which head there is: an adapter's own, where it has one.
-Result<io::ConfigJson> config_of_head(const io::NamedModel& named) {
-  const bool of_adapter = !named.adapter.empty() && io::is_file(named.adapter + "/config.json");
-  return io::read_config_json((of_adapter ? named.adapter : named.model) + "/config.json");
-}
 
 /// The questions of the files, one after the other.
 class Questions {
@@ -113,6 +108,9 @@ class AnswerPrediction {
   };
 
   Status open() {
+    if (const auto& threshold = request_.answers.null_threshold; threshold && !std::isfinite(*threshold))
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("--null-threshold is {}, expected a number", *threshold)};
     PLIMSOLL_ASSIGN(const io::NamedModel named, io::find_named_model(request_.model, request_.adapter));
     if (named.note) note(*named.note);
     const bool has_texts = request_.adapter.empty() && !named.adapter.empty() &&
@@ -303,7 +301,12 @@ class AnswerPrediction {
     if (!others.empty()) line.set("n_best", io::Tree::list(std::move(others)));
     lines.add(line);
     ++asked_;
-    if (question.has_answers) scores_.add(text(choice.best), question.answers);
+    if (!question.has_answers) return Ok{};
+    scores_.add(text(choice.best), question.answers);
+    if (!choice.null_odds) return Ok{};
+    const auto some =
+        std::ranges::find_if(choice.all, [&](const ScoredAnswer& each) { return !text(each).empty(); });
+    scores_.add_odds(some == choice.all.end() ? "" : text(*some), question.answers, *choice.null_odds);
     return Ok{};
   }
 
@@ -312,7 +315,8 @@ class AnswerPrediction {
     if (asked_ == 0 || scores_.size() != asked_) return;
     std::string line;
     for (const corpora::Score& each : scores_.values())
-      line += fmt::format("{}{} {:.2f}", line.empty() ? "" : ", ", each.name, each.value);
+      line += fmt::format("{}{} {:.{}f}", line.empty() ? "" : ", ", each.name, each.value,
+                          each.name.ends_with("thresh") ? 4 : 2);
     note(fmt::format("{} of {} question{}", line, asked_, asked_ == 1 ? "" : "s"));
   }
 
@@ -337,7 +341,11 @@ class AnswerPrediction {
 
 Result<bool> answers_questions(const PredictRequest& request) {
   PLIMSOLL_ASSIGN(const io::NamedModel named, io::find_named_model(request.model, request.adapter));
-  PLIMSOLL_ASSIGN(const io::ConfigJson config, config_of_head(named));
+  const bool has_own = !named.adapter.empty() && io::is_file(named.adapter + "/config.json");
+  // PEFT's adapters have no config.json: the base's may be another head's.
+  if (!named.adapter.empty() && !has_own && io::task_named_by(named.adapter) == "QUESTION_ANS") return true;
+  PLIMSOLL_ASSIGN(const io::ConfigJson config,
+                  io::read_config_json((has_own ? named.adapter : named.model) + "/config.json"));
   return io::is_question_answering(config);
 }
 

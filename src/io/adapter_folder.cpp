@@ -94,6 +94,13 @@ std::string both(const std::string& base, const std::string& adapter) {
   return "--model " + (base.empty() ? "BASE" : base) + " --adapter " + adapter;
 }
 
+/// A string of adapter_config.json.
+std::string named_by(const std::string& adapter, std::string_view field) {
+  const auto config = read_config_json(adapter + "/" + kAdapterConfig);
+  const Tree* value = config ? config->fields().find(field) : nullptr;
+  return value == nullptr || value->kind != Tree::Kind::kString ? std::string() : value->text;
+}
+
 }  // namespace
 
 bool is_adapter_folder(const std::string& folder) {
@@ -112,11 +119,8 @@ Result<std::string> find_adapter_folder(const std::string& path_or_id) {
   return cached ? *cached : path_or_id;
 }
 
-std::string base_named_by(const std::string& adapter) {
-  const auto config = read_config_json(adapter + "/" + kAdapterConfig);
-  const Tree* base = config ? config->fields().find("base_model_name_or_path") : nullptr;
-  return base == nullptr || base->kind != Tree::Kind::kString ? std::string() : base->text;
-}
+std::string base_named_by(const std::string& adapter) { return named_by(adapter, "base_model_name_or_path"); }
+std::string task_named_by(const std::string& adapter) { return named_by(adapter, "task_type"); }
 
 Result<NamedModel> find_named_model(const std::string& path_or_id, const std::string& adapter) {
   PLIMSOLL_ASSIGN(std::string folder, find_model_folder(path_or_id));

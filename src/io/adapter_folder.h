@@ -16,6 +16,8 @@ bool is_adapter_folder(const std::string& folder);
 Result<std::string> find_adapter_folder(const std::string& path_or_id);
 /// base_model_name_or_path; empty where none is named or the file cannot be read.
 std::string base_named_by(const std::string& adapter);
+/// PEFT's task_type ("QUESTION_ANS"); empty where none is named or the file cannot be read.
+std::string task_named_by(const std::string& adapter);
 
 /// A model as users name it: a whole one, or an adapter and its base.
 struct NamedModel {

@@ -164,8 +164,9 @@ def f1(answer, right):
     return 2 * same / (len(found) + len(truth)) if same else 0.0
 
 
-def evaluation(answers, made):
-    """The figures of SQuAD's script for version 2, in per cent."""
+def evaluation(answers, made, odds=None, some_answers=None):
+    """The figures of SQuAD's script for version 2, in per cent. `odds`: how much better no answer is, `some_answers`: the best of the
+    others."""
     rows = []
     for answer, question in zip(answers, made):
         right = [each for each in question["answers"]["text"] if counted(each)] or [""]
@@ -174,8 +175,25 @@ def evaluation(answers, made):
     kinds = [("", rows)]
     if len({each[0] for each in rows}) == 2:
         kinds += [("HasAns_", [each for each in rows if each[0]]), ("NoAns_", [each for each in rows if not each[0]])]
-    return {f"{kind}{what}": 100 * sum(float(each[column]) for each in some) / len(some)
-            for kind, some in kinds for column, what in ((1, "exact"), (2, "f1"))}
+    found = {f"{kind}{what}": 100 * sum(float(each[column]) for each in some) / len(some)
+             for kind, some in kinds for column, what in ((1, "exact"), (2, "f1"))}
+    return found if odds is None else found | best_thresholds(odds, some_answers, made)
+
+
+def best_thresholds(odds, answers, made):
+    """find_best_thresh of SQuAD's script for version 2, on the best answers that are not empty."""
+    found = {}
+    for what, score in (("exact", lambda answer, each: float(counted(answer) == counted(each))), ("f1", f1)):
+        scores = [max(score(answer, each) for each in [text for text in question["answers"]["text"] if counted(text)] or [""])
+                  for answer, question in zip(answers, made)]
+        now = best = sum(not question["answers"]["text"] for question in made)
+        threshold = 0.0
+        for i in sorted(range(len(odds)), key=lambda i: odds[i]):
+            now += scores[i] if made[i]["answers"]["text"] else -1 if answers[i] else 0
+            if now > best:
+                best, threshold = now, odds[i]
+        found |= {f"best_{what}": 100 * best / len(odds), f"best_{what}_thresh": threshold}
+    return found
 
 
 def read_shard(path):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "corpora/labelled/python_space.h"
 #include "tokenizers/unicode.h"
@@ -94,6 +95,20 @@ double f1(const std::vector<std::string>& found, const std::vector<std::string>&
   return 2 * precision * recall / (precision + recall);
 }
 
+/// exact and f1, each the best over the right answers.
+std::array<double, 2> figures_of(std::string_view answer, std::span<const Answer> right) {
+  const std::vector<std::string> found = counted_words(answer);
+  std::array<double, 2> best = {};
+  bool any = false;
+  const auto compare = [&](const std::vector<std::string>& words) {
+    best = {std::max(best[0], found == words ? 1.0 : 0.0), std::max(best[1], f1(found, words))};
+  };
+  for (const Answer& each : right)
+    if (const auto words = counted_words(each.text); !words.empty()) any = true, compare(words);
+  if (!any) compare({});
+  return best;
+}
+
 }  // namespace
 
 std::vector<std::string> counted_words(std::string_view text) {
@@ -121,21 +136,33 @@ std::vector<std::string> counted_words(std::string_view text) {
 }
 
 void AnswerScores::add(std::string_view answer, std::span<const Answer> right) {
-  const std::vector<std::string> found = counted_words(answer);
-  double best_exact = 0, best_f1 = 0;
-  bool any = false;
-  const auto compare = [&](const std::vector<std::string>& words) {
-    best_exact = std::max(best_exact, found == words ? 1.0 : 0.0);
-    best_f1 = std::max(best_f1, f1(found, words));
-  };
-  for (const Answer& each : right)
-    if (const auto words = counted_words(each.text); !words.empty()) any = true, compare(words);
-  if (!any) compare({});
+  const auto [exact, f1] = figures_of(answer, right);
   for (Sum* sum : {&all_, right.empty() ? &unanswered_ : &answered_}) {
     ++sum->count;
-    sum->exact += best_exact;
-    sum->f1 += best_f1;
+    sum->exact += exact;
+    sum->f1 += f1;
   }
+}
+
+void AnswerScores::add_odds(std::string_view answer, std::span<const Answer> right, double odds) {
+  odds_.push_back({odds, figures_of(answer, right), !right.empty(), answer.empty()});
+}
+
+/// SQuAD's search: with more and more questions answered, those with the least odds first, an answer adds its
+/// figure where the question has one, and takes what none would have had where it has not. {figure in per
+/// cent, threshold}, 0 where none should be answered.
+std::array<double, 2> AnswerScores::best_threshold(size_t figure) const {
+  std::vector<size_t> order(odds_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return odds_[i].odds; });
+  double now = static_cast<double>(std::ranges::count(odds_, false, &Odds::has_answer)), best = now,
+         threshold = 0;
+  for (const size_t i : order) {
+    const Odds& each = odds_[i];
+    now += each.has_answer ? each.figures[figure] : each.is_empty ? 0 : -1;
+    if (now > best) best = now, threshold = each.odds;
+  }
+  return {100 * best / static_cast<double>(odds_.size()), threshold};
 }
 
 std::vector<Score> AnswerScores::values() const {
@@ -146,6 +173,13 @@ std::vector<Score> AnswerScores::values() const {
   found.push_back({"HasAns_f1", answered_.mean(answered_.f1)});
   found.push_back({"NoAns_exact", unanswered_.mean(unanswered_.exact)});
   found.push_back({"NoAns_f1", unanswered_.mean(unanswered_.f1)});
+  if (std::ssize(odds_) != all_.count) return found;
+  const auto [exact, exact_threshold] = best_threshold(0);
+  const auto [f1, f1_threshold] = best_threshold(1);
+  found.insert(found.end(), {{"best_exact", exact},
+                             {"best_exact_thresh", exact_threshold},
+                             {"best_f1", f1},
+                             {"best_f1_thresh", f1_threshold}});
   return found;
 }
 

@@ -3,6 +3,7 @@
 // arXiv:1806.03822.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -26,9 +27,13 @@ class AnswerScores {
  public:
   /// The best of each figure over the right answers; none: "" is right, as it is where none has a word.
   void add(std::string_view answer, std::span<const Answer> right);
+  /// Beside it, where no answer may be one too: the best that is not empty ("" where there is none), and how
+  /// much better none is.
+  void add_odds(std::string_view answer, std::span<const Answer> right, double odds);
   [[nodiscard]] int64_t size() const { return all_.count; }
   /// exact, f1; where some questions have an answer and others none, of each kind too: HasAns_exact,
-  /// HasAns_f1, NoAns_exact, NoAns_f1.
+  /// HasAns_f1, NoAns_exact, NoAns_f1; and where all have odds, best_exact and best_f1, which are reached if
+  /// a question is left without an answer where its odds are above best_exact_thresh and best_f1_thresh.
   [[nodiscard]] std::vector<Score> values() const;
 
  private:
@@ -37,7 +42,15 @@ class AnswerScores {
     double exact = 0, f1 = 0;
     [[nodiscard]] double mean(double sum) const { return 100 * sum / static_cast<double>(count); }
   };
+  /// Of the best answer that is not empty.
+  struct Odds {
+    double odds = 0;
+    std::array<double, 2> figures = {};  ///< exact, f1
+    bool has_answer = false, is_empty = false;
+  };
+  [[nodiscard]] std::array<double, 2> best_threshold(size_t figure) const;
   Sum all_, answered_, unanswered_;
+  std::vector<Odds> odds_;
 };
 
 }  // namespace plimsoll::corpora

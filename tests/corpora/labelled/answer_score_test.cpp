@@ -52,5 +52,34 @@ TEST(AnswerScores, NoAnswerIsRightWhereThereIsNone) {
   EXPECT_EQ(scores.size(), 3);
 }
 
+TEST(AnswerScores, FindTheBestThreshold) {
+  AnswerScores scores;
+  const std::vector<Answer> right = {{"x", 0}};
+  const auto add = [&](std::string_view answer, const std::vector<Answer>& answers, double odds) {
+    scores.add(answer, answers);
+    scores.add_odds(answer, answers, odds);
+  };
+  add("x", right, -2);     // right, and surest
+  add("y", {}, -1);        // there is none
+  add("x z", right, 0.5);  // half right
+  add("x", right, 0.25);
+  // Answered up to -2: 2 of 4. Up to 0.25 one is lost and one won; up to 0.5 two thirds more by f1.
+  const std::vector<Score> found = scores.values();
+  ASSERT_EQ(found.size(), 10U);
+  EXPECT_EQ(found[6].name, "best_exact");
+  EXPECT_EQ(found[6].value, 50);
+  EXPECT_EQ(found[7].value, -2);
+  EXPECT_EQ(found[8].name, "best_f1");
+  EXPECT_NEAR(found[8].value, 100 * (2 + 2.0 / 3) / 4, 1e-12);
+  EXPECT_EQ(found[9].value, 0.5);
+  scores.add("x", right);
+  EXPECT_EQ(scores.values().size(), 6U) << "one has no odds";
+  AnswerScores none;
+  none.add("y", {}), none.add_odds("y", {}, -3);
+  none.add("y", right), none.add_odds("", right, 1);
+  EXPECT_EQ(none.values()[6].value, 50) << "none is answered";
+  EXPECT_EQ(none.values()[7].value, 0);
+}
+
 }  // namespace
 }  // namespace plimsoll::corpora

@@ -63,7 +63,7 @@ def run(words, log):
     log.write(done.stdout)
     if done.returncode != 0:
         sys.exit(f"bench/run-fine-tune: {words[0]} ended with exit code {done.returncode}: see the log")
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"')]
 
 
 def ours(args, seed, log):

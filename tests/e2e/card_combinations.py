@@ -7,7 +7,7 @@
 on the card, with everything kept; on the card in a random way (what is computed again, offload to the host, second backward, poison,
 another order of the queues). On the card both ways have the same bits in losses, norms and weights, unless the host updates; they agree
 with the CPU within the rounding of the precision; the driver's count of the card's memory is the planned one, the process stays within
-its plan, and nothing is allocated behind the first step. What is trained: model (text of three families, labels of them, images of two),
+its plan, and nothing is allocated behind the first step. What is trained: model (text of five families, labels of them, images of two),
 precision, states, optimizer, packing, all of it or adapters beside a base in 16 or few bits.
 Prints a line a failure and a summary; exits with 1 where anything failed. PLIMSOLL_WHOLE_CAMPAIGN: 200.
 """
@@ -26,7 +26,7 @@ import sys
 import tempfile
 
 import combinations
-from combinations import GPT2, LLAMA, QWEN3, FEW_BITS, lora_of, numbers, run_training, write_data
+from combinations import MODELS, language_task, lora_of, numbers, run_training, write_data
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 from png_file import png  # noqa: E402
@@ -35,7 +35,6 @@ VIT = ("{model_type: vit, architectures: [ViTForImageClassification], image_size
        "num_hidden_layers: 2, num_attention_heads: 2, intermediate_size: 40}")
 RESNET = ("{model_type: resnet, architectures: [ResNetForImageClassification], embedding_size: 8, hidden_sizes: [16, 32], "
           "depths: [1, 2], layer_type: basic}")
-MODELS = {"llama": (LLAMA, 4, "layers"), "qwen3": (QWEN3, 3, "layers"), "gpt2": (GPT2, 4, "h")}
 IMAGES = {"vit": VIT, "resnet": RESNET}
 # The settings, and how far losses and norms may be from the CPU's (relative), and weights (of the root of their mean square).
 PRECISION = [("fp32", 1e-4, 2e-3), ("tf32", 3e-3, 1e-2), ("bf16", 3e-2, 5e-2), ("fp16", 5e-3, 2e-2),
@@ -46,7 +45,7 @@ PRECISION += [(f"fp8 training.fp8.recipe={recipe}", 1e-1, 1e-1) for recipe in ("
 
 
 # Attention does not change with the keys' bias: its gradient is rounding alone, whose sign Adam follows.
-NOISE = re.compile(r"(c_attn|k_proj|attention\.key)\.(.*\.)?bias$")
+NOISE = re.compile(r"(c_attn|k_proj|attention\.(self\.)?key)\.(.*\.)?bias$")
 
 
 def write_images(folder, dice):
@@ -92,13 +91,13 @@ def what_of(dice, optimizers):
             settings.append('"data.images.augment=[flip, {color_jitter: {brightness: 0.4}}]"')
         batch_norm = 3 if name == "resnet" else 1  # divides by the spread of few images
         return name, "images", " ".join(settings), batch_norm * loss, batch_norm * weights
-    task = "sequence_classification" if dice.random() < 0.2 else "causal_lm"
+    task = "sequence_classification" if dice.random() < 0.2 else language_task(name)
     if dice.random() < 0.4:
-        settings += [f"model.path=base-{name}", "model.init=pretrained", "model.config=null", *map(shlex.quote, lora_of(dice, name))]
+        settings += [f"model.path=base-{name}", "model.init=pretrained", "model.config=null", *map(shlex.quote, lora_of(dice, name, task))]
         weights *= 4  # of few, small numbers
     elif averages:
         settings.append("training.ema_decay=0.9")
-    if task == "causal_lm":
+    if task != "sequence_classification":
         settings.append(f"data.packing={dice.choice(combinations.PACKING)}")
         if settings[-1].endswith("pad") and dice.random() < 0.5:
             settings.append("data.buckets=2")

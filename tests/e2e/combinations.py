@@ -3,7 +3,7 @@
 
     combinations.py [--binary build/plimsoll] [--count 200] [--seed 1] [--keep DIR]
 
-What is trained: model (three families, one with dropout, one a classifier), precision, optimizer, packing or buckets, all of it
+What is trained: model (three decoders and two encoders, as language models and classifiers), precision, optimizer, packing or buckets, all of it
 or adapters (--lora: nothing else; beside a base that was saved before, whole or in few bits). How: what is computed again, under the least budget too, what is offloaded where, where the optimizer updates, micro-batch,
 threads, device. Of each run: losses, norms and final weights are the plain run's, bit
 for bit; the process's peak is never above the planned one, and no more than 3 % or 32 MiB below it; nothing is allocated
@@ -27,7 +27,16 @@ QWEN3 = ("{model_type: qwen3, vocab_size: 300, hidden_size: 48, intermediate_siz
          "tie_word_embeddings: true}")
 GPT2 = ("{model_type: gpt2, vocab_size: 300, n_embd: 48, n_layer: 4, n_head: 3, n_positions: 256, resid_pdrop: 0.1, "
         "embd_pdrop: 0.1, attn_pdrop: 0.1}")
-MODELS = {"llama": (LLAMA, 4, "layers"), "qwen3": (QWEN3, 3, "layers"), "gpt2": (GPT2, 4, "h")}
+BERT = ("{model_type: bert, vocab_size: 300, hidden_size: 48, intermediate_size: 90, num_hidden_layers: 3, num_attention_heads: 3, "
+        "max_position_embeddings: 256}")
+MODERNBERT = ("{model_type: modernbert, vocab_size: 300, hidden_size: 64, intermediate_size: 90, num_hidden_layers: 4, "
+              "num_attention_heads: 4, max_position_embeddings: 256, pad_token_id: 0, local_attention: 20, global_attn_every_n_layers: 3, "
+              "classifier_pooling: mean, embedding_dropout: 0.1, attention_dropout: 0.1, mlp_dropout: 0.1}")
+ENCODERS = {"bert": (BERT, 3, "layer"), "modernbert": (MODERNBERT, 4, "layers")}
+MODELS = {"llama": (LLAMA, 4, "layers"), "qwen3": (QWEN3, 3, "layers"), "gpt2": (GPT2, 4, "h")} | ENCODERS
+ATTENTION = {"llama": "self_attn", "qwen3": "self_attn", "gpt2": "attn", "bert": "attention", "modernbert": "attention"}
+PARTS = {"llama": ["q_proj", "v_proj", "down_proj"], "qwen3": ["q_proj", "v_proj", "down_proj"], "gpt2": ["c_attn"],
+         "bert": ["query", "value"], "modernbert": ["Wqkv", "Wo"]}
 LABELS = "classification: {num_labels: 3, problem_type: single_label}\n"
 PACKING = ["stream", "best_fit", "pad"]
 PRECISION = ["fp32", "tf32", "bf16", "fp16", "bf16 training.state.weights=bf16 training.state.gradients=bf16"]
@@ -46,18 +55,23 @@ FEW_BITS = ["{load_in_4bit: true}", "{load_in_4bit: true, bnb_4bit_quant_type: n
             "{load_in_4bit: true, bnb_4bit_quant_type: fp4}", "{load_in_8bit: true}"]
 
 
+def language_task(name):
+    """What a model of that family is pretrained for."""
+    return "masked_lm" if name in ENCODERS else "causal_lm"
+
+
 def base_model(binary, folder, name):
     """A model directory of that family, made where it is not there: what adapters stand beside."""
     base = folder / f"base-{name}"
     if not base.exists():
-        train(binary, folder, (name, "causal_lm", "training.max_steps=1 output.save_strategy=no"), [])
+        train(binary, folder, (name, language_task(name), "training.max_steps=1 output.save_strategy=no"), [])
         (folder / "out/final").rename(base)
     return base
 
 
-def lora_of(dice, name):
+def lora_of(dice, name, task):
     """The adapters' settings, as a run file has them."""
-    targets = ["all-linear", "[c_attn]" if name == "gpt2" else "[q_proj, v_proj, down_proj]"]
+    targets = ["all-linear", f"[{', '.join(PARTS[name])}]"]
     if name == "llama":
         targets.append("[q_proj, embed_tokens]")
     target = dice.choice(targets)
@@ -70,6 +84,8 @@ def lora_of(dice, name):
         parts.append("bias: all")
     if "init_lora_weights" not in " ".join(parts) and "lora_bias" not in " ".join(parts):
         parts.append("init_lora_weights: " + dice.choice(["false", "gaussian"]))
+    if name == "bert" and task == "sequence_classification":
+        parts.append("modules_to_save: [bert.pooler.dense]")  # which a masked language model's file lacks
     settings = ["lora={" + ", ".join(parts) + "}"]
     if dice.random() < 0.5 and "embed" not in target:
         settings.append("quantization=" + dice.choice(FEW_BITS))
@@ -78,13 +94,13 @@ def lora_of(dice, name):
 
 def what_of(dice, binary_optimizers, lora):
     name = dice.choice(list(MODELS))
-    task = "sequence_classification" if dice.random() < 0.2 else "causal_lm"
+    task = "sequence_classification" if dice.random() < 0.2 else language_task(name)
     settings = [f"training.precision={dice.choice(PRECISION)}", f"training.optimizer={dice.choice(binary_optimizers)}"]
     if dice.random() < 0.5:
         settings.append("training.max_grad_norm=0")
     if lora:
-        settings += [f"model.path=base-{name}", "model.init=pretrained", "model.config=null", *map(shlex.quote, lora_of(dice, name))]
-    if task == "causal_lm":
+        settings += [f"model.path=base-{name}", "model.init=pretrained", "model.config=null", *map(shlex.quote, lora_of(dice, name, task))]
+    if task != "sequence_classification":
         settings.append(f"data.packing={dice.choice(PACKING)}")
         if lora and settings[-1].endswith("pad") and dice.random() < 0.5:
             settings.append("data.buckets=2")
@@ -93,7 +109,7 @@ def what_of(dice, binary_optimizers, lora):
 
 def how_of(dice, name, what_settings, on_host):
     _, blocks, prefix = MODELS[name]
-    part = "attn" if name == "gpt2" else "self_attn"
+    part = ATTENTION[name]
     policies = ["auto", "none", "full", "attention", "mlp", "selective", "segments",
                 "{every: %d}" % dice.randint(1, blocks), "{segments: %d}" % dice.randint(1, blocks),
                 "{layers: [%s.%d, \"*.mlp\"]}" % (prefix, dice.randrange(blocks)),
@@ -141,7 +157,7 @@ def run_file(config, task):
     file = "labels.jsonl" if task == "sequence_classification" else "text.jsonl"
     return (f"task: {task}\nmodel: {{config: {config}, init: random}}\n"
             f"data: {{train: {file}, sequence_length: 128, tokenizer: tokenizer.json}}\n" +
-            (LABELS if task == "sequence_classification" else "") +
+            (LABELS if task == "sequence_classification" else "") + ("mlm: {mask_token: 3}\n" if task == "masked_lm" else "") +
             "training: {global_batch_size: 8, max_steps: 4, learning_rate: 1.0e-3}\noutput: {dir: out}\n")
 
 
@@ -165,7 +181,8 @@ def train(binary, folder, what, how):
 
 
 def least_budget(binary, folder, what, how):
-    """The bytes that the program names for that training, run that way. The folder holds its run file."""
+    """The bytes that the program names for that training, run that way."""
+    (folder / "run.yaml").write_text(run_file(MODELS[what[0]][0], what[1]))
     refused = subprocess.run([binary, "plan", "run.yaml", *shlex.split(what[2]), *how, "memory.budget=1MiB"], cwd=folder, text=True,
                              stdin=subprocess.DEVNULL, capture_output=True).stderr
     found = re.search(r"\((\d+) bytes\)", refused)

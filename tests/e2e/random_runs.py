@@ -13,6 +13,7 @@ PRECISION = ["fp32", "fp32", "tf32", "bf16", "bf16 training.residual_in_fp32=fal
              "bf16 training.state.moments=fp8_lm", "bf16 training.precision_overrides={linear: fp32}",
              "fp16 training.loss_scale=1024"]
 FREEZE = {"llama": ["model.layers.[01].*", "*embed_tokens*", "*norm*"], "qwen3": ["model.layers.0.*", "*q_proj*"],
+          "bert": ["*embeddings*", "*LayerNorm*", "*.bias"], "modernbert": ["model.layers.[01].*", "*tok_embeddings*", "*norm*"],
           "gpt2": ["*.ln_*", "transformer.wpe*", "*.bias"], "vit": ["vit.*", "*.bias"], "resnet": ["resnet.embedder.*", "resnet.*"]}
 GROUPS = ['[{params: ["*weight"], weight_decay: 0.0}]', '[{params: ["*weight"], learning_rate: 2.0e-3}]',
           '[{params: ["*bias", "*.0.*"], weight_decay: 0.3}, {params: ["*"], learning_rate: 2.0e-3}]']
@@ -25,7 +26,7 @@ class What:
     def __init__(self, dice, optimizers, counts):
         self.ranks = dice.choice(counts)
         self.name = dice.choice([*MODELS, *MODELS, *IMAGES])
-        self.task = "images" if self.name in IMAGES else dice.choice(["causal_lm"] * 4 + ["sequence_classification"])
+        self.task = "images" if self.name in IMAGES else dice.choice([combinations.language_task(self.name)] * 4 + ["sequence_classification"])
         self.batch = dice.choice([4, 6, 7, 8]) if self.ranks > 1 else dice.choice([4, 5, 6, 8])
         self.fixed_split = self.name == "resnet"
         if self.fixed_split and self.ranks > 1:
@@ -73,7 +74,7 @@ class What:
                 self.settings.append("model.norm_statistics=" + dice.choice(choices))
             return
         self.settings.append(f"data.sequence_length={dice.choice([33, 40, 64, 100, 128])}")
-        if self.task != "causal_lm":
+        if self.task == "sequence_classification":
             return
         packing = dice.choice(combinations.PACKING)
         self.settings.append(f"data.packing={packing}")
@@ -85,7 +86,7 @@ class What:
     def add_scope(self, dice):
         if self.name in MODELS and dice.random() < 0.3:
             self.settings += [f"model.path=base-{self.name}", "model.init=pretrained", "model.config=null",
-                              *combinations.lora_of(dice, self.name)]
+                              *combinations.lora_of(dice, self.name, self.task)]
             return
         if dice.random() < 0.25:
             chosen = dice.sample(FREEZE[self.name], 1)

@@ -12,7 +12,8 @@
 namespace plimsoll::passes {
 
 /// Right behind autodiff: `gradients` are its contributions, the results of ops with an attribute `out` or
-/// `dw`. Those that have the dtype already are left alone. Errors: kInternal for one that no such op makes.
+/// `dw`, or such results side by side (`concat`). Those that have the dtype already are left alone. Errors:
+/// kInternal for one that no such op makes.
 Status store_gradients(ir::Graph& graph, std::span<const ir::ValueId> gradients, ir::DType dtype);
 
 }  // namespace plimsoll::passes

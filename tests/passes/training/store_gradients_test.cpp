@@ -61,6 +61,30 @@ TEST(StoreGradients, LeavesAPlainProgramAsItIs) {
   EXPECT_EQ(ir::print(t.graph), before);
 }
 
+TEST(StoreGradients, OfPartsSideBySideIsThatOfEach) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  const auto state = [&](const char* name, DType type, ir::Shape shape) {
+    return b.state({name, {type, shape}, ir::StateClass::kInput});
+  };
+  const ValueId x = state("x", DType::kF32, {2, 5, 4}), bias = state("bias", DType::kF32, {8});
+  const std::vector<ValueId> biases = ops::split(b, bias, {3, 5});
+  const ValueId y = ops::concat(b, {ops::linear(b, x, state("v", DType::kF32, {3, 4}), biases[0]),
+                                    ops::linear(b, x, state("w", DType::kF32, {5, 4}), biases[1])});
+  const ValueId loss =
+      ops::cross_entropy(b, y, state("targets", DType::kI32, {2, 5}), state("scale", DType::kF32, {1}), {})
+          .loss;
+  const auto report = autodiff(graph, {.loss = loss, .wrt = {bias}});
+  ASSERT_TRUE(report.ok());
+  const ValueId gradient = report->contributions[0][0];
+  ASSERT_EQ(graph.op(graph.value(gradient).producer).def->name, "concat");
+  ASSERT_TRUE(store_gradients(graph, std::span(&gradient, 1), DType::kBf16).ok());
+  ASSERT_TRUE(ir::verify(graph).ok());
+  EXPECT_EQ(graph.type(gradient).dtype, DType::kBf16);
+  for (const ValueId part : graph.op(graph.value(gradient).producer).inputs)
+    EXPECT_EQ(graph.type(part).dtype, DType::kBf16);
+}
+
 TEST(StoreGradients, NamesWhatCannotBeStored) {
   TiedTable t(DType::kF32);
   const ValueId sum = t.derivative.cotangents[0];  // of both uses: an addition

@@ -100,17 +100,14 @@ class ModernBert final : public LanguageModel {
 
   ValueId pooled_logits(Builder& b, const Forward& forward, ValueId /*last*/) const override {
     ValueId rows = stream(b, forward);
-    if (c_.pools_mean) {
-      rows = final_norm(b, rows);
-      const auto scope = b.scope("pool");
-      rows = mean_of_first_document(b, rows, forward.doc_start);
-    } else {
+    if (c_.pools_mean)
+      return scores(b, forward, mean_of_first_document(b, final_norm(b, rows), forward.doc_start));
+    {
       const auto scope = b.scope("pool");
       const int64_t batch = b.type(rows).shape.dim(0);
       rows = ops::gather_rows(b, rows, ops::reshape(b, ops::positions(b, batch, 1), {batch}));
     }
-    if (!c_.pools_mean) rows = final_norm(b, rows);
-    return scores(b, forward, rows);
+    return scores(b, forward, final_norm(b, rows));
   }
 
   [[nodiscard]] std::string_view base_prefix() const override { return "model."; }
@@ -232,6 +229,7 @@ class ModernBert final : public LanguageModel {
   /// The mean over the first document of each sequence: padding is the document behind it. [B, T, hidden] ->
   /// [B, 1, hidden].
   ValueId mean_of_first_document(Builder& b, ValueId x, ValueId doc_start) const {
+    const auto scope = b.scope("pool");
     const ir::Shape shape = b.type(x).shape;
     const int64_t batch = shape.dim(0), tokens = shape.dim(1);
     ValueId counted = ops::fill(b, {batch, 1, tokens}, 1);

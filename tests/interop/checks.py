@@ -14,5 +14,8 @@ class Checks:
 
     def worst(self, case, what, measured):
         """`measured`: (value, limit, label) triples; the one that uses most of its limit is shown."""
-        value, limit, label = max(measured, key=lambda m: m[0] / m[1] if m[0] == m[0] else float("inf"))
+        def used(measure):
+            value, limit, _ = measure
+            return value / limit if limit > 0 and value == value else 0.0 if value == 0 else float("inf")
+        value, limit, label = max(measured, key=used)
         self.check(case, what, value <= limit, f"{value:.2e} of {limit:.2e} ({label})")

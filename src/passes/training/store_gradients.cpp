@@ -31,7 +31,7 @@ class Stores {
     }
     // Gradients of parts side by side, which nothing else reads.
     const bool joins =
-        op.def->name == "concat" && std::ranges::all_of(op.inputs, [&](ir::ValueId part) {
+        op.def->elements == ir::Elements::kJoined && std::ranges::all_of(op.inputs, [&](ir::ValueId part) {
           return uses_[static_cast<size_t>(part.index)].size() == 1 && graph_.value(part).producer.valid();
         });
     if (!joins)

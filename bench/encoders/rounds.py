@@ -15,7 +15,8 @@ sys.path.insert(0, str(HERE.parent / "step"))
 
 from processes import Side  # noqa: E402
 from report import MIB, against, paired_ratio, rate, spread, table  # noqa: E402
-from workplace import Workplace, add_arguments, opening, progress  # noqa: E402
+from turns import take_turns  # noqa: E402
+from workplace import Workplace, add_arguments, opening  # noqa: E402
 
 BERT = dict(model_type="bert", vocab_size=30522, hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072,
             hidden_act="gelu", hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1, max_position_embeddings=512, type_vocab_size=2,
@@ -55,22 +56,9 @@ def sides(args, name, precision, run, log):
 
 
 def measure(args, name, precision, log):
-    """{side: its rounds}, {side: its peak}, and the planned peak."""
     run = args.work / name / "run.yaml"
     each = sides(args, name, precision, run if run.exists() else write_inputs(args, name), log)
-    rounds = {side.name: [] for side in each}
-    try:
-        for side in each:
-            side.go(1)  # the first step compiles and touches what the others find
-        for number in range(args.rounds):
-            progress(f"{name} in {precision}, round {number + 1} of {args.rounds}")
-            for side in each if number % 2 == 0 else reversed(each):
-                rounds[side.name].append(side.go(args.steps))
-        peaks = {side.name: side.peak_bytes() for side in each}
-        return {"rounds": rounds, "peaks": peaks, "planned": each[0].finish()["planned_peak_bytes"]}
-    finally:
-        for side in each:
-            side.stop()
+    return take_turns(each, args.rounds, args.steps, f"{name} in {precision}")
 
 
 def goal_rows(results):

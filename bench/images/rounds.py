@@ -14,7 +14,8 @@ sys.path.insert(0, str(HERE.parent / "step"))
 
 from processes import Side  # noqa: E402
 from report import MIB, against, table  # noqa: E402
-from workplace import Workplace, add_arguments, opening, progress  # noqa: E402
+from turns import take_turns  # noqa: E402
+from workplace import Workplace, add_arguments, opening  # noqa: E402
 
 BATCH = 32
 # Goals: the factor of PyTorch's images/s by mode, and the share of its eager peak.
@@ -52,21 +53,7 @@ def sides(args, name, precision, log):
 
 
 def measure(args, name, precision, log):
-    """{side: its rounds}, {side: its peak}, and the planned peak."""
-    each = sides(args, name, precision, log)
-    rounds = {side.name: [] for side in each}
-    try:
-        for side in each:
-            side.go(1)  # the first step compiles and touches what the others find
-        for number in range(args.rounds):
-            progress(f"{name} in {precision}, round {number + 1} of {args.rounds}")
-            for side in each if number % 2 == 0 else reversed(each):
-                rounds[side.name].append(side.go(NETWORKS[name]["steps"]))
-        peaks = {side.name: side.peak_bytes() for side in each}
-        return {"rounds": rounds, "peaks": peaks, "planned": each[0].finish()["planned_peak_bytes"]}
-    finally:
-        for side in each:
-            side.stop()
+    return take_turns(sides(args, name, precision, log), args.rounds, NETWORKS[name]["steps"], f"{name} in {precision}")
 
 
 def rate(event):

@@ -148,7 +148,9 @@ class Decoder final : public LanguageModel {
     const ValueId normed = norm(b, x, layer + ".post_attention_layernorm.weight");
     const MlpSpec mlp{projection(layer + ".mlp.gate_up_proj", c_.mlp_bias),
                       projection(layer + ".mlp.down_proj", c_.mlp_bias)};
-    return ops::add(b, x, swiglu_mlp(b, *this, mlp, normed, c_.intermediate_size, forward.noise()));
+    return ops::add(
+        b, x,
+        gated_mlp(b, *this, mlp, normed, c_.intermediate_size, {Activation::Kind::kSilu}, forward.noise()));
   }
 
   [[nodiscard]] AttentionSpec attention_of(int64_t index, ValueId table) const {

@@ -130,29 +130,28 @@ Status read_layer_windows(const io::ConfigJson& config, DecoderConfig& c) {
   PLIMSOLL_ASSIGN(const int64_t full_layers,
                   config.integer("max_window_layers", {0, int64_t{1} << 20}, kDefaultFullLayers));
   for (int64_t i = full_layers; i < c.num_hidden_layers; ++i) c.windows[static_cast<size_t>(i)] = window;
-  return read_layer_types(config, window, "use_sliding_window and max_window_layers", c);
+  return read_layer_types(config, window, "use_sliding_window and max_window_layers", c.windows);
 }
 
 Status read_layer_types(const io::ConfigJson& config, int64_t window, std::string_view otherwise,
-                        DecoderConfig& c) {
+                        std::vector<int64_t>& windows) {
   config.ignore({"layer_types"});
   if (!config.has("layer_types")) return Ok{};
   const io::Tree* types = config.fields().find("layer_types");
-  if (types->kind != io::Tree::Kind::kList ||
-      static_cast<int64_t>(types->items.size()) != c.num_hidden_layers)
+  if (types->kind != io::Tree::Kind::kList || types->items.size() != windows.size())
     return config.error(
-        "layer_types", fmt::format("a list of {} attention types", c.num_hidden_layers),
+        "layer_types", fmt::format("a list of {} attention types", windows.size()),
         fmt::format(
             "correct layer_types, or set model.overrides.layer_types=null: then {} select the sliding layers",
             otherwise));
-  for (size_t i = 0; i < c.windows.size(); ++i) {
+  for (size_t i = 0; i < windows.size(); ++i) {
     const bool slides = types->items[i].text == "sliding_attention";
     if (!slides && types->items[i].text != "full_attention")
       return config.error("layer_types", "full_attention or sliding_attention for each layer");
     if (slides && window == 0)
       return config.error("layer_types",
                           "no sliding_attention without use_sliding_window and sliding_window");
-    c.windows[i] = slides ? window : 0;
+    windows[i] = slides ? window : 0;
   }
   return Ok{};
 }

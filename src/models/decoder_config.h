@@ -65,10 +65,10 @@ Result<DecoderConfig> read_decoder_config(const io::ConfigJson& config, std::str
 /// The windows of a family with use_sliding_window, sliding_window, max_window_layers and layer_types: layers
 /// from max_window_layers on slide, unless layer_types says which.
 Status read_layer_windows(const io::ConfigJson& config, DecoderConfig& decoder);
-/// layer_types over `decoder.windows`, which hold what `otherwise` (a field, for the message) says of the
-/// layers where it is left out; sliding layers have `window`, 0 where the config has none.
+/// layer_types over `windows`, an entry a layer, which hold what `otherwise` (a field, for the message) says
+/// of the layers where it is left out; sliding layers have `window`, 0 where the config has none.
 Status read_layer_types(const io::ConfigJson& config, int64_t window, std::string_view otherwise,
-                        DecoderConfig& decoder);
+                        std::vector<int64_t>& windows);
 /// Refuses what none of them supports and lists the fields that nobody read. The last call of a parser.
 Status finish_decoder_config(const io::ConfigJson& config, DecoderConfig& decoder);
 

@@ -32,6 +32,12 @@ ir::ValueId LanguageModel::span_logits(ir::Builder& /*b*/, const Forward& /*forw
   PLIMSOLL_FAIL("the model has no head for spans");
 }
 
+ir::ValueId LanguageModel::first_rows(ir::Builder& b, ir::ValueId x) {
+  const auto scope = b.scope("pool");
+  const int64_t batch = b.type(x).shape.dim(0);
+  return ops::gather_rows(b, x, ops::reshape(b, ops::positions(b, batch, 1), {batch}));
+}
+
 ir::ValueId LanguageModel::score(ir::Builder& b, ir::ValueId rows) const {
   const auto scope = b.scope("score");
   return linear(b, *this, {.weight = kScore}, rows);

@@ -70,6 +70,8 @@ class LanguageModel : public Model {
   [[nodiscard]] virtual ir::ValueId span_logits(ir::Builder& b, const Forward& forward) const;
 
  protected:
+  /// The first row of each sequence, x [B, T, hidden] -> [B, 1, hidden].
+  static ir::ValueId first_rows(ir::Builder& b, ir::ValueId x);
   /// The classifier's head: a linear map without bias.
   [[nodiscard]] ir::ValueId score(ir::Builder& b, ir::ValueId rows) const;
 

@@ -12,6 +12,7 @@
 
 #include "models/blocks/attention.h"
 #include "models/blocks/dropout.h"
+#include "models/blocks/mlp.h"
 #include "models/blocks/norm.h"
 #include "models/families.h"
 #include "models/language_model.h"
@@ -56,8 +57,8 @@ class ModernBert final : public LanguageModel {
     }
     add_norm("model.final_norm");
     add_head();
-    if (any_slides(false)) add_frequencies(kFrequencies, c_.rope);
-    if (any_slides(true)) add_frequencies(kSlidingFrequencies, c_.sliding_rope);
+    if (any_sees_all()) add_frequencies(kFrequencies, c_.rope);
+    if (any_slides()) add_frequencies(kSlidingFrequencies, c_.sliding_rope);
   }
 
   [[nodiscard]] bool is_bidirectional() const override { return true; }
@@ -71,12 +72,12 @@ class ModernBert final : public LanguageModel {
     }
     {
       const auto scope = b.scope("rope");
-      if (any_slides(false)) tables[0] = rope_table(b, forward, kFrequencies, c_.rope);
-      if (any_slides(true)) tables[1] = rope_table(b, forward, kSlidingFrequencies, c_.sliding_rope);
+      if (any_sees_all()) tables[0] = rope_table(b, forward, kFrequencies, c_.rope);
+      if (any_slides()) tables[1] = rope_table(b, forward, kSlidingFrequencies, c_.sliding_rope);
     }
     for (int64_t i = 0; i < c_.num_layers; ++i) {
       const auto scope = b.block(static_cast<int32_t>(i), "layers." + std::to_string(i));
-      x = layer(b, forward, x, i, tables[slides(i) ? 1 : 0]);
+      x = layer(b, forward, x, i, tables[window(i) > 0 ? 1 : 0]);
     }
     return x;
   }
@@ -99,15 +100,10 @@ class ModernBert final : public LanguageModel {
   }
 
   ValueId pooled_logits(Builder& b, const Forward& forward, ValueId /*last*/) const override {
-    ValueId rows = stream(b, forward);
-    if (c_.pools_mean)
-      return scores(b, forward, mean_of_first_document(b, final_norm(b, rows), forward.doc_start));
-    {
-      const auto scope = b.scope("pool");
-      const int64_t batch = b.type(rows).shape.dim(0);
-      rows = ops::gather_rows(b, rows, ops::reshape(b, ops::positions(b, batch, 1), {batch}));
-    }
-    return scores(b, forward, final_norm(b, rows));
+    const ValueId x = stream(b, forward);
+    return scores(b, forward,
+                  c_.pools_mean ? mean_of_first_document(b, final_norm(b, x), forward.doc_start)
+                                : final_norm(b, first_rows(b, x)));
   }
 
   [[nodiscard]] std::string_view base_prefix() const override { return "model."; }
@@ -130,8 +126,9 @@ class ModernBert final : public LanguageModel {
   static constexpr const char* kDecoder = "decoder.weight";
   static constexpr const char* kDecoderBias = "decoder.bias";
 
-  [[nodiscard]] bool slides(int64_t layer) const { return c_.slides[static_cast<size_t>(layer)]; }
-  [[nodiscard]] bool any_slides(bool does) const { return std::ranges::count(c_.slides, does) > 0; }
+  [[nodiscard]] int64_t window(int64_t layer) const { return c_.windows[static_cast<size_t>(layer)]; }
+  [[nodiscard]] bool any_sees_all() const { return std::ranges::count(c_.windows, 0) > 0; }
+  [[nodiscard]] bool any_slides() const { return std::ranges::count(c_.windows, 0) < c_.num_layers; }
   [[nodiscard]] int64_t head_dim() const { return c_.hidden / c_.heads; }
   static std::string layer_name(int64_t i) { return fmt::format("model.layers.{}.", i); }
 
@@ -203,12 +200,9 @@ class ModernBert final : public LanguageModel {
     }
     const auto scope = b.scope("mlp");
     const ValueId normed = norm(b, x, name + "mlp_norm");
-    const auto parts =
-        ops::split(b, linear(b, *this, linear_of(name + "mlp.Wi", c_.mlp_bias), normed, forward.noise()),
-                   {c_.inner, c_.inner});
-    const ValueId gated = ops::mul(b, activate(b, parts[0], c_.activation), parts[1]);
-    const ValueId inner = dropout(b, forward.noise(), gated, c_.mlp_dropout);
-    return ops::add(b, x, linear(b, *this, linear_of(name + "mlp.Wo", c_.mlp_bias), inner, forward.noise()));
+    const MlpSpec spec{linear_of(name + "mlp.Wi", c_.mlp_bias), linear_of(name + "mlp.Wo", c_.mlp_bias)};
+    return ops::add(
+        b, x, gated_mlp(b, *this, spec, normed, c_.inner, c_.activation, forward.noise(), c_.mlp_dropout));
   }
 
   [[nodiscard]] AttentionSpec attention_of(int64_t index, ValueId rope) const {
@@ -221,7 +215,7 @@ class ModernBert final : public LanguageModel {
             .rope = rope,
             .options = {.scale = 1.0 / std::sqrt(static_cast<double>(head_dim())),
                         .causal = false,
-                        .window = slides(index) ? c_.window : 0,
+                        .window = window(index),
                         .dropout = c_.attention_dropout},
             .layer = index};
   }

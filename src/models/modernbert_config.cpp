@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include "io/label_fields.h"
+#include "models/decoder_config.h"
 #include "models/text_encoder.h"
 
 namespace plimsoll::models {
 namespace {
 
 constexpr io::NumberRange kDropout = {0.0, 0.999};
-constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
 
 Status read_sizes(const io::ConfigJson& config, ModernBertConfig& c) {
   PLIMSOLL_ASSIGN(c.vocab_size, config.integer("vocab_size", {1, int64_t{1} << 24}, 50368));
@@ -29,33 +29,24 @@ Status read_sizes(const io::ConfigJson& config, ModernBertConfig& c) {
   return Ok{};
 }
 
-/// layer_types, or every n-th layer from the first on sees all.
-Status read_layers(const io::ConfigJson& config, ModernBertConfig& c) {
-  PLIMSOLL_ASSIGN(const int64_t every, config.integer("global_attn_every_n_layers", {1, 512}, 3));
-  PLIMSOLL_ASSIGN(const int64_t both_sides, config.integer("local_attention", kPositionsRange, 128));
-  c.window = both_sides / 2 + 1;
-  config.ignore({"layer_types"});
-  const io::Tree* types = config.fields().find("layer_types");
-  if (types == nullptr || types->kind == io::Tree::Kind::kNull) {
-    for (int64_t i = 0; i < c.num_layers; ++i) c.slides.push_back(i % every != 0);
-    return Ok{};
-  }
-  if (static_cast<int64_t>(types->items.size()) != c.num_layers)
-    return config.error("layer_types",
-                        fmt::format("a list with an entry for each of {} layers", c.num_layers));
-  for (const io::Tree& type : types->items) {
-    if (type.text != kFull && type.text != kSliding)
-      return config.error("layer_types", fmt::format("a list of {} and {}", kFull, kSliding));
-    c.slides.push_back(type.text == kSliding);
-  }
-  return Ok{};
+bool is_null(const io::ConfigJson& config, std::string_view field) {
+  return config.fields().find(field) != nullptr && !config.has(field);
 }
 
-/// transformers 5 has settings for each type of layer, 4 the two bases; scaling is of both.
-Result<RopeConfig> read_rope(const io::ConfigJson& config, ModernBertConfig& c, std::string_view type,
-                             double theta) {
+/// layer_types, or every n-th layer from the first on sees all.
+Status read_layers(const io::ConfigJson& config, ModernBertConfig& c) {
+  constexpr std::string_view kEvery = "global_attn_every_n_layers";
+  PLIMSOLL_ASSIGN(const int64_t every, config.integer(kEvery, {1, 512}, 3));
+  PLIMSOLL_ASSIGN(const int64_t both_sides, config.integer("local_attention", kPositionsRange, 128));
+  const int64_t window = both_sides / 2 + 1;
+  for (int64_t i = 0; i < c.num_layers; ++i) c.windows.push_back(i % every != 0 ? window : 0);
+  return read_layer_types(config, window, kEvery, c.windows);
+}
+
+/// transformers 5 has settings for each type of layer, `parameters`, 4 the two bases; scaling is of both.
+Result<RopeConfig> read_rope(const io::ConfigJson& config, const std::optional<io::ConfigJson>& parameters,
+                             std::string_view type, double theta, ModernBertConfig& c) {
   io::ConfigJson own(io::Tree::map(), config.source());
-  PLIMSOLL_ASSIGN(const auto parameters, config.object("rope_parameters"));
   if (parameters) {
     PLIMSOLL_ASSIGN(const auto of_type, parameters->object(type));
     if (of_type) own.set("rope_parameters", of_type->fields());
@@ -72,10 +63,14 @@ Status read_ropes(const io::ConfigJson& config, ModernBertConfig& c) {
   constexpr io::NumberRange kTheta = {1.0, 1e12};
   PLIMSOLL_ASSIGN(const double full, config.number("global_rope_theta", kTheta, 160'000.0));
   // transformers 4 takes the other base where this one is null.
-  const bool is_null = config.fields().find("local_rope_theta") != nullptr && !config.has("local_rope_theta");
-  PLIMSOLL_ASSIGN(const double sliding, config.number("local_rope_theta", kTheta, is_null ? full : 10'000.0));
-  PLIMSOLL_ASSIGN(c.rope, read_rope(config, c, kFull, full));
-  PLIMSOLL_ASSIGN(c.sliding_rope, read_rope(config, c, kSliding, sliding));
+  const double otherwise = is_null(config, "local_rope_theta") ? full : 10'000.0;
+  PLIMSOLL_ASSIGN(const double sliding, config.number("local_rope_theta", kTheta, otherwise));
+  PLIMSOLL_ASSIGN(const auto parameters, config.object("rope_parameters"));
+  PLIMSOLL_ASSIGN(c.rope, read_rope(config, parameters, "full_attention", full, c));
+  PLIMSOLL_ASSIGN(c.sliding_rope, read_rope(config, parameters, "sliding_attention", sliding, c));
+  if (parameters)
+    for (const std::string& field : parameters->unread_fields())
+      c.unknown_fields.push_back("rope_parameters." + field);
   return Ok{};
 }
 
@@ -113,11 +108,8 @@ Result<ModernBertConfig> read_modernbert(const io::ConfigJson& config) {
   PLIMSOLL_ASSIGN(c.attention_dropout, config.number("attention_dropout", kDropout, 0.0));
   PLIMSOLL_ASSIGN(c.mlp_dropout, config.number("mlp_dropout", kDropout, 0.0));
   PLIMSOLL_ASSIGN(c.initializer_range, config.number("initializer_range", {0.0, 100.0}, 0.02));
-  // transformers takes 3 for null.
-  const bool is_null = config.fields().find("initializer_cutoff_factor") != nullptr &&
-                       !config.has("initializer_cutoff_factor");
-  PLIMSOLL_ASSIGN(c.initializer_cutoff,
-                  config.number("initializer_cutoff_factor", {1e-3, 1e3}, is_null ? 3.0 : 2.0));
+  const double cutoff = is_null(config, "initializer_cutoff_factor") ? 3.0 : 2.0;  // as transformers
+  PLIMSOLL_ASSIGN(c.initializer_cutoff, config.number("initializer_cutoff_factor", {1e-3, 1e3}, cutoff));
   PLIMSOLL_TRY(read_head(config, c));
   // How transformers computes the same, and what its older files said of it.
   config.ignore({"deterministic_flash_attn", "reference_compile", "repad_logits_with_grad",

@@ -16,8 +16,8 @@ struct ModernBertConfig {
   enum class Head : uint8_t { kNone, kMasked, kClassifier, kSpans };
 
   int64_t vocab_size = 0, hidden = 0, num_layers = 0, heads = 0, inner = 0, positions = 0;
-  std::vector<bool> slides = {};            ///< a layer: it sees `window` alone
-  int64_t window = 0;                       ///< a sliding layer's: i sees j where |i - j| is below it
+  /// A layer: i sees j where |i - j| is below it; 0: all, such layers rotate by `rope`.
+  std::vector<int64_t> windows = {};
   RopeConfig rope = {}, sliding_rope = {};  ///< of layers that see all, and of those that slide
   std::optional<int64_t> pad_token = {};    ///< whose embedding learns nothing
   Activation activation = {}, head_activation = {};

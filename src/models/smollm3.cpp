@@ -31,7 +31,7 @@ Status read_windows(const io::ConfigJson& config, DecoderConfig& c) {
   const int64_t window = use ? given.value_or(0) : 0;
   for (size_t i = 0; i < c.windows.size(); ++i) c.windows[i] = c.rope_layers[i] ? 0 : window;
   config.ignore({"max_window_layers"});  // in the published files, read by nobody
-  return read_layer_types(config, window, "no_rope_layers", c);
+  return read_layer_types(config, window, "no_rope_layers", c.windows);
 }
 
 Result<DecoderConfig> parse_smollm3_config(const io::ConfigJson& config) {

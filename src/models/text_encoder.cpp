@@ -87,13 +87,7 @@ class TextEncoder final : public LanguageModel {
 
   /// The head reads the first token, whichever is the last.
   ValueId pooled_logits(Builder& b, const Forward& forward, ValueId /*last*/) const override {
-    ValueId rows = stream(b, forward);
-    {
-      const auto scope = b.scope("pool");
-      const int64_t batch = b.type(rows).shape.dim(0);
-      rows = ops::gather_rows(b, rows, ops::reshape(b, ops::positions(b, batch, 1), {batch}));
-    }
-    return scores(b, forward, rows);
+    return scores(b, forward, first_rows(b, stream(b, forward)));
   }
 
   [[nodiscard]] std::string_view base_prefix() const override { return c_.prefix; }

@@ -214,8 +214,9 @@ class VisionTransformer final : public ImageModel {
     const MlpSpec mlp{with_bias(name + std::string(c_.names.up)),
                       with_bias(name + std::string(c_.names.down))};
     const ValueId in = norm(b, x, name + std::string(c_.names.norm_after));
-    const ValueId out = c_.swiglu ? swiglu_mlp(b, *this, mlp, in, c_.inner, forward.noise())
-                                  : gelu_mlp(b, *this, mlp, in, c_.gelu, forward.noise());
+    const ValueId out =
+        c_.swiglu ? gated_mlp(b, *this, mlp, in, c_.inner, {Activation::Kind::kSilu}, forward.noise())
+                  : gelu_mlp(b, *this, mlp, in, c_.gelu, forward.noise());
     return joined(b, forward, x, out, name + "layer_scale2.lambda1");
   }
 

@@ -89,7 +89,7 @@ def what_of(dice, optimizers):
             settings.append("training.ema_decay=0.9")
         if dice.random() < 0.5:
             settings.append('"data.images.augment=[flip, {color_jitter: {brightness: 0.4}}]"')
-        batch_norm = 20 if name == "resnet" else 1  # divides by the spread of few images; rounding chooses the side of a relu
+        batch_norm = 3 if name == "resnet" else 1  # divides by the spread of few images
         return name, "images", " ".join(settings), batch_norm * loss, batch_norm * weights
     task = "sequence_classification" if dice.random() < 0.2 else language_task(name)
     if dice.random() < 0.4:

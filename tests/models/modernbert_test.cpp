@@ -73,8 +73,7 @@ TEST(ModernBert, AnswersWithTheClassifiersNames) {
 
 TEST(ModernBert, BothSpellingsOfItsConfigAreOne) {
   const ModernBertConfig old = *read_modernbert(with("{}"));
-  EXPECT_THAT(old.slides, ElementsAre(false, true, false));
-  EXPECT_EQ(old.window, 8) << "seven on each side, and itself";
+  EXPECT_THAT(old.windows, ElementsAre(0, 8, 0)) << "seven on each side, and itself";
   EXPECT_EQ(old.rope.theta, 160000);
   EXPECT_EQ(old.sliding_rope.theta, 10000);
   const ModernBertConfig now =
@@ -82,11 +81,14 @@ TEST(ModernBert, BothSpellingsOfItsConfigAreOne) {
     "local_rope_theta": null, "layer_types": ["sliding_attention", "full_attention", "full_attention"],
     "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 7000.0},
     "sliding_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 600.0}}})"));
-  EXPECT_THAT(now.slides, ElementsAre(true, false, false));
+  EXPECT_THAT(now.windows, ElementsAre(8, 0, 0));
   EXPECT_EQ(now.rope.theta, 7000);
   EXPECT_EQ(now.sliding_rope.theta, 600);
   EXPECT_EQ(now.sliding_rope.kind, RopeConfig::Kind::kLinear);
   EXPECT_TRUE(now.unknown_fields.empty());
+  EXPECT_THAT(read_modernbert(with(R"({"rope_parameters": {"rope_theta": 7000.0}})"))->unknown_fields,
+              ElementsAre("rope_parameters.rope_theta"))
+      << "of no type of layer, as in transformers";
   EXPECT_EQ(read_modernbert(with(R"({"local_rope_theta": null})"))->sliding_rope.theta, 160000)
       << "as transformers 4";
 }
@@ -132,7 +134,7 @@ TEST(ModernBert, RefusesWhatItCannotBe) {
   };
   EXPECT_THAT(message(R"({"num_attention_heads": 7})"), HasSubstr("a divisor of hidden_size (60)"));
   EXPECT_THAT(message(R"({"num_attention_heads": 4})"), HasSubstr("rotation takes pairs"));
-  EXPECT_THAT(message(R"({"layer_types": ["full_attention"]})"), HasSubstr("an entry for each of 3 layers"));
+  EXPECT_THAT(message(R"({"layer_types": ["full_attention"]})"), HasSubstr("a list of 3 attention types"));
   EXPECT_THAT(message(R"({"layer_types": ["full_attention", "other", "full_attention"]})"),
               HasSubstr("layer_types"));
   EXPECT_THAT(message(R"({"global_attn_every_n_layers": 0})"), HasSubstr("global_attn_every_n_layers"));

@@ -1,5 +1,7 @@
 #include "models/blocks/mlp.h"
 
+#include "models/blocks/dropout.h"
+
 namespace plimsoll::models {
 
 ir::ValueId mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir::ValueId x,
@@ -13,10 +15,11 @@ ir::ValueId gelu_mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir
   return mlp(b, model, spec, x, {Activation::Kind::kGelu, form}, noise);
 }
 
-ir::ValueId swiglu_mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir::ValueId x, int64_t inner,
-                       ir::ValueId noise) {
+ir::ValueId gated_mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir::ValueId x, int64_t inner,
+                      const Activation& activation, ir::ValueId noise, double dropped) {
   const auto parts = ops::split(b, linear(b, model, spec.up, x, noise), {inner, inner});
-  return linear(b, model, spec.down, ops::mul(b, ops::silu(b, parts[0]), parts[1]), noise);
+  const ir::ValueId gated = ops::mul(b, activate(b, parts[0], activation), parts[1]);
+  return linear(b, model, spec.down, dropout(b, noise, gated, dropped), noise);
 }
 
 }  // namespace plimsoll::models

@@ -20,9 +20,10 @@ struct MlpSpec {
 [[nodiscard]] ir::ValueId gelu_mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir::ValueId x,
                                    ops::Gelu form, ir::ValueId noise);
 
-/// SwiGLU, Shazeer 2020, arXiv:2002.05202: down(silu(gate(x)) * up(x)), where spec.up holds the `inner` rows
-/// of the gate and behind them those of up.
-[[nodiscard]] ir::ValueId swiglu_mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir::ValueId x,
-                                     int64_t inner, ir::ValueId noise);
+/// A gated linear unit, Shazeer 2020, arXiv:2002.05202: down(dropout(activation(gate(x)) * up(x))), where
+/// spec.up holds the `inner` rows of the gate and behind them those of up. SwiGLU with silu, GeGLU with gelu.
+[[nodiscard]] ir::ValueId gated_mlp(ir::Builder& b, const Model& model, const MlpSpec& spec, ir::ValueId x,
+                                    int64_t inner, const Activation& activation, ir::ValueId noise,
+                                    double dropped = 0);
 
 }  // namespace plimsoll::models

@@ -7,56 +7,37 @@
 #include <string>
 #include <vector>
 
-#include "base/lists.h"
 #include "ir/op_def.h"
 
 namespace plimsoll::passes {
 namespace {
 
-/// Gives results of ops a dtype.
-class Stores {
- public:
-  Stores(ir::Graph& graph, ir::DType dtype)
-      : graph_(graph), dtype_(dtype), uses_(graph.uses()), is_changed_(graph.num_ops(), false) {}
-  [[nodiscard]] const std::vector<bool>& is_changed() const { return is_changed_; }
-
-  Status operator()(ir::ValueId v) {
-    if (graph_.type(v).dtype == dtype_) return Ok{};
-    const ir::OpId producer = graph_.value(v).producer;
-    ir::Op& op = graph_.op(producer);
-    if (const auto* stored = ir::output_dtype(*op.def, static_cast<size_t>(graph_.value(v).result_index))) {
-      op.attrs.set(stored->attr, std::string(ir::name(dtype_)));
-      is_changed_[static_cast<size_t>(producer.index)] = true;
-      return Ok{};
-    }
-    // Gradients of parts side by side, which nothing else reads.
-    const bool joins =
-        op.def->elements == ir::Elements::kJoined && std::ranges::all_of(op.inputs, [&](ir::ValueId part) {
-          return uses_[static_cast<size_t>(part.index)].size() == 1 && graph_.value(part).producer.valid();
-        });
-    if (!joins)
-      return Error{
-          .what = fmt::format("a gradient from '{}' cannot be stored as {}", op.def->name, ir::name(dtype_)),
-          .where = op.layer};
-    for (const ir::ValueId part : std::vector<ir::ValueId>(op.inputs.begin(), op.inputs.end()))
-      PLIMSOLL_TRY((*this)(part));
+/// Gives the result of an op that dtype, and says that the op is changed.
+Status store(ir::Graph& graph, ir::ValueId v, ir::DType dtype, std::vector<bool>& is_changed) {
+  if (graph.type(v).dtype == dtype) return Ok{};
+  const ir::OpId producer = graph.value(v).producer;
+  ir::Op& op = graph.op(producer);
+  if (const auto* stored = ir::output_dtype(*op.def, static_cast<size_t>(graph.value(v).result_index))) {
+    op.attrs.set(stored->attr, std::string(ir::name(dtype)));
+    is_changed[static_cast<size_t>(producer.index)] = true;
     return Ok{};
   }
-
- private:
-  ir::Graph& graph_;
-  const ir::DType dtype_;
-  const Lists<ir::OpId> uses_;
-  std::vector<bool> is_changed_;
-};
+  const auto is_computed_for_it = [&, uses = graph.uses()](ir::ValueId part) {
+    return uses[static_cast<size_t>(part.index)].size() == 1 && graph.value(part).producer.valid();
+  };
+  if (op.def->elements != ir::Elements::kJoined || !std::ranges::all_of(op.inputs, is_computed_for_it))
+    return Error{
+        .what = fmt::format("a gradient from '{}' cannot be stored as {}", op.def->name, ir::name(dtype)),
+        .where = op.layer};
+  for (const ir::ValueId part : op.inputs) PLIMSOLL_TRY(store(graph, part, dtype, is_changed));
+  return Ok{};
+}
 
 }  // namespace
 
 Status store_gradients(ir::Graph& graph, std::span<const ir::ValueId> gradients, ir::DType dtype) {
-  Stores store(graph, dtype);
-  for (const ir::ValueId v : gradients) PLIMSOLL_TRY(store(v));
-  const std::vector<bool>& is_changed = store.is_changed();
-  std::vector<bool> has_new_type(graph.num_values(), false);
+  std::vector<bool> is_changed(graph.num_ops(), false), has_new_type(graph.num_values(), false);
+  for (const ir::ValueId v : gradients) PLIMSOLL_TRY(store(graph, v, dtype, is_changed));
   for (const ir::OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
     const bool affected = is_changed[static_cast<size_t>(id.index)] ||
